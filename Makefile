@@ -1,0 +1,37 @@
+# Everything runs in an environment of its own: .venv, or .venv-python3.13 for `make test PYTHON=python3.13`.
+PYTHON ?= python3
+VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1	/p' Makefile
+
+demo: $(VENV)/.base ## Train on Python's own documentation and show what was learned
+	@$(BIN)/daskw2v demo
+
+test: $(VENV)/.test ## Run the tests
+	@$(BIN)/python -m pytest -q
+
+check: $(VENV)/.dev ## Check style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+clean: ## Remove the environments, caches and the demo's work
+	@rm -rf .venv* demo-work build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each set of dependencies; pip leaves alone whatever already fits.
+$(VENV)/.base: REQUIREMENT = .
+$(VENV)/.test: REQUIREMENT = .[test]
+$(VENV)/.dev: REQUIREMENT = .[dev]
+$(VENV)/.base $(VENV)/.test $(VENV)/.dev: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("daskw2v needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(REQUIREMENT)'
+	@touch $@

@@ -1,0 +1,299 @@
+"""From what the user names to files, and from files to blocks: what one task reads."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from daskw2v.errors import InputError, MissingExtraError, ParameterError
+
+try:
+    import zstandard
+except ImportError:
+    zstandard = None  # type: ignore[assignment]
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError:
+    pa = pq = None
+
+_FORMATS = ("text", "jsonl", "parquet")
+_COMPRESSIONS = {
+    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
+}  # fmt: skip
+_PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
+_SUFFIXES = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+# What filesystems call a content's identity; where they have none, its last change.
+_VERSIONS = (
+    "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
+    "mtime", "LastModified", "last_modified", "updated", "modified", "created",
+)  # fmt: skip
+_SECRET = re.compile(
+    r"://[^/@]*:[^/@]*@|[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=", re.IGNORECASE
+)
+_THREADS = 16  # of metadata requests at once
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file.
+
+    Parameters
+    ----------
+    url
+        Full fsspec URL, or absolute local path; holds no secrets.
+    size
+        Bytes, as stored.
+    version
+        Tells one content from another (etag, checksum, time of change); "" where the filesystem
+        tells nothing.
+    format
+        "text", "jsonl" or "parquet".
+    compression
+        None, "gzip", "bz2", "xz" or "zstd".
+    """
+
+    url: str
+    size: int
+    version: str
+    format: str
+    compression: str | None
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one task reads.
+
+    Parameters
+    ----------
+    source
+        The file.
+    start, stop
+        First, and past the last, byte (plain text, JSONL) or row group (Parquet); of a compressed file all
+        its bytes.
+    """
+
+    source: Source
+    start: int
+    stop: int
+
+    @property
+    def key(self) -> str:
+        """20 hexadecimal digits that are the same exactly where the same content is read."""
+        s = self.source
+        identity = (s.url, s.size, s.version, s.format, self.start, self.stop)
+        return hashlib.blake2b(repr(identity).encode(), digest_size=10).hexdigest()
+
+
+Inputs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def find_sources(
+    inputs: Inputs, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> list[Source]:
+    """Find the files that are named.
+
+    Parameters
+    ----------
+    inputs
+        fsspec URL, local path or glob pattern, or several. A pattern stands for the files it matches, sorted;
+        directories that it matches are passed over.
+    format
+        "text", "jsonl" or "parquet"; by each file's name when not given: `.jsonl`, `.ndjson` and `.json` are
+        JSONL, `.parquet` and `.pq` Parquet, all others text. Compression always goes by the name.
+    storage_options
+        Options for fsspec.
+
+    Returns
+    -------
+    list of Source
+        In the order given. A file named twice is there twice.
+
+    Raises
+    ------
+    InputError
+        If nothing is found, a directory is named, a URL holds a secret, or a file is packed in a way that
+        cannot be read.
+    MissingExtraError
+        If reading needs a package that is not installed.
+    ParameterError
+        If `format` is unknown.
+    """
+    if format is not None and format not in _FORMATS:
+        raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}, or none.")
+    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    if not names:
+        raise InputError("No input is named.", "Give at least one file, URL or pattern.")
+    return [
+        _source(url, info, format)
+        for name in names
+        for url, info in _matches(os.fspath(name), storage_options or {})
+    ]
+
+
+def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return URL and fsspec's info of each file that a name stands for."""
+    if _SECRET.search(name):
+        shown = re.split(r"[?]", re.sub(r"://[^/@]*@", "://...@", name))[0]
+        raise InputError(
+            f"The URL {shown} holds a secret, and URLs are stored with the corpus.",
+            "Give secrets in storage_options or the environment.",
+        )
+    if "::" in name:
+        raise InputError(
+            f"{name} is a chain of filesystems, which cannot be read in blocks.", "Name the files themselves."
+        )
+    fs, path = url_to_fs(name, **storage_options)
+    prefix = _prefix(name, fs, path)
+    fs.invalidate_cache()
+    if fs.isfile(path):  # first: a file's name may look like a pattern
+        return [(prefix + path, fs.info(path))]
+    if fs.isdir(path):
+        raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
+    paths = sorted(fs.glob(path)) if fsspec.core.has_magic(path) else []
+    with ThreadPoolExecutor(_THREADS) as pool:
+        # info, not the listing: open_source compares with it, and some filesystems tell the two differently
+        files = [(p, i) for p, i in zip(paths, pool.map(fs.info, paths), strict=True) if i["type"] == "file"]
+    if not files:
+        raise InputError(f"{name} matches no file.", "Check the path; workers must see the same files.")
+    return [(prefix + p, info) for p, info in files]
+
+
+def _prefix(name: str, fs: Any, path: str) -> str:
+    """Return what makes a URL of a path: protocol, and for some filesystems the host; "" for local files."""
+    if "file" in fs.protocol:
+        return ""
+    return name[: -len(path)] if name.endswith(path) else fs.unstrip_protocol(path)[: -len(path)]
+
+
+def _source(url: str, info: Mapping[str, Any], format: str | None) -> Source:
+    root, suffix = os.path.splitext(url.lower())
+    compression = _COMPRESSIONS.get(suffix)
+    inner = os.path.splitext(root)[1] if compression else suffix
+    if inner in _PACKED:
+        raise InputError(
+            f"{url} is packed as {inner}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst."
+        )
+    format = format or _SUFFIXES.get(inner, "text")
+    if format == "parquet" and compression:
+        raise InputError(
+            f"{url} is Parquet inside {compression}.", "Unpack it: Parquet compresses by itself."
+        )
+    if compression == "zstd" and zstandard is None:
+        raise MissingExtraError(f"Reading {url} needs zstandard.", "Run: pip install 'daskw2v[zstd]'.")
+    if format == "parquet" and pa is None:
+        raise MissingExtraError(f"Reading {url} needs pyarrow.", "Run: pip install 'daskw2v[arrow]'.")
+    return Source(url, _size(url, info), _version(info), format, compression)
+
+
+def _size(url: str, info: Mapping[str, Any]) -> int:
+    if info.get("size") is None:
+        raise InputError(
+            f"{url} has no known size, so it cannot be read in blocks.", "Copy it to a file first."
+        )
+    return int(info["size"])
+
+
+def _version(info: Mapping[str, Any]) -> str:
+    return next((str(info[name]) for name in _VERSIONS if info.get(name)), "")
+
+
+@contextmanager
+def open_source(source: Source, storage_options: Mapping[str, Any]) -> Iterator[IO[bytes]]:
+    """Open a file as it is stored, making sure that it is still the one that was found.
+
+    Raises
+    ------
+    InputError
+        If it is gone or changed.
+    """
+    fs, path = url_to_fs(source.url, **storage_options)
+    try:
+        info = fs.info(path)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{source.url} is gone.", "Workers must see the same files as the client."
+        ) from error
+    if (info.get("size"), _version(info)) != (source.size, source.version):
+        raise InputError(f"{source.url} changed since it was found.", "Run again once it is complete.")
+    with fs.open(path, "rb") as file:
+        yield file
+
+
+def plan_blocks(
+    sources: Sequence[Source],
+    block_bytes: int,
+    storage_options: Mapping[str, Any] | None = None,
+    column: str | None = None,
+) -> list[Block]:
+    """Divide files into blocks; of Parquet files the metadata are read, of others nothing.
+
+    Parameters
+    ----------
+    sources
+        From `find_sources`. An empty file has no block, a compressed one a single block.
+    block_bytes
+        Size of a block, in bytes; of Parquet, the least uncompressed size of its row groups.
+    storage_options
+        Options for fsspec.
+    column
+        Column that sizes of row groups are taken from; all columns when not given.
+
+    Raises
+    ------
+    InputError
+        If a Parquet file cannot be read.
+    """
+    blocks_of = partial(
+        _blocks, block_bytes=block_bytes, column=column, storage_options=storage_options or {}
+    )
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return [block for blocks in pool.map(blocks_of, sources) for block in blocks]
+
+
+def _blocks(
+    source: Source, *, block_bytes: int, column: str | None, storage_options: Mapping[str, Any]
+) -> list[Block]:
+    size = source.size
+    if not size:
+        return []
+    if source.compression:
+        return [Block(source, 0, size)]
+    if source.format != "parquet":
+        return [Block(source, at, min(at + block_bytes, size)) for at in range(0, size, block_bytes)]
+    blocks, start, held = [], 0, 0
+    sizes = _row_groups(source, column, storage_options)
+    for stop, group_bytes in enumerate(sizes, 1):
+        held += group_bytes
+        if held >= block_bytes or stop == len(sizes):
+            blocks.append(Block(source, start, stop))
+            start, held = stop, 0
+    return blocks
+
+
+def _row_groups(source: Source, column: str | None, storage_options: Mapping[str, Any]) -> list[int]:
+    with open_source(source, storage_options) as file:
+        try:
+            metadata = pq.ParquetFile(file).metadata
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"{source.url} cannot be read as Parquet ({error}).", "Write the file again, or leave it out."
+            ) from error
+        return [column_bytes(metadata.row_group(g), column) for g in range(metadata.num_row_groups)]
+
+
+def column_bytes(group: Any, column: str | None) -> int:
+    """Return the uncompressed bytes of a column in a row group; of all columns where that one is missing."""
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] == column)
+    return int(size or group.total_byte_size)

@@ -1,0 +1,131 @@
+"""Bytes of a file: decompressed, cut to the lines of a block, in pieces of bounded size."""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any
+
+from daskw2v.errors import InputError
+
+try:
+    import zstandard
+except ImportError:
+    zstandard = None  # type: ignore[assignment]
+
+CHUNK = 1 << 17  # bytes read at once: larger ones leave the cache, and halve the speed
+LONGEST = 1 << 22  # bytes of a line that is surely kept whole
+_PROBE = 1 << 16  # bytes read at once where a line's end is looked for, and of compressed data
+_NO_SEPARATORS = bytes(range(0x21, 0x100))
+
+# All four have decompress, eof and unused_data.
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+    "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
+}
+_CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
+
+
+def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
+    """Yield a compressed file's content, all its members one after the other.
+
+    Raises
+    ------
+    InputError
+        If the data are cut short or damaged; it tells how much was read.
+    """
+    decompressor, done = None, 0
+    while True:
+        data = file.read(_PROBE)
+        if not data:
+            break
+        while data:
+            if decompressor is None:
+                data = data.lstrip(b"\0")  # members may be padded
+                if not data:
+                    break
+                decompressor = _DECOMPRESSORS[compression]()
+            try:
+                chunk = decompressor.decompress(data)
+            except _CORRUPT as error:
+                raise InputError(
+                    f"{url} is no valid {compression} data after {done} bytes of text ({error}).",
+                    "Write the file again, or leave it out.",
+                ) from error
+            data = b""
+            if decompressor.eof:
+                data, decompressor = decompressor.unused_data, None
+            done += len(chunk)
+            yield chunk
+    if decompressor is not None:
+        raise InputError(
+            f"{url} is cut short: its {compression} data stop after {done} bytes of text.",
+            "Write the file again, or leave it out.",
+        )
+
+
+def line_start(file: IO[bytes], position: int, stop: int) -> int:
+    """Return where the first line starts at or after `position`; `stop` or more where none does before it."""
+    if position == 0:
+        return 0
+    position -= 1  # a newline just before is what makes `position` a line's start
+    file.seek(position)
+    while position < stop and (chunk := file.read(_PROBE)):
+        found = chunk.find(b"\n") + 1
+        if found:
+            return position + found
+        position += len(chunk)
+    return stop
+
+
+def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes from a line's start to the end of the last line that starts before `stop`."""
+    file.seek(position)
+    while chunk := file.read(CHUNK):
+        end = position + len(chunk)
+        if end >= stop:
+            cut = chunk.find(b"\n", max(0, stop - 1 - position)) + 1
+            if cut:
+                yield chunk[:cut]
+                return
+        yield chunk
+        position = end
+
+
+def pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+    """Cut after newlines, and in lines longer than `LONGEST` after any separator; never inside a token.
+
+    Parameters
+    ----------
+    chunks
+        Consecutive bytes.
+    offset
+        Where the first of them lies.
+    whole_lines
+        Cut after newlines only, however long a line is.
+
+    Yields
+    ------
+    tuple of int and bytes
+        Where a piece lies, and the piece. The last one ends with a newline, added if need be.
+    """
+    pending: list[bytes] = []
+    held, ended = 0, True
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1
+        ends = cut > 0
+        if not cut and not whole_lines and held + len(chunk) >= LONGEST:
+            cut = len(chunk.rstrip(_NO_SEPARATORS))
+        if not cut:
+            pending.append(chunk)
+            held += len(chunk)
+            continue
+        piece = b"".join((*pending, memoryview(chunk)[:cut]))
+        yield offset, piece
+        pending = [chunk[cut:]]
+        offset, held, ended = offset + len(piece), len(pending[0]), ends
+    last = b"".join(pending)
+    if last or not ended:
+        yield offset, last + b"\n"

@@ -1,0 +1,76 @@
+"""Single files at fsspec URLs: read with clear errors, written whole or not at all."""
+
+import gzip
+import os
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import fsspec
+
+from daskw2v.errors import InputError
+
+
+@contextmanager
+def reading(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+    """Open a file to read bytes, unpacked where its name ends in .gz.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened, or read to the end by the body.
+    """
+    compression = "gzip" if url.endswith(".gz") else None
+    try:
+        with fsspec.open(url, "rb", compression=compression, **(storage_options or {})) as f:
+            yield f
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"{url} cannot be read: {error}.", "Check that the file exists, is whole and may be read."
+        ) from error
+
+
+@contextmanager
+def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+    """Open a file to write bytes, packed where its name ends in .gz; it appears when the body ends well.
+
+    Raises
+    ------
+    OSError
+        If the store refuses the write (no space, no permission); no part of the file remains.
+    """
+    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    if "file" in fs.protocol:
+        with _local_file(path) as f, _packed(url, f) as packed:
+            yield packed
+    else:
+        with fs.transaction, fs.open(path, "wb") as f, _packed(url, f) as packed:
+            yield packed
+
+
+@contextmanager
+def _packed(url: str, f: BinaryIO) -> Iterator[BinaryIO]:
+    if not url.endswith(".gz"):
+        yield f
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as packed:  # equal vectors, equal bytes
+        yield packed  # type: ignore[misc]  # GzipFile has all that writers use
+
+
+@contextmanager
+def _local_file(path: str) -> Iterator[BinaryIO]:
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

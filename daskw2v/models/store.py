@@ -1,0 +1,223 @@
+"""Trained models: immutable versions below `models/`, and a pointer `LATEST` to the newest finished one.
+
+A version is a Zarr group of float32 tables (`input`, and what else the objective has) and the vocabulary. It
+counts once its manifest is there, which `publish` writes last.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import StoreError, TrainingError
+from daskw2v.storage import Store, read_array, write_rows
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_POINTER = "LATEST"
+_VERSION = re.compile(r"v(\d{4,})-(.+)")
+
+
+def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block: int) -> None:
+    """Declare a version's tables; what lay at its URL before is replaced.
+
+    Parameters
+    ----------
+    store
+        The version's place, `models/<version>`.
+    tables
+        Rows and columns of each table.
+    row_block
+        Rows of a chunk: the least that one task writes.
+    """
+    group = store.create_group()
+    for name, shape in tables.items():
+        chunks = (max(1, min(row_block, shape[0])), max(1, shape[1]))
+        # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
+        group.create_array(
+            name, shape=shape, chunks=chunks, dtype=np.float32, fill_value=np.nan, compressors=None
+        )
+
+
+def write_table_rows(store: Store, table: str, start: int, rows: npt.NDArray[np.float32]) -> None:
+    """Write rows of a table from `start` on, whole chunks only; many tasks may do so at once.
+
+    Raises
+    ------
+    StoreError
+        If there is no such table, or the rows do not fit its shape or its chunks.
+    """
+    array = _table(store, store.open_group(writable=True), table)
+    if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
+        raise StoreError(
+            f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
+            "Write rows of the table's width that end within it.",
+        )
+    write_rows(array, start, rows)
+
+
+def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> npt.NDArray[np.float32]:
+    """Read rows start:stop of a table, shape (rows, D) float32; all of it by default.
+
+    Raises
+    ------
+    StoreError
+        If the version or its table is missing.
+    """
+    return read_array(store.open_group(), table, start, stop)
+
+
+def write_vocabulary(store: Store, vocabulary: Vocabulary) -> None:
+    """Write the words that the rows of the `input` table stand for."""
+    vocabulary.save(store.open_group(writable=True).create_group("vocabulary", overwrite=True))
+
+
+def read_vocabulary(store: Store) -> Vocabulary:
+    """Read a version's vocabulary.
+
+    Raises
+    ------
+    StoreError
+        If the version or its vocabulary is missing.
+    VocabularyError
+        If its arrays contradict each other.
+    """
+    return Vocabulary.load((store / "vocabulary").open_group())
+
+
+def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
+    """Check a version, write its manifest and make it the latest.
+
+    Parameters
+    ----------
+    models
+        The folder of all versions.
+    version
+        Name of the version; its tables and vocabulary are written.
+    manifest
+        What is told of the model: params, corpus, metrics. The tables' shapes, the package's version and the
+        time (UTC) are added.
+
+    Raises
+    ------
+    TrainingError
+        If a table holds NaN or infinity, or was not written to its end; nothing is published then.
+    StoreError
+        If the vocabulary or the `input` table is missing, or they differ in length.
+    """
+    store = models / version
+    group = store.open_group()
+    words, rows = len(read_vocabulary(store)), _table(store, group, "input").shape[0]
+    if words != rows:
+        raise StoreError(
+            f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
+        )
+    tables = dict(group.arrays())
+    for name, array in tables.items():
+        _check_finite(store, name, array)
+    store.write_manifest(
+        {
+            **manifest,
+            "tables": {name: list(array.shape) for name, array in sorted(tables.items())},
+            "daskw2v": _package_version(),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    )
+    models.write_bytes(_POINTER, version.encode())
+
+
+def next_version(models: Store, run_id: str) -> str:
+    """Return the version of a run: the one it has, finished or not, else a new name with the next number."""
+    numbers = [0]
+    for name in models.children():
+        match = _VERSION.fullmatch(name)
+        if match and match[2] == run_id:
+            return name
+        if match:
+            numbers.append(int(match[1]))
+    return f"v{max(numbers) + 1:04}-{run_id}"
+
+
+def latest_version(models: Store) -> str | None:
+    """Return the name of the version published last, or None before the first."""
+    name = models.read_bytes(_POINTER)
+    return None if name is None else name.decode().strip()
+
+
+def resolve(url: str, storage_options: Mapping[str, Any] | None = None) -> Store:
+    """Find the finished model that a URL means.
+
+    Parameters
+    ----------
+    url
+        A work directory or its `models` folder (their latest version is meant), or one version.
+    storage_options
+        Options for fsspec.
+
+    Raises
+    ------
+    StoreError
+        If there is no finished model, or a newer daskw2v wrote it.
+    """
+    store = Store(url, dict(storage_options or {}))
+    if _is_model(store):
+        return store
+    for models in (store, store / "models"):
+        version = latest_version(models)
+        if version is not None and _is_model(models / version):
+            return models / version
+        if version is not None:
+            raise StoreError(
+                f"{models.url}/{_POINTER} names {version!r}, which is no finished model.",
+                f"Give the URL of one of the versions: {', '.join(_finished(models)) or 'there is none'}.",
+            )
+    if (store / "models").exists():
+        raise StoreError(
+            f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped."
+        )
+    raise StoreError(
+        f"There is no model at {url}.",
+        "Give a work directory that train has finished, or one version below its models/.",
+    )
+
+
+def _is_model(store: Store) -> bool:
+    manifest = store.read_manifest()
+    return manifest is not None and "tables" in manifest
+
+
+def _finished(models: Store) -> list[str]:
+    return [name for name in models.children() if _VERSION.fullmatch(name) and _is_model(models / name)]
+
+
+def _table(store: Store, group: zarr.Group, name: str) -> zarr.Array[Any]:
+    array = group.get(name)
+    if not isinstance(array, zarr.Array):
+        raise StoreError(
+            f"{store.url} has no table {name!r}.",
+            f"Its tables are: {', '.join(sorted(group.array_keys())) or 'none'}.",
+        )
+    return array
+
+
+def _check_finite(store: Store, name: str, array: zarr.Array[Any]) -> None:
+    step = array.chunks[0]
+    for start in range(0, array.shape[0], step):
+        rows = np.asarray(array[start : start + step])
+        if not np.isfinite(rows).all():
+            raise TrainingError(
+                f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: "
+                "training diverged, or they were never written.",
+                "Train with a lower alpha; else look in the workers' logs for failed tasks.",
+            )
+
+
+def _package_version() -> str:
+    try:
+        return metadata.version("daskw2v")
+    except metadata.PackageNotFoundError:
+        return "unknown (not installed)"

@@ -1,0 +1,186 @@
+"""The formats of the original word2vec, text and binary: a header "V D", then each word and its D numbers."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import fsspec
+import numpy as np
+
+from daskw2v.errors import InputError
+from daskw2v.models.files import reading
+from daskw2v.models.vectors import Floats, Vectors
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_LONGEST_WORD = 1 << 16  # bytes; beyond, the file is not what it is taken for
+_GZIP_RATIO = 1032  # the most that deflate can unpack from one byte
+_NUMBERS = np.dtype("<f4")
+_SEPARATORS = r"^$|[ \t\n\r\v\f]"  # only ASCII whitespace parts words; U+00A0 belongs to one
+
+
+def write_text(vectors: Vectors, f: BinaryIO) -> None:
+    """Write lines of a word and its numbers.
+
+    Raises
+    ------
+    InputError
+        If a word is empty or holds whitespace.
+    """
+    refuse_words(vectors.vocabulary.words, _SEPARATORS, "word2vec's formats")
+    f.write(b"%d %d\n" % vectors.vectors.shape)
+    line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits give back the same float32
+    for word, row in zip(vectors.vocabulary.words, vectors.vectors, strict=True):
+        f.write((line % (word, *row.tolist())).encode())
+
+
+def write_binary(vectors: Vectors, f: BinaryIO) -> None:
+    """Write each word and its numbers as little-endian float32.
+
+    Raises
+    ------
+    InputError
+        If a word is empty or holds whitespace.
+    """
+    refuse_words(vectors.vocabulary.words, _SEPARATORS, "word2vec's formats")
+    f.write(b"%d %d\n" % vectors.vectors.shape)
+    for word, row in zip(vectors.vocabulary.words, vectors.vectors, strict=True):
+        f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
+
+
+def import_word2vec(
+    url: str, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Vectors:
+    """Read vectors from a file in word2vec's format, packed with gzip where its name ends in .gz.
+
+    The format holds no counts: those of the vocabulary are 0.
+
+    Parameters
+    ----------
+    url
+        Any fsspec URL or local path.
+    binary
+        Whether the numbers are binary; by default only in a file named .bin or .bin.gz.
+    storage_options
+        Options for fsspec.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is cut short, contradicts its header, or names a word twice.
+    """
+    if binary is None:
+        binary = url.removesuffix(".gz").endswith(".bin")
+    with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
+        rows, columns = _read_header(f, url)
+        # Bytes that each row takes at least; the header is not believed before memory is asked for.
+        least = rows * (4 * columns + 2 if binary else 2 * columns + 2) - 1
+        if least > _most_bytes(url, storage_options):
+            raise InputError(
+                f"{url} is too small for the {rows} vectors of {columns} dimensions in its header.",
+                "It is cut short or in another format: copy it again, or give binary=True or False.",
+            )
+        words, matrix = [], np.empty((rows, columns), np.float32)
+        for i, (word, row) in enumerate((_binary_rows if binary else _text_rows)(f, url, rows, columns)):
+            words.append(_decode(word, url, i))
+            matrix[i] = row
+    _check_rows(url, words, matrix)
+    return Vectors(Vocabulary.from_words(words, [0] * rows), matrix, url=url)
+
+
+def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
+    line = f.readline(_LONGEST_WORD)
+    match = re.fullmatch(rb"(\d{1,18}) (\d{1,9})\s*", line)
+    if match is None or int(match[2]) < 1:
+        raise InputError(
+            f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions.",
+            "Give a file in word2vec's format; before GloVe's, put a line such as '400000 100'.",
+        )
+    return int(match[1]), int(match[2])
+
+
+def _most_bytes(url: str, storage_options: Mapping[str, Any] | None) -> int:
+    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    return int(fs.size(path)) * (_GZIP_RATIO if url.endswith(".gz") else 1)
+
+
+def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Floats]]:
+    for i in range(rows):
+        word, *numbers = f.readline().split() or [b""]
+        if len(numbers) != columns:
+            raise _malformed(url, i, f"{len(numbers)} numbers, not {columns}")
+        try:
+            values = np.array([float(number) for number in numbers])
+        except ValueError as error:
+            raise _malformed(url, i, f"no number ({error})") from None
+        with np.errstate(over="ignore"):  # infinity is found at the end
+            yield word, values.astype(np.float32)
+    _require_end(f, url, rows)
+
+
+def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Floats]]:
+    size = columns * _NUMBERS.itemsize
+    for i in range(rows):
+        word = bytearray()
+        while (byte := f.read(1)) != b" ":
+            if not byte or len(word) > _LONGEST_WORD:
+                raise _malformed(url, i, "no word followed by a space")
+            word += byte
+        numbers = f.read(size)
+        if len(numbers) != size:
+            raise _malformed(url, i, f"{len(numbers)} bytes, not {size}")
+        yield bytes(word.lstrip(b"\n")), np.frombuffer(numbers, _NUMBERS)
+    _require_end(f, url, rows)
+
+
+def _require_end(f: BinaryIO, url: str, rows: int) -> None:
+    rest = f.read(64)
+    if rest.strip():
+        raise InputError(
+            f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}.",
+            "Correct the header, or give binary=True or False.",
+        )
+
+
+def _malformed(url: str, i: int, found: str) -> InputError:
+    return InputError(
+        f"Vector {i + 1} of {url} has {found}.",
+        "It is cut short or in another format: copy it again, or give binary=True or False.",
+    )
+
+
+def _decode(word: bytes, url: str, i: int) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
+
+
+def _check_rows(url: str, words: Sequence[str], matrix: Floats) -> None:
+    if len(set(words)) != len(words):
+        seen: set[str] = set()
+        twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
+        raise InputError(f"{url} holds {twice!r} twice.", "Keep one vector of each word.")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"The vector of {words[bad[0]]!r} in {url} is not finite ({len(bad)} are not).",
+            "Train again with a lower learning rate, or leave these words out.",
+        )
+
+
+def refuse_words(words: Sequence[str], pattern: str, formats: str) -> None:
+    """Refuse words that would come back as something else.
+
+    Raises
+    ------
+    InputError
+        If a word matches the regular expression.
+    """
+    bad = [word for word in words if re.search(pattern, word)]
+    if bad:
+        raise InputError(
+            f"{formats} cannot hold {len(bad)} of the words, which are empty or hold whitespace: "
+            f"{', '.join(map(repr, bad[:5]))}{', ...' if len(bad) > 5 else ''}.",
+            "Export as parquet or safetensors, or train without these words.",
+        )

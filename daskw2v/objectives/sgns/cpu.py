@@ -1,0 +1,127 @@
+"""SGNS on the CPU: one pass over the centers of a segment.
+
+Negatives are shared by a window (as in pWord2Vec and FULL-W2V) and drawn one window ahead, so that their rows can
+be prefetched while the present window is computed. Contexts are taken two at a time against all targets.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from daskw2v.jit import kernel
+from daskw2v.objectives.tile import SIGNS, prefetch, step_one, step_two
+from daskw2v.sampling.alias import pick
+from daskw2v.sampling.rng import GOLDEN, below, draw, mix
+
+_HALF_TILE = SIGNS // 3
+
+
+@kernel
+def train(
+    segment: Any, first: Any, last: Any, source: Any, output: Any, width: Any, update: Any, noise: Any, tile: Any
+) -> Any:
+    """Train the centers first..last-1 of a segment.
+
+    Parameters
+    ----------
+    segment
+        `sampling.segments.Segment`: tokens, positions and sentence bounds after subsampling.
+    first, last
+        Range of centers, as indices into the segment's tokens.
+    source, output
+        Flat tables of rows padded to `width` floats, float32; changed in place.
+    width
+        Row length in floats, a multiple of 16.
+    update
+        `objectives.sgns.Update`: window, learning rate and the keys of the draws.
+    noise
+        Alias table of the negatives, shape (V,) uint64.
+    tile
+        Tuple as long as a tile has targets.
+
+    Returns
+    -------
+    pairs, loss
+        Trained pairs (context, target or negative's window), and the summed loss of all of them.
+    """
+    tokens, positions, bounds = segment.tokens, segment.positions, segment.bounds
+    n_targets = update.negative + 1
+    size = len(tile)
+    n_groups = (n_targets + size - 1) // size
+    rows = np.zeros((2, n_groups * size), np.int64)
+    signs = np.zeros((2, n_groups * SIGNS), np.float32)
+    contexts = np.empty(2 * update.window, np.int64)
+    mantissa = np.ones(16, np.float32)
+    exponent = np.zeros(16, np.int32)
+    pairs = 0
+    turn = 0
+    sentence = np.searchsorted(bounds, first, side="right") - 1
+    if first < last:
+        _targets(tokens, positions, first, output, width, update, noise, rows[turn], signs[turn], size)
+    for center in range(first, last):
+        while center >= bounds[sentence + 1]:
+            sentence += 1
+        position = positions[center]
+        reach = update.window
+        if update.shrink_windows:
+            reach -= np.int64(below(draw(update.window_key, position), reach))
+        start = max(bounds[sentence], center - reach)
+        stop = min(bounds[sentence + 1], center + reach + 1)
+        if center + 1 < last:
+            _targets(
+                tokens, positions, center + 1, output, width, update, noise, rows[1 - turn], signs[1 - turn], size
+            )
+        if center + update.window + 1 < len(tokens):
+            prefetch(source, np.int64(tokens[center + update.window + 1]) * width, width)
+        n = 0
+        for i in range(start, stop):
+            contexts[n] = np.int64(tokens[i]) * width
+            n += 1 if i != center else 0
+        pairs += n
+        alpha = np.float32(update.alpha + update.slope * (position - update.origin))
+        i = 0
+        while i < n:
+            x0 = contexts[i]
+            if i + 1 < n and contexts[i + 1] != x0:
+                x1 = contexts[i + 1]
+                for g in range(n_groups):
+                    step_two(
+                        source, x0, x1, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile
+                    )
+                i += 2
+            else:  # the last of an odd number, or one word twice: each must see the other's move
+                for g in range(n_groups):
+                    step_one(
+                        source, x0, x0, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile
+                    )
+                i += 1
+        turn = 1 - turn
+    loss = 0.0
+    for lane in range(16):
+        loss += exponent[lane] * np.log(2.0) + np.log(np.float64(mantissa[lane]))
+    return pairs, loss
+
+
+@kernel
+def _targets(
+    tokens: Any, positions: Any, center: Any, output: Any, width: Any, update: Any, noise: Any, rows: Any,
+    signs: Any, size: Any,
+) -> None:  # fmt: skip
+    """Set rows and signs for a center: the word itself and its negatives; one equal to it does not count."""
+    word = np.int64(tokens[center])
+    state = draw(update.negative_key, positions[center])
+    rows[0] = word * width
+    signs[0] = 1.0
+    signs[_HALF_TILE] = 1.0
+    prefetch(output, word * width, width)
+    for k in range(1, update.negative + 1):
+        other = pick(noise, mix(state + np.uint64(k) * GOLDEN))
+        group = k // size
+        lane = group * SIGNS + k - group * size
+        rows[k] = other * width
+        sign = np.float32(0.0 if other == word else -1.0)
+        signs[lane] = sign
+        signs[lane + _HALF_TILE] = sign
+        prefetch(output, other * width, width)
+    for k in range(update.negative + 1, len(rows)):  # what fills the last tile does not count, and stays close
+        rows[k] = rows[0]

@@ -1,0 +1,223 @@
+"""What the user may choose: `Params` changes the vectors, `Resources` never does.
+
+Each field states its default, help text and range once; validation, command line and documentation read
+them from there.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from dask.utils import parse_bytes
+
+from daskw2v.errors import ParameterError
+
+Rule = tuple[Callable[[Any], bool], str]
+
+
+def _integer(low: int, high: int | None = None) -> Rule:
+    bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
+    return (
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= low and (high is None or v <= high)
+    ), bound
+
+
+def _number(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
+    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + (
+        "" if high == math.inf else f" and <= {high:g}"
+    )
+    return (
+        lambda v: isinstance(v, int | float)
+        and not isinstance(v, bool)
+        and math.isfinite(v)
+        and (v > low if open_low else v >= low)
+        and v <= high
+    ), bound
+
+
+def _one_of(*names: str) -> Rule:
+    return (lambda v: v in names), "one of " + ", ".join(names)
+
+
+def _is_size(value: Any) -> bool:
+    try:
+        return parse_bytes(value) > 0
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
+_flag: Rule = (lambda v: isinstance(v, bool)), "true or false"
+_text: Rule = (lambda v: isinstance(v, str) and bool(v)), "a non-empty string"
+_tokenizer: Rule = (
+    (lambda v: callable(v) or (isinstance(v, str) and bool(v))),
+    "whitespace, lower, normalize, regex:PATTERN, package.module:function or a callable",
+)
+_size: Rule = _is_size, "a size in bytes, as a number or as text such as '32 MiB'"
+_options: Rule = (lambda v: isinstance(v, Mapping)), "a mapping"
+
+
+def _choice(default: Any, help: str, rule: Rule, *, optional: bool = False) -> Any:
+    """Declare a field with its help and rule; `optional` fields also take None, meaning "chosen for you"."""
+    check, bound = rule
+    metadata = {"help": help, "check": check, "bound": bound, "optional": optional}
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+class _Checked:
+    """Validation and copying shared by the two dataclasses."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if value is None and f.metadata["optional"]:
+                continue
+            if not f.metadata["check"](value):
+                bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
+                raise ParameterError(
+                    f"{f.name}={value!r} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+                )
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(_Checked):
+    """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
+
+    The names are gensim's wherever it has one.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+    """
+
+    # How text becomes tokens
+    tokenizer: str | Callable[[list[str]], list[list[str]]] = _choice(
+        "whitespace",
+        "how a line becomes tokens: whitespace, lower, normalize, regex:PATTERN, package.module:function",
+        _tokenizer,
+    )
+    format: str | None = _choice(
+        None,
+        "format of the input: text, jsonl or parquet; by file name when not given",
+        _one_of("text", "jsonl", "parquet"),
+        optional=True,
+    )
+    column: str = _choice("text", "column (Parquet) or key (JSONL) that holds text or tokens", _text)
+    errors: str = _choice(
+        "replace",
+        "invalid UTF-8: strict stops, replace puts U+FFFD, skip drops the line; the last two are counted",
+        _one_of("strict", "replace", "skip"),
+    )
+    # Which words
+    min_count: int = _choice(5, "rarest word kept, in occurrences", _integer(1))
+    max_final_vocab: int | None = _choice(
+        None, "most words kept, by exact count; min_count still holds", _integer(1), optional=True
+    )
+    vocabulary: str | None = _choice(
+        None,
+        "URL of a list of words, one a line: only these are kept, whatever their count",
+        _text,
+        optional=True,
+    )
+    # What is learned
+    objective: str = _choice("sgns", "what update is made", _text)
+    vector_size: int = _choice(100, "dimensions of a vector", _integer(1, 65536))
+    window: int = _choice(5, "most words between center and context", _integer(1, 1024))
+    shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
+    sample: float = _choice(
+        1e-4, "frequency above which words are randomly dropped; 0 keeps all", _number(0, 1)
+    )
+    negative: int = _choice(5, "negatives drawn for each window", _integer(1, 1024))
+    ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))
+    alpha: float = _choice(0.05, "learning rate at the start", _number(0, 10, open_low=True))
+    min_alpha: float = _choice(1e-4, "learning rate at the end", _number(0, 10))
+    epochs: int = _choice(5, "passes over the corpus", _integer(1))
+    seed: int = _choice(1, "seed of every random draw", _integer(0, 2**63 - 1))
+    # How replicas meet
+    strategy: str = _choice("averaging", "how workers meet", _text)
+    n_replicas: int = _choice(1, "models trained side by side and merged", _integer(1, 65536))
+    rounds_per_epoch: int | None = _choice(
+        None, "merges an epoch; 8 a replica when not given", _integer(1), optional=True
+    )
+    merge: str = _choice("momentum", "merge rule: momentum, touched or mean", _text)
+    warmup: float | None = _choice(
+        None,
+        "share of all work done by one replica before the others start; min(0.1, n_replicas/80) when not given",
+        _number(0, 1),
+        optional=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.min_alpha > self.alpha:
+            raise ParameterError(
+                f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
+                "Give a min_alpha of at most alpha.",
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON types; a callable tokenizer becomes its import path."""
+        values = dataclasses.asdict(self)
+        if callable(self.tokenizer):
+            values["tokenizer"] = f"{self.tokenizer.__module__}:{self.tokenizer.__qualname__}"
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make Params from `as_dict`'s result; names it does not know are refused.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown or a value is out of range.
+        """
+        known = {f.name for f in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise ParameterError(
+                    f"{name!r} is no parameter.", f"The parameters are: {', '.join(sorted(known))}."
+                )
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources(_Checked):
+    """Everything that must not change the vectors: where, how wide, and how much memory.
+
+    More than one thread in a training task is the exception (Hogwild): results are then statistically, not
+    bitwise, the same.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+    """
+
+    device: str = _choice("cpu", "what the kernels run on", _text)
+    scheduler: str | None = _choice(
+        None, "address of a Dask scheduler, such as tcp://host:8786", _text, optional=True
+    )
+    workers: int = _choice(1, "worker processes of a local cluster", _integer(1, 4096))
+    threads: int | None = _choice(
+        None, "threads of each worker, and of a training task; all cores when not given", _integer(1, 4096),
+        optional=True,
+    )
+    memory_limit: str | int = _choice("auto", "memory of each local worker, such as '4 GiB'", (
+        lambda v: v == "auto" or _is_size(v), "'auto' or a size in bytes, as a number or as text such as '4 GiB'"
+    ))
+    block_size: str | int = _choice("32 MiB", "text read by one task and held by one shard", _size)
+    checkpoint_seconds: float = _choice(60.0, "time between checkpoints; 0 writes one a round", _number(0))
+    storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)
+
+    @property
+    def block_bytes(self) -> int:
+        """`block_size` in bytes."""
+        return int(parse_bytes(self.block_size))

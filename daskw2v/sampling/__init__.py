@@ -1,0 +1,1 @@
+"""Every random draw, and the stream of tokens that training sees."""

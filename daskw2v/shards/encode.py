@@ -1,0 +1,260 @@
+"""From text to corpus shards: every block is read once, by one task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from distributed import Client
+
+from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.pieces import ReadReport, Text, Tokens
+from daskw2v.corpus.sources import Block, Inputs, find_sources, plan_blocks
+from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer
+from daskw2v.errors import InputError
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Listener, Progress, silent
+from daskw2v.shards.dictionary import Dictionary, padded
+from daskw2v.shards.layout import Corpus, Shard, corpus_identity, digest, write_shard
+from daskw2v.shards.tasks import new_attempt, remove_losers, run_tasks
+from daskw2v.shards.whitespace import split
+from daskw2v.storage import Store
+
+_BATCH = 1 << 14  # words found before they are looked up: some 100 KB of text, which stay in the cache
+
+
+class _Builder:
+    """A shard that grows, piece by piece."""
+
+    def __init__(self, *, new_sentence: bool) -> None:
+        self.dictionary = Dictionary()
+        self.codes: list[npt.NDArray[np.int32]] = []
+        self.n_tokens = 0
+        self._starts = [np.zeros(int(new_sentence), np.int64)]
+        self._last_start = 0 if new_sentence else -1
+        self._found = np.empty((3, _BATCH), np.int64)
+
+    @property
+    def new_sentence(self) -> bool:
+        """Whether the next word starts a sentence."""
+        return self._last_start == self.n_tokens
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """Where sentences start, but for the one that no word of the shard belongs to yet."""
+        starts = np.concatenate(self._starts)
+        return starts[: len(starts) - self.new_sentence]
+
+    def add_text(self, text: Text) -> None:
+        data = padded(text.data)
+        unpadded = data[: len(text.data)]
+        begins, ends, starts = self._found
+        position = 0
+        while position < len(unpadded):
+            last_start = self._last_start - self.n_tokens
+            position, n, n_starts = split(unpadded, position, begins, ends, starts, last_start)
+            self._add_starts(starts[:n_starts] + self.n_tokens)
+            self._add_words(data, begins[:n], ends[:n])
+
+    def add_tokens(self, tokens: Tokens) -> None:
+        starts = tokens.starts + self.n_tokens
+        self._add_starts(starts[int(self.new_sentence) :])  # both say that the first word starts one
+        self._add_words(padded(tokens.data), tokens.offsets[:-1], tokens.offsets[1:])
+        self._add_starts(np.array([self.n_tokens]))
+
+    def _add_starts(self, starts: npt.NDArray[np.int64]) -> None:
+        if len(starts):
+            self._starts.append(starts)
+            self._last_start = int(starts[-1])
+
+    def _add_words(
+        self, data: npt.NDArray[np.uint8], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+    ) -> None:
+        self.codes.append(self.dictionary.encode(data, begins, ends))
+        self.n_tokens += len(begins)
+
+
+def encoding_signature(params: Params, shard_bytes: int) -> str:
+    """Return 20 hexadecimal digits that stand for all that decides what shards a block becomes."""
+    values = params.as_dict()
+    return digest([*(values[name] for name in ("tokenizer", "column", "errors")), shard_bytes])
+
+
+def encode_block(
+    block: Block,
+    store: Store,
+    *,
+    tokenizer: str | LineFunction,
+    column: str,
+    errors: str,
+    shard_bytes: int,
+) -> dict[str, Any]:
+    """Read a block and write it as corpus shards; a block that was already written is not read again.
+
+    Pure and idempotent: each run writes into a folder of its own, the manifest names the one that counts.
+
+    Parameters
+    ----------
+    block
+        What to read.
+    store
+        Where blocks of this encoding lie (see `encoding_signature`); its options are those of the input too.
+    tokenizer, column, errors
+        As in `Params`.
+    shard_bytes
+        Text held by one shard, about.
+
+    Returns
+    -------
+    dict
+        The manifest: attempt, shards (path below `store`, n_tokens, n_sentences, n_types) and report.
+
+    Raises
+    ------
+    InputError
+        If the text cannot be read.
+    """
+    home = store / block.key
+    manifest = home.read_manifest()
+    if manifest is not None:
+        return manifest
+    attempt, report, shards = new_attempt(), ReadReport(), []
+    builder, filled = _Builder(new_sentence=True), 0
+
+    def finish(builder: _Builder) -> _Builder:
+        path = f"{attempt}/{len(shards)}"
+        numbers = write_shard(home / path, builder.codes, builder.starts, builder.dictionary)
+        shards.append({"path": f"{block.key}/{path}", **numbers})
+        return _Builder(new_sentence=builder.new_sentence)
+
+    pieces = read_block(
+        block,
+        column=column,
+        errors=errors,
+        tokenizer=make_tokenizer(tokenizer),
+        storage_options=store.options,
+        report=report,
+    )
+    for piece in pieces:
+        if isinstance(piece, Text):
+            builder.add_text(piece)
+        else:
+            builder.add_tokens(piece)
+        filled += len(piece.data)
+        if filled >= shard_bytes and builder.n_tokens:
+            builder, filled = finish(builder), 0
+    if builder.n_tokens:
+        finish(builder)
+    # Another run of this task may have finished meanwhile: then its shards count.
+    winner = home.read_manifest()
+    if winner is None:
+        winner = {"attempt": attempt, "shards": shards, "report": report.as_dict()}
+        home.write_manifest(winner)
+    return winner
+
+
+def _encode(block: Block, store: Store, rules: Mapping[str, Any]) -> dict[str, Any]:
+    return encode_block(block, store, **rules)
+
+
+def build_corpus(
+    inputs: Inputs,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener = silent,
+) -> Corpus:
+    """Read the text once, and write it as corpus shards.
+
+    What a run before has finished is kept: with the same inputs nothing is read again, and a run that was
+    killed goes on block by block.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths or patterns.
+    store
+        The work directory, which all workers can reach.
+    params, resources
+        How to read.
+    client
+        Where to run.
+    listener
+        Is told the bytes done.
+
+    Returns
+    -------
+    Corpus
+        Written as `corpus.json` too.
+
+    Raises
+    ------
+    InputError
+        If an input cannot be read, or holds no word at all.
+    TrainingError
+        If a block keeps killing its workers.
+    """
+    sources = find_sources(inputs, params.format, resources.storage_options)
+    identity = corpus_identity(sources, params)
+    known = _known_corpus(store, identity)
+    if known is not None:
+        return known
+    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
+    home = store / "shards" / encoding_signature(params, resources.block_bytes)
+    manifests = _encode_all(blocks, home, params, resources, client, listener)
+    report, shards = ReadReport(), []
+    for block in blocks:
+        report.merge(ReadReport(**manifests[block.key]["report"]))
+        for shard in manifests[block.key]["shards"]:
+            shards.append(Shard(**{**shard, "path": f"shards/{home.name}/{shard['path']}"}))
+    if not shards:
+        raise InputError(
+            f"The {len(sources)} files ({sum(s.size for s in sources)} bytes, {report.skipped} lines skipped) "
+            "hold no word.",
+            "Check the inputs, the tokenizer and the column.",
+        )
+    corpus = Corpus(identity, tuple(shards), tuple(sources), report)
+    corpus.save(store)
+    remove_losers(home, {key: {manifest["attempt"]} for key, manifest in manifests.items()})
+    return corpus
+
+
+def _known_corpus(store: Store, identity: str) -> Corpus | None:
+    """Return the store's corpus if it is the one asked for and its blocks are there."""
+    if store.read_manifest("corpus.json") is None:
+        return None
+    corpus = Corpus.load(store)
+    homes = {shard.path.rsplit("/", 3)[0] for shard in corpus.shards}
+    there = {f"{home}/{key}" for home in homes for key in (store / home).children()}
+    whole = all(shard.path.rsplit("/", 2)[0] in there for shard in corpus.shards)
+    return corpus if corpus.identity == identity and whole else None
+
+
+def _encode_all(
+    blocks: list[Block], home: Store, params: Params, resources: Resources, client: Client, listener: Listener
+) -> dict[str, dict[str, Any]]:
+    """Run a task for each block; return their manifests by the block's key."""
+    rules = {
+        "tokenizer": params.tokenizer,
+        "column": params.column,
+        "errors": params.errors,
+        "shard_bytes": resources.block_bytes,
+    }
+    home = Store(home.url, {**resources.storage_options, **home.options})
+    distinct = {block.key: block for block in blocks}  # a file named twice is read once
+    units: dict[str, int] = {}  # bytes, or row groups
+    for block in distinct.values():
+        units[block.source.url] = units.get(block.source.url, 0) + block.stop - block.start
+    weights = {
+        key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()
+    }
+    manifests: dict[str, dict[str, Any]] = {}
+    done, total = 0.0, sum(weights.values())
+    jobs = {key: (block, home, rules) for key, block in distinct.items()}
+    listener(Progress("encode", 0, total, "bytes", message=f"{len(jobs)} blocks"))
+    for key, manifest in run_tasks(client, "encode", _encode, jobs):
+        manifests[key] = manifest
+        done += weights[key]
+        listener(Progress("encode", done, total, "bytes", message=f"{len(manifests)} of {len(jobs)} blocks"))
+    return manifests

@@ -1,0 +1,95 @@
+"""Where the tokens and sentences of plain text lie: one pass, 64 bytes at a time.
+
+A token is a run of bytes above 0x20; a newline ends a sentence. Each 64 bytes give one mask of separators; where the
+mask changes from bit to bit a token begins or ends, so the loop branches once a token and never once a byte.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import kernel
+from daskw2v.shards.bytes import count_bits, lowest_bit, mask64
+
+_NEWLINE, _SPACE = np.uint8(10), np.uint8(32)
+
+
+@kernel
+def _masks(data: npt.NDArray[np.uint8], position: int) -> tuple[int, int]:
+    """Return the masks of separators and of newlines in the 64 bytes from `position`; the end separates."""
+    if position + 64 <= len(data):
+        spaces = mask64(data, position, _SPACE)
+        newlines = np.uint64(0)
+        if mask64(data, position, _NEWLINE):  # rare enough that the exact test stands aside
+            newlines = mask64(data, position, _NEWLINE) & ~mask64(data, position, np.uint8(9))
+        return spaces, newlines
+    spaces, newlines = ~np.uint64(0), np.uint64(0)
+    for i in range(len(data) - position):
+        bit = np.uint64(1) << np.uint64(i)
+        if data[position + i] > _SPACE:
+            spaces &= ~bit
+        elif data[position + i] == _NEWLINE:
+            newlines |= bit
+    return spaces, newlines
+
+
+@kernel
+def split(
+    data: npt.NDArray[np.uint8],
+    position: int,
+    begins: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    last_start: int,
+) -> tuple[int, int, int]:
+    """Find tokens from `position` on until the text ends or the arrays are full.
+
+    Parameters
+    ----------
+    data
+        Text, shape (n,) uint8.
+    position
+        Where to go on: 0, or what the call before returned.
+    begins, ends
+        Filled with token i = data[begins[i] : ends[i]], shape (capacity,) int64, capacity >= 64.
+    starts
+        Filled with the indices of tokens that start a sentence, shape (capacity,) int64. The last may equal the
+        number of tokens: the token found next starts a sentence.
+    last_start
+        The sentence start already known that lies nearest, relative to the first token found here.
+
+    Returns
+    -------
+    tuple
+        Position to go on from (len(data) or above when done), number of tokens, number of starts.
+    """
+    n_begins, n_ends, n_starts = 0, 0, 0
+    one = np.uint64(1)
+    before = one  # was the byte before a separator?
+    while position < len(data) and n_begins + 64 <= len(begins):
+        spaces, newlines = _masks(data, position)
+        edges = spaces ^ ((spaces << one) | before)
+        before = spaces >> np.uint64(63)
+        while newlines:
+            at = lowest_bit(newlines)
+            newlines &= newlines - one
+            begun = edges & ~spaces & ((one << np.uint64(at)) - one)
+            start = n_begins + count_bits(begun)
+            if start != last_start:
+                starts[n_starts] = start
+                n_starts += 1
+                last_start = start
+        begun, ended = edges & ~spaces, edges & spaces
+        while begun:
+            begins[n_begins] = position + lowest_bit(begun)
+            begun &= begun - one
+            n_begins += 1
+        while ended:
+            ends[n_ends] = position + lowest_bit(ended)
+            ended &= ended - one
+            n_ends += 1
+        position += 64
+    if n_begins > n_ends:  # the last token is cut
+        if position < len(data):
+            return begins[n_ends], n_ends, n_starts
+        ends[n_ends] = len(data)
+    return position, n_begins, n_starts

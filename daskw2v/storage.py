@@ -1,0 +1,223 @@
+"""Where everything is kept: JSON manifests and Zarr groups below one fsspec URL.
+
+The rules that keep data whole stand here: a manifest is written last and atomically, an array is written whole
+by one task, or by several along chunk bounds only, and nothing is ever pickled.
+"""
+
+import json
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import fsspec
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.abc.store import Store as ZarrStore
+from zarr.codecs import BloscCodec
+from zarr.storage import FsspecStore, LocalStore
+
+from daskw2v.errors import StoreError
+
+FORMAT_VERSION = 1
+_CHUNK = 1 << 18  # elements of a one-dimensional chunk: 1 MB of int32
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder at an fsspec URL; cheap to make, safe to send to a worker.
+
+    Parameters
+    ----------
+    url
+        Any fsspec URL or local path.
+    options
+        Options for fsspec. They may hold secrets, so they are never written and never shown.
+    """
+
+    url: str
+    options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __truediv__(self, name: str) -> "Store":
+        return Store(f"{self.url.rstrip('/')}/{name}", self.options)
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return self.url.rstrip("/").rsplit("/", 1)[-1]
+
+    def _filesystem(self) -> tuple[Any, str]:
+        fs, path = fsspec.core.url_to_fs(self.url, **self.options)
+        return fs, path
+
+    @property
+    def local_path(self) -> str | None:
+        """The path on this machine, or None where the store is elsewhere."""
+        fs, path = self._filesystem()
+        return path if "file" in fs.protocol else None
+
+    def exists(self) -> bool:
+        """Tell whether anything lies at the URL."""
+        fs, path = self._filesystem()
+        return bool(fs.exists(path))
+
+    def children(self) -> list[str]:
+        """Return the names directly below, sorted; none where nothing lies at the URL."""
+        fs, path = self._filesystem()
+        fs.invalidate_cache()
+        try:
+            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in fs.ls(path, detail=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove(self) -> None:
+        """Delete everything at the URL, if anything is there."""
+        fs, path = self._filesystem()
+        if fs.exists(path):
+            fs.rm(path, recursive=True)
+
+    def read_bytes(self, name: str) -> bytes | None:
+        """Return a small file's content, or None where it does not exist."""
+        fs, path = self._filesystem()
+        try:
+            return bytes(fs.cat_file(f"{path}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a small file atomically: whoever reads sees the old content or the new, never a part.
+
+        Raises
+        ------
+        OSError
+            If the store refuses the write (no space, no permission).
+        """
+        fs, path = self._filesystem()
+        local = self.local_path
+        if local is None:
+            fs.pipe_file(f"{path}/{name}", content)  # object stores put whole objects
+            return
+        os.makedirs(local, exist_ok=True)
+        temporary = f"{local}/.{name}.{uuid.uuid4().hex}"
+        try:
+            with open(temporary, "wb") as f:
+                f.write(content)
+                f.flush()
+                os.fsync(f.fileno())
+            os.replace(temporary, f"{local}/{name}")
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+        folder = os.open(local, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def read_manifest(self, name: str = "manifest.json") -> dict[str, Any] | None:
+        """Return a manifest's content, or None where it was never finished.
+
+        Raises
+        ------
+        StoreError
+            If the manifest is not JSON or of a format this version does not read.
+        """
+        content = self.read_bytes(name)
+        if content is None:
+            return None
+        try:
+            values = json.loads(content)
+        except ValueError as error:
+            raise StoreError(
+                f"{self.url}/{name} is not JSON ({error}).", "Delete it: the stage is done again."
+            ) from None
+        if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
+            found = values.get("format_version") if isinstance(values, dict) else None
+            raise StoreError(
+                f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
+                "Open it with the daskw2v that wrote it, or give another work directory.",
+            )
+        return values
+
+    def write_manifest(self, values: dict[str, Any], name: str = "manifest.json") -> None:
+        """Write a manifest: the last act of a stage, which makes its data count."""
+        content = json.dumps({"format_version": FORMAT_VERSION, **values}, indent=1, allow_nan=False)
+        self.write_bytes(name, content.encode())
+
+    def _zarr_store(self) -> ZarrStore:
+        local = self.local_path
+        return (
+            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
+        )
+
+    def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
+        """Make an empty Zarr group here; what lay here before is replaced."""
+        return zarr.create_group(self._zarr_store(), overwrite=True, attributes=attributes or {})
+
+    def open_group(self, *, writable: bool = False) -> zarr.Group:
+        """Open the Zarr group that lies here.
+
+        Raises
+        ------
+        StoreError
+            If there is none.
+        """
+        try:
+            return zarr.open_group(self._zarr_store(), mode="r+" if writable else "r")
+        except (FileNotFoundError, KeyError) as error:
+            raise StoreError(
+                f"{self.url} holds no Zarr group.", "Check the URL; a stage that was cut short is rerun by train."
+            ) from error
+
+
+def create_array(
+    group: zarr.Group, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, chunk_rows: int = _CHUNK
+) -> zarr.Array[Any]:
+    """Declare an array of `shape`, chunked along its first axis by `chunk_rows`."""
+    chunks = (max(1, min(chunk_rows, shape[0])), *(max(1, n) for n in shape[1:]))
+    # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
+    compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
+    return group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, compressors=compressor)
+
+
+def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:
+    """Write a whole array at once."""
+    array = create_array(group, name, values.shape, values.dtype, chunk_rows)
+    if values.size:
+        array[...] = values
+
+
+def write_rows(array: zarr.Array[Any], start: int, rows: npt.NDArray[Any]) -> None:
+    """Write rows from `start` on, along chunk bounds: two tasks must never meet in one chunk.
+
+    Raises
+    ------
+    StoreError
+        If the region does not begin and end at a chunk's bound.
+    """
+    stop, step = start + len(rows), array.chunks[0]
+    if start % step or (stop % step and stop != array.shape[0]):
+        raise StoreError(
+            f"Rows {start}:{stop} of {array.name} do not lie along its chunks of {step} rows.",
+            "Write whole chunks: two writers in one chunk lose data silently.",
+        )
+    array[start:stop] = rows
+
+
+def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
+    """Read rows start:stop of an array; all of it by default.
+
+    Raises
+    ------
+    StoreError
+        If the group has no such array.
+    """
+    try:
+        array = group[name]
+    except KeyError:
+        raise StoreError(
+            f"{group.store_path}/{name} is missing.", "The store is damaged: delete the group and run again."
+        ) from None
+    return np.asarray(array[start:stop])  # type: ignore[index]

@@ -1,0 +1,83 @@
+"""A model on the cluster: row blocks of its tables as futures, which never pass through the client."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Future
+
+from daskw2v.models.store import create_model, read_table, write_table_rows
+from daskw2v.objectives import find_objective
+from daskw2v.objectives.base import FloatArray
+from daskw2v.params import Params
+from daskw2v.storage import Store
+
+_BLOCK_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows start..stop-1 of a table."""
+
+    table: str
+    start: int
+    stop: int
+
+
+Blocks = Mapping[Block, Future]
+
+
+def rows_per_block(vector_size: int) -> int:
+    """Return how many rows of float32 make a block of some 32 MB."""
+    return max(1, _BLOCK_BYTES // (4 * vector_size))
+
+
+def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[Block]:
+    """Cut tables (their numbers of rows by name) into row blocks, table after table."""
+    step = rows_per_block(vector_size)
+    return [
+        Block(table, start, min(rows, start + step))
+        for table, rows in tables.items()
+        for start in range(0, rows, step)
+    ]
+
+
+def initial_block(params: Params, block: Block) -> FloatArray:
+    """Task: the block's rows before training."""
+    return find_objective(params.objective).initial(params, block.table, block.start, block.stop)
+
+
+def load_block(store: Store, block: Block) -> FloatArray:
+    """Task: the block's rows as a store holds them."""
+    return read_table(store, block.table, block.start, block.stop)
+
+
+def save_block(store: Store, block: Block, rows: FloatArray) -> None:
+    """Task: write the block's rows; blocks lie along the chunks, so all may be written at once."""
+    write_table_rows(store, block.table, block.start, rows)
+
+
+def load_blocks(client: Client, store: Store, blocks: Iterable[Block], key: str) -> dict[Block, Future]:
+    """Return futures of blocks that begin a new chain: nothing behind them can be asked for again."""
+    return {
+        block: client.submit(load_block, store, block, key=f"{key}-load-{block.table}-{block.start}", retries=2)
+        for block in blocks
+    }
+
+
+def save_blocks(client: Client, store: Store, blocks: Blocks, vector_size: int, key: str) -> list[Future]:
+    """Declare a store's tables and write all blocks; return the futures of the writes."""
+    tables: dict[str, tuple[int, int]] = {}
+    for block in blocks:
+        rows = max(block.stop, tables.get(block.table, (0, 0))[0])
+        tables[block.table] = (rows, vector_size)
+    create_model(store, tables, rows_per_block(vector_size))
+    return [
+        client.submit(save_block, store, block, future, key=f"{key}-save-{block.table}-{block.start}", retries=2)
+        for block, future in blocks.items()
+    ]
+
+
+def rename(blocks: Mapping[Block, Any], prefix: str) -> dict[Block, Any]:
+    """Return the same futures under tables named `prefix` + table."""
+    return {Block(prefix + b.table, b.start, b.stop): future for b, future in blocks.items()}

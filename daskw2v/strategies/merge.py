@@ -1,0 +1,115 @@
+"""Merge rules: how replicas that trained apart become one model again.
+
+A rule is a small value: how replicas' moves add up, and what the sum does to the model. Figures on 17 million
+words with 8 replicas (quality relative to one replica): the plain mean ruins the vectors, since each replica
+saw an eighth of the text and the mean undoes its progress; outer momentum with factor 1 - 1/N makes the long-run
+step N times the mean, which is what N replicas' worth of text calls for, and brings nearly all of it back.
+`python -m benchmarks.merge_rules` prints the figures of this package.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.base import FloatArray
+
+
+class Moves(NamedTuple):
+    """Replicas' moves away from the common model, added up row by row.
+
+    Parameters
+    ----------
+    total
+        Sum of the moves, shape (rows, D) float32.
+    movers
+        Replicas that moved each row, shape (rows, 1) float32.
+    n
+        Replicas in all.
+    """
+
+    total: FloatArray
+    movers: FloatArray
+    n: int
+
+
+class Merged(NamedTuple):
+    """A block of the merged model, and of the outer optimiser's velocity (None where a rule has none)."""
+
+    rows: FloatArray
+    velocity: FloatArray | None
+
+
+Finish = Callable[[FloatArray, FloatArray | None, Moves], Merged]
+
+
+@dataclass(frozen=True)
+class MergeRule:
+    """What a merge does to a block: `finish(base, velocity, moves)`; `has_velocity` says what state it keeps."""
+
+    name: str
+    finish: Finish
+    has_velocity: bool = False
+
+
+def add_moves(base: FloatArray, *trained: FloatArray) -> Moves:
+    """Add up what replicas did to a block; nothing is changed in place."""
+    total = np.zeros_like(base)
+    movers = np.zeros((len(base), 1), np.float32)
+    for block in trained:  # in order: float addition is not associative, and results must repeat
+        move = block - base
+        total += move
+        movers += move.any(axis=1, keepdims=True)
+    return Moves(total, movers, len(trained))
+
+
+def join_moves(*parts: Moves) -> Moves:
+    """Add up sums of several groups of replicas."""
+    first, *rest = parts
+    total, movers = first.total.copy(), first.movers.copy()
+    for part in rest:
+        total += part.total
+        movers += part.movers
+    return Moves(total, movers, sum(part.n for part in parts))
+
+
+def _mean(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
+    return Merged(base + moves.total / np.float32(moves.n), velocity)
+
+
+def _touched(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
+    return Merged(base + moves.total / np.maximum(moves.movers, 1), velocity)
+
+
+def _momentum(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
+    # Nesterov's momentum on the mean move as a gradient (SlowMo, DiLoCo), step 1
+    factor = np.float32(1 - 1 / moves.n)
+    mean = moves.total / np.float32(moves.n)
+    faster = mean if velocity is None else factor * velocity + mean
+    return Merged(base + mean + factor * faster, faster)
+
+
+MERGE_RULES = {
+    rule.name: rule
+    for rule in (
+        MergeRule("momentum", _momentum, has_velocity=True),
+        MergeRule("touched", _touched),
+        MergeRule("mean", _mean),
+    )
+}
+
+
+def find_merge_rule(name: str) -> MergeRule:
+    """Return the merge rule of that name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    try:
+        return MERGE_RULES[name]
+    except KeyError:
+        raise ParameterError(f"merge={name!r} does not exist.", f"Choose one of: {', '.join(MERGE_RULES)}.") from None

@@ -1,0 +1,183 @@
+"""The whole way: text in, vectors out. Each stage writes its manifest last, and is skipped where that is there."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from distributed import Client
+
+from daskw2v.cluster import check_cluster, connect, gather, total_threads
+from daskw2v.devices import find_device
+from daskw2v.errors import ParameterError
+from daskw2v.models.store import next_version, publish, write_vocabulary
+from daskw2v.models.vectors import Vectors
+from daskw2v.objectives import find_objective, find_trainer
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Listener, Progress, silent
+from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.storage import Store
+from daskw2v.strategies.averaging import train_averaging
+from daskw2v.strategies.blocks import cut_tables, save_blocks
+from daskw2v.strategies.checkpoint import State
+from daskw2v.strategies.merge import find_merge_rule
+from daskw2v.strategies.replica import Run
+from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+
+Inputs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+STRATEGIES: dict[str, Callable[..., State]] = {"averaging": train_averaging}
+
+
+def train(
+    inputs: Inputs,
+    *,
+    work: str | os.PathLike[str],
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Listener = silent,
+) -> Vectors:
+    """Train word vectors from text, on a Dask cluster.
+
+    The same call on the same work directory goes on where an earlier one stopped, and returns at once where it
+    had finished.
+
+    Parameters
+    ----------
+    inputs
+        fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not.
+    work
+        URL of the directory for everything that is made; client and workers must share it.
+    params
+        What changes the vectors.
+    resources
+        What does not.
+    client
+        The cluster; by default the one at `resources.scheduler`, or a local one for the time of the call.
+    listener
+        Called with `Progress` as the stages go on.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range or names what does not exist.
+    InputError
+        If the text cannot be found, read or decoded, or holds no token.
+    VocabularyError
+        If no word is left.
+    ClusterError
+        If the cluster cannot do the work.
+    TrainingError
+        If the model diverges, or tasks keep killing their workers.
+    """
+    params, resources = params or Params(), resources or Resources()
+    _check_names(params, resources)
+    store = Store(os.fspath(work), dict(resources.storage_options))
+    with nullcontext(client) if client is not None else connect(resources) as cluster:
+        listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
+        check_cluster(cluster, store)
+        corpus = build_corpus(inputs, store, params, resources, cluster, listener)
+        vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
+        return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
+
+
+def train_model(
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener = silent,
+) -> Vectors:
+    """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
+    _check_names(params, resources)
+    run_id = run_identity(corpus, vocabulary, params)
+    models = store / "models"
+    version = next_version(models, run_id)
+    if (models / version).read_manifest() is None:
+        place = store / "runs" / run_id
+        threads = _threads(client, params, resources)
+        run = Run(store, vocabulary, params, resources.device, threads)
+        objective = find_objective(params.objective)
+        blocks = cut_tables(objective.tables(params, vocabulary.size), params.vector_size)
+        length = corpus.n_tokens
+        began = time.monotonic()
+        state = STRATEGIES[params.strategy](
+            client, run, place, blocks, length, resources.checkpoint_seconds, listener
+        )
+        _publish(client, models, version, state, vocabulary, _manifest(corpus, vocabulary, params, state))
+        (place / "checkpoints").remove()
+        listener(Progress("train", 1, 1, "model", message=f"{time.monotonic() - began:.1f} s of training"))
+    vectors = Vectors.open((models / version).url, resources.storage_options)
+    listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
+    return vectors
+
+
+def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
+    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
+    words = [vocabulary.size, vocabulary.total, params.vocabulary and vocabulary.key]
+    return digest([corpus.identity, words, params.as_dict()])[:12]
+
+
+def _check_names(params: Params, resources: Resources) -> None:
+    """Refuse what does not exist before any text is read."""
+    find_trainer(find_objective(params.objective), resources.device)
+    find_device(resources.device)
+    find_merge_rule(params.merge)
+    if params.strategy not in STRATEGIES:
+        raise ParameterError(
+            f"strategy={params.strategy!r} does not exist.", f"Choose one of: {', '.join(STRATEGIES)}."
+        )
+
+
+def _threads(client: Client, params: Params, resources: Resources) -> int:
+    """Return the threads of a training task: replicas share the cluster's, and a task stays on one worker."""
+    most = resources.threads or max(client.nthreads().values(), default=1)
+    return max(1, min(most, total_threads(client) // params.n_replicas))
+
+
+def _publish(
+    client: Client,
+    models: Store,
+    version: str,
+    state: State,
+    vocabulary: StoredVocabulary,
+    manifest: dict[str, Any],
+) -> None:
+    store = models / version
+    gather(client, save_blocks(client, store, state.blocks, manifest["params"]["vector_size"], f"publish-{uuid.uuid4().hex}"))
+    write_vocabulary(store, vocabulary.load())
+    publish(models, version, manifest)
+
+
+def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, state: State) -> dict[str, Any]:
+    words, seconds, pairs, loss = (
+        sum(entry[name] for entry in state.history) for name in ("words", "seconds", "pairs", "loss")
+    )
+    return {
+        "params": params.as_dict(),
+        "corpus": {
+            "identity": corpus.identity,
+            "tokens": corpus.n_tokens,
+            "words": vocabulary.total,
+            "report": corpus.report.as_dict(),
+        },
+        "metrics": {
+            "words": words,
+            "seconds": round(seconds, 3),
+            "words_per_second": round(words / max(seconds, 1e-9)),
+            "pairs": pairs,
+            "loss": loss / max(1, pairs),
+            "history": state.history,
+        },
+    }

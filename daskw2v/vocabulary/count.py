@@ -1,0 +1,193 @@
+"""From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import fsspec
+import numpy as np
+import numpy.typing as npt
+from distributed import Client
+
+from daskw2v.errors import InputError
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Listener, Progress, silent
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.shards.tasks import remove_losers, run_task, run_tasks
+from daskw2v.storage import Store, write_array
+from daskw2v.vocabulary import buckets
+from daskw2v.vocabulary.choose import choose_words
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class StoredVocabulary:
+    """A vocabulary in a work directory; small, safe to send to a worker.
+
+    Parameters
+    ----------
+    store
+        The work directory.
+    key
+        Hexadecimal digits that stand for the corpus, its shards and the rules.
+    size
+        V, the number of words.
+    total
+        Occurrences of these words in the corpus.
+    raw_words, raw_types
+        Words in the corpus, and distinct ones, before any was left out.
+    missing, missing_words
+        How many listed words the corpus lacks, and the first of them.
+    plan, chosen, maps
+        Attempts that count (see `buckets`).
+    """
+
+    store: Store
+    key: str
+    size: int
+    total: int
+    raw_words: int
+    raw_types: int
+    missing: int
+    missing_words: tuple[str, ...]
+    plan: str
+    chosen: str
+    maps: tuple[str, ...]
+
+    @property
+    def home(self) -> Store:
+        """Where it lies."""
+        return self.store / "vocabulary" / self.key
+
+    def load(self) -> Vocabulary:
+        """Read the words.
+
+        Raises
+        ------
+        StoreError
+            If they are gone.
+        """
+        return Vocabulary.load((self.home / "chosen" / self.chosen).open_group())
+
+    def read_map(self, shard: int) -> npt.NDArray[np.int32]:
+        """Read what turns a shard's codes into ids: the id of each code, or -1, shape (n_types,) int32.
+
+        Parameters
+        ----------
+        shard
+            Which of the corpus' shards.
+
+        Raises
+        ------
+        StoreError
+            If it is gone.
+        """
+        return buckets.read_map(self.home, self.store, self.plan, self.maps, shard)
+
+
+def build_vocabulary(
+    corpus: Corpus,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener = silent,
+) -> StoredVocabulary:
+    """Count the words of a corpus exactly, choose which to keep, and give them ids.
+
+    Ids go by (-count, bytes): they do not depend on how the text is cut. What was built before is returned.
+
+    Parameters
+    ----------
+    corpus
+        From `build_corpus`.
+    store
+        The work directory that it lies in.
+    params, resources
+        Which words to keep: `min_count` and `max_final_vocab`, or those of the list `vocabulary`.
+    client
+        Where to run.
+    listener
+        Is told the buckets done.
+
+    Raises
+    ------
+    InputError
+        If the list of words cannot be read, or holds none.
+    VocabularyError
+        If no word is left.
+    """
+    paths = [shard.path for shard in corpus.shards]
+    listed = None if params.vocabulary is None else _read_list(params.vocabulary, resources)
+    rules = [params.min_count, params.max_final_vocab] if listed is None else listed
+    key = digest([corpus.identity, paths, rules])
+    home = store / "vocabulary" / key
+    manifest = home.read_manifest()
+    if manifest is None:
+        home.remove()  # what a run that was cut short left behind
+        home.write_manifest({"paths": paths}, "shards.json")
+        if listed is not None:
+            words = Vocabulary.from_words(listed, [0] * len(listed))
+            words.save((home / "listed").create_group())
+        n_types = sum(shard.n_types for shard in corpus.shards)
+        manifest = _build(home, store, params, buckets.count_buckets(n_types), client, listener)
+        home.write_manifest(manifest)
+        (home / "merged").remove()
+        remove_losers(home / "maps", {str(b): {attempt} for b, attempt in enumerate(manifest["maps"])})
+    values = {name: value for name, value in manifest.items() if name != "format_version"}
+    values["missing_words"], values["maps"] = tuple(values["missing_words"]), tuple(values["maps"])
+    return StoredVocabulary(store, key, **values)
+
+
+def _build(
+    home: Store, work: Store, params: Params, n_buckets: int, client: Client, listener: Listener
+) -> dict[str, Any]:
+    """Run all tasks; return the manifest."""
+    steps, done = 2 * n_buckets + 1, 0
+
+    def tell(message: str) -> None:
+        listener(Progress("vocabulary", done, steps, "steps", message=message))
+
+    def run(stage: str, function: Any, jobs: dict[int, tuple[Any, ...]]) -> list[Any]:
+        nonlocal done
+        results: dict[int, Any] = {}
+        for bucket, result in run_tasks(client, stage, function, jobs):
+            results[bucket] = result
+            done += 1
+            tell(f"{stage}: {len(results)} of {len(jobs)} buckets")
+        return [results[bucket] for bucket in range(len(jobs))]
+
+    tell(f"{n_buckets} buckets")
+    plan = run_task(client, "plan", buckets.plan_buckets, home, work, n_buckets)
+    numbers = range(n_buckets)
+    merged = run("merge", buckets.merge_bucket, {b: (home, work, plan, b) for b in numbers})
+    attempts = [m["attempt"] for m in merged]
+    listed = params.vocabulary is not None
+    chosen = run_task(
+        client, "choose", choose_words, home, attempts, params.min_count, params.max_final_vocab, listed
+    )
+    done += 1
+    name = chosen.pop("attempt")
+    maps = run("resolve", buckets.resolve_bucket, {b: (home, b, attempts[b], name) for b in numbers})
+    return {
+        **chosen,
+        "raw_words": sum(m["n_tokens"] for m in merged),
+        "raw_types": sum(m["n_types"] for m in merged),
+        "plan": plan,
+        "chosen": name,
+        "maps": maps,
+    }
+
+
+def _read_list(url: str, resources: Resources) -> list[str]:
+    """Read a list of words, one a line; each counts once."""
+    try:
+        with fsspec.open(url, "rb", compression="infer", **resources.storage_options) as file:
+            lines = file.read().decode("utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."
+        ) from error
+    words = list(dict.fromkeys(word for line in lines if (word := line.strip(" \t\r"))))
+    if not words:
+        raise InputError(f"The list of words {url} is empty.", "Give one word a line.")
+    return words

@@ -1,0 +1,115 @@
+"""The words a model knows: flat UTF-8 bytes, counts, and an id for each."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import UnknownWordError, VocabularyError
+from daskw2v.storage import read_array, write_array
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Words in order of their ids: most frequent first, equal counts by bytes.
+
+    Parameters
+    ----------
+    data
+        All words' UTF-8 bytes one after another, shape (n_bytes,) uint8.
+    offsets
+        Where each word starts in `data`, and where the last one ends, shape (V + 1,) int64.
+    counts
+        Occurrences of each word in the corpus, shape (V,) int64.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.ids
+
+    @classmethod
+    def from_words(cls, words: Sequence[str], counts: Iterable[int]) -> Self:
+        """Make a vocabulary of words whose order is their id.
+
+        Raises
+        ------
+        VocabularyError
+            If a word stands twice, or words and counts differ in number.
+        """
+        encoded = [word.encode() for word in words]
+        numbers = np.array(list(counts), np.int64)
+        if len(numbers) != len(encoded) or len(set(encoded)) != len(encoded):
+            raise VocabularyError(
+                f"{len(encoded)} words ({len(set(encoded))} distinct) with {len(numbers)} counts.",
+                "Give each word once, and one count a word.",
+            )
+        offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets, numbers)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words in order of their ids."""
+        data, offsets = self.data.tobytes(), self.offsets.tolist()
+        return [data[a:b].decode() for a, b in zip(offsets, offsets[1:], strict=False)]
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each word."""
+        return {word: i for i, word in enumerate(self.words)}
+
+    def id(self, word: str) -> int:
+        """Return the word's id.
+
+        Raises
+        ------
+        UnknownWordError
+            If the vocabulary does not hold the word.
+        """
+        try:
+            return self.ids[word]
+        except KeyError:
+            raise UnknownWordError(
+                f"{word!r} is not among the {len(self)} words of the vocabulary.",
+                "Look for another form (case, spelling), or train with a lower min_count.",
+            ) from None
+
+    def save(self, group: zarr.Group) -> None:
+        """Write the vocabulary's three arrays into a Zarr group."""
+        write_array(group, "words", self.data)
+        write_array(group, "offsets", self.offsets)
+        write_array(group, "counts", self.counts)
+
+    @classmethod
+    def load(cls, group: zarr.Group) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        StoreError
+            If an array is missing.
+        VocabularyError
+            If the arrays contradict each other.
+        """
+        data, offsets, counts = (read_array(group, name) for name in ("words", "offsets", "counts"))
+        if (
+            len(offsets) != len(counts) + 1
+            or offsets[0] != 0
+            or offsets[-1] != len(data)
+            or (np.diff(offsets) < 0).any()
+        ):
+            raise VocabularyError(
+                f"The vocabulary at {group.store_path} is damaged: {len(counts)} counts, {len(offsets)} offsets "
+                f"over {len(data)} bytes.",
+                "Delete it and run train again.",
+            )
+        return cls(data, offsets, counts)

@@ -1,0 +1,56 @@
+r"""Train on a cluster, measure, export: one nightly run as a script over the public API.
+
+    python pipelines/train_corpus.py 's3://bucket/text/*.zst' --work s3://bucket/vectors \
+        --scheduler tcp://scheduler:8786 --similarity ws353.tsv --analogy questions-words.txt \
+        --export vectors.bin
+
+The scheduler's address comes from what runs your cluster: dask-jobqueue, dask-kubernetes, `dask scheduler`.
+A run that was cut short goes on where it stopped; a run whose input did not change trains nothing.
+"""
+
+import argparse
+import json
+import sys
+
+from daskw2v import Params, Resources, evaluate, export, train
+from daskw2v.progress import Progress
+
+PARAMS = Params(vector_size=300, window=5, negative=5, epochs=3, min_count=10)
+
+
+def report(progress: Progress) -> None:
+    print(f"{progress.stage} {progress.done:.0f}/{progress.total:.0f} {progress.unit}", file=sys.stderr)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("inputs", nargs="+", help="files, folders, patterns or URLs of text")
+    parser.add_argument("--work", required=True, help="folder or URL that all workers share")
+    parser.add_argument("--scheduler", required=True, help="address of the Dask scheduler")
+    parser.add_argument(
+        "--replicas", type=int, default=1, help="models trained side by side, at most one a worker"
+    )
+    parser.add_argument("--similarity", nargs="*", default=[], help="word pairs with human scores")
+    parser.add_argument("--analogy", nargs="*", default=[], help="questions of four words a line")
+    parser.add_argument("--export", help="file to write the vectors to, such as vectors.bin")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    vectors = train(
+        options.inputs,
+        work=options.work,
+        params=PARAMS.replace(n_replicas=options.replicas),
+        resources=Resources(scheduler=options.scheduler),
+        listener=report,
+    )
+    print(json.dumps(evaluate(vectors, options.similarity, options.analogy), indent=1))
+    if options.export:
+        export(vectors, options.export)
+
+
+if __name__ == "__main__":
+    main()

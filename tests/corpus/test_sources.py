@@ -1,0 +1,231 @@
+import gzip
+import os
+from dataclasses import replace
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from daskw2v.corpus import sources as module
+from daskw2v.corpus.sources import Block, Source, find_sources, open_source, plan_blocks
+from daskw2v.errors import InputError, MissingExtraError, ParameterError
+
+
+@pytest.fixture
+def memory():
+    fs = fsspec.filesystem("memory")
+    yield fs
+    fs.store.clear()
+
+
+def test_find_sources__tells_all_about_a_local_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one two\n")
+    (source,) = find_sources(path, None, {})
+    assert (source.url, source.size, source.format, source.compression) == (str(path), 8, "text", None)
+    assert source.version
+
+
+def test_find_sources__keeps_the_order_given_and_repeats_and_sorts_globs(tmp_path):
+    for name in ("b.txt", "a.txt", "z.log"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "c.txt").mkdir()
+    found = find_sources([tmp_path / "z.log", str(tmp_path / "*.txt"), tmp_path / "z.log"])
+    assert [os.path.basename(s.url) for s in found] == ["z.log", "a.txt", "b.txt", "z.log"]
+
+
+def test_find_sources__takes_relative_paths_and_file_urls(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("x\n")
+    monkeypatch.chdir(tmp_path)
+    assert (
+        find_sources("a.txt") == find_sources(f"file://{tmp_path}/a.txt") == find_sources(tmp_path / "a.txt")
+    )
+
+
+def test_find_sources__takes_a_name_that_looks_like_a_pattern(tmp_path):
+    (tmp_path / "a[1].txt").write_text("x\n")
+    (source,) = find_sources(tmp_path / "a[1].txt")
+    assert source.url.endswith("a[1].txt")
+
+
+def test_find_sources__keeps_the_protocol(memory):
+    memory.pipe("/corpus/a.txt", b"one\n")
+    (source,) = find_sources("memory://corpus/*.txt")
+    assert (source.url, source.size) == ("memory://corpus/a.txt", 4)
+    with open_source(source, {}) as file:
+        assert file.read() == b"one\n"
+
+
+def test_prefix__keeps_the_host_where_the_path_does_not_hold_it():
+    class Hdfs:
+        protocol = "hdfs"
+
+    assert module._prefix("hdfs://node:8020/data/*", Hdfs(), "/data/*") == "hdfs://node:8020"
+
+
+def test_prefix__asks_the_filesystem_where_the_name_is_written_otherwise():
+    fs = fsspec.filesystem("memory")
+    assert module._prefix("memory://a/b/", fs, "/a/b") + "/a/b" == fs.unstrip_protocol("/a/b")
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "compression"),
+    [
+        ("a", "text", None),
+        ("a.txt.gz", "text", "gzip"),
+        ("A.JSONL.BZ2", "jsonl", "bz2"),
+        ("a.ndjson.xz", "jsonl", "xz"),
+        ("a.json", "jsonl", None),
+        ("a.csv.zst", "text", "zstd"),
+        ("a.parquet", "parquet", None),
+        ("a.pq", "parquet", None),
+    ],
+)
+def test_find_sources__knows_formats_by_name(tmp_path, name, format, compression):
+    (tmp_path / name).write_bytes(b"")
+    (source,) = find_sources(tmp_path / name)
+    assert (source.format, source.compression) == (format, compression)
+
+
+def test_find_sources__takes_the_format_given(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"")
+    assert find_sources(tmp_path / "a.txt", "jsonl")[0].format == "jsonl"
+
+
+def test_find_sources__refuses_an_unknown_format(tmp_path):
+    with pytest.raises(ParameterError, match=r"format='csv'.*text, jsonl, parquet"):
+        find_sources(tmp_path, "csv")
+
+
+def test_find_sources__refuses_no_input():
+    with pytest.raises(InputError, match="No input"):
+        find_sources([])
+
+
+def test_find_sources__refuses_a_directory_and_says_what_to_give(tmp_path):
+    with pytest.raises(InputError, match=r"is a directory. Give .*/\* for"):
+        find_sources(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["none.txt", "*.none", "directories*"])
+def test_find_sources__refuses_what_matches_nothing(tmp_path, name):
+    (tmp_path / "directories1").mkdir()
+    with pytest.raises(InputError, match="matches no file"):
+        find_sources(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://user:hunter2@host/a.txt",
+        "https://host/a.txt?X-Amz-Signature=hunter2",
+        "https://h/a?sig=hunter2",
+    ],
+)
+def test_find_sources__refuses_secrets_without_showing_them(url):
+    with pytest.raises(InputError, match=r"holds a secret.*storage_options") as error:
+        find_sources(url)
+    assert "hunter2" not in str(error.value)
+
+
+def test_find_sources__refuses_chains():
+    with pytest.raises(InputError, match="chain of filesystems"):
+        find_sources("zip://a.txt::file:///a.zip")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.lz4"])
+def test_find_sources__refuses_packed_files(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=r"is packed as .*Unpack"):
+        find_sources(tmp_path / name)
+
+
+def test_find_sources__refuses_compressed_parquet(tmp_path):
+    (tmp_path / "a.parquet.gz").write_bytes(b"")
+    with pytest.raises(InputError, match="Parquet inside gzip"):
+        find_sources(tmp_path / "a.parquet.gz")
+
+
+def test_find_sources__refuses_a_file_of_unknown_size():
+    with pytest.raises(InputError, match="no known size"):
+        module._source("https://host/a.txt", {"size": None}, None)
+
+
+def test_find_sources__names_missing_extras(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "zstandard", None)
+    monkeypatch.setattr(module, "pa", None)
+    (tmp_path / "a.txt.zst").write_bytes(b"")
+    (tmp_path / "a.parquet").write_bytes(b"")
+    with pytest.raises(MissingExtraError, match=r"daskw2v\[zstd\]"):
+        find_sources(tmp_path / "a.txt.zst")
+    with pytest.raises(MissingExtraError, match=r"daskw2v\[arrow\]"):
+        find_sources(tmp_path / "a.parquet")
+
+
+def test_version__prefers_what_the_content_is_known_by():
+    assert module._version({"mtime": 1.5, "ETag": '"x"'}) == '"x"'
+    assert module._version({"mtime": 1.5}) == "1.5"
+    assert module._version({}) == ""
+
+
+def test_open_source__refuses_a_file_that_changed_or_is_gone(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("x\n")
+    (source,) = find_sources(path)
+    path.write_text("xx\n")
+    with pytest.raises(InputError, match="changed since"), open_source(source, {}):
+        pass
+    path.unlink()
+    with pytest.raises(InputError, match="is gone"), open_source(source, {}):
+        pass
+
+
+def test_block_key__changes_with_what_is_read_and_with_nothing_else():
+    source = Source("/a.txt", 10, "v", "text", None)
+    key = Block(source, 0, 5).key
+    assert len(key) == 20
+    assert int(key, 16) >= 0
+    assert key == Block(replace(source), 0, 5).key
+    changed = [{"url": "/b.txt"}, {"size": 11}, {"version": "w"}, {"format": "jsonl"}]
+    others = [Block(replace(source, **change), 0, 5) for change in changed]
+    others += [Block(source, 1, 5), Block(source, 0, 6)]
+    assert len({key, *(block.key for block in others)}) == 7
+
+
+def test_plan_blocks__divides_plain_files_and_keeps_compressed_ones_whole(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"x" * 25)
+    (tmp_path / "b.txt").write_bytes(b"")
+    (tmp_path / "c.gz").write_bytes(gzip.compress(b"x" * 1000))
+    found = find_sources([tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.gz"])
+    a, _, c = found
+    assert plan_blocks(found, 10, {}) == [
+        Block(a, 0, 10), Block(a, 10, 20), Block(a, 20, 25), Block(c, 0, c.size)
+    ]  # fmt: skip
+
+
+def _parquet(path, groups=6):
+    table = pa.table(
+        {"text": [f"{i:0300d}" for i in range(groups)], "other": [str(i) * 5000 for i in range(groups)]}
+    )
+    pq.write_table(table, path, row_group_size=1, use_dictionary=False)
+    return find_sources(path)
+
+
+def test_plan_blocks__gathers_row_groups_by_the_size_of_the_column(tmp_path):
+    found = _parquet(tmp_path / "a.parquet")
+    spans = [(b.start, b.stop) for b in plan_blocks(found, 1500, {}, column="text")]
+    assert spans == [(0, 2), (2, 4), (4, 6)]
+    assert [(b.start, b.stop) for b in plan_blocks(found, 1, {})] == [(i, i + 1) for i in range(6)]
+    assert [(b.start, b.stop) for b in plan_blocks(found, 1 << 30, {})] == [(0, 6)]
+
+
+def test_plan_blocks__accepts_parquet_without_rows(tmp_path):
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "a.parquet")
+    assert len(plan_blocks(find_sources(tmp_path / "a.parquet"), 10, {})) <= 1
+
+
+def test_plan_blocks__refuses_a_file_that_is_no_parquet(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match=r"a\.parquet cannot be read as Parquet"):
+        plan_blocks(find_sources(tmp_path / "a.parquet"), 10, {})

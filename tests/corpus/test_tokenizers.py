@@ -1,0 +1,130 @@
+import pickle
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.corpus.pieces import Text, tokens_of
+from daskw2v.corpus.tokenizers import make_tokenizer
+from daskw2v.errors import ParameterError
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" '-\n\r’aÄΣ"), max_size=30)
+
+
+def on_commas(lines):
+    return [line.split(",") for line in lines]
+
+
+not_a_function = 3
+
+
+def same(a, b):
+    return all((x == y).all() for x, y in zip(vars(a).values(), vars(b).values(), strict=True))
+
+
+def test_whitespace__passes_the_very_bytes():
+    data = b"one  two\0three\n"
+    assert make_tokenizer("whitespace")(data).data is data
+
+
+@given(TEXTS)
+def test_lower__is_unicode_lower(text):
+    assert make_tokenizer("lower")(text.encode()) == Text(text.lower().encode())
+
+
+def test_lower__knows_the_final_sigma():
+    assert make_tokenizer("lower")("ΟΔΟΣ ΣΑΣ\n".encode()).data.decode() == "οδος σας\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop--'now'! well-known -x y-", "don't stop now well-known x y"),
+        ("l’été, ＦＵＬＬ ﬁne x²", "l'été full fine x2"),
+        ("e\u0301a नमस्ते 42,5 _", "éa नमस्ते 42 5"),
+        ("top\u2010down a\u2011b", "top-down a-b"),
+        ("'", ""),
+    ],
+)
+def test_normalize__keeps_words_only(text, words):
+    assert make_tokenizer("normalize")(text.encode()).data.decode().split() == words.split()
+
+
+@given(TEXTS)
+def test_normalize__keeps_lines_and_only_the_characters_of_words(text):
+    result = make_tokenizer("normalize")(text.encode()).data.decode()
+    assert result.count("\n") == text.count("\n")
+    assert all(unicodedata.category(c)[0] in "LMN" or c in " \n'-" for c in result)
+    assert not re.search(r"(?<!\S)['-]|['-](?!\S)|['-]{2}", result)
+
+
+@given(TEXTS, TEXTS)
+def test_normalize__does_not_care_where_text_is_cut_between_words(left, right):
+    normalize = make_tokenizer("normalize")
+    both = normalize(f"{left}\n{right}".encode()).data
+    assert both == normalize(f"{left}\n".encode()).data + normalize(right.encode()).data
+
+
+@pytest.mark.parametrize("spec", [r"regex:[a-z]+|\d", r"regex:([a-z])[a-z]*|(\d)"])
+def test_regex__makes_each_match_a_token(spec):
+    tokens = make_tokenizer(spec)(b"ab,c 1\r\n\n,,\nx")
+    assert same(tokens, tokens_of([["ab", "c", "1"], ["x"]]))
+
+
+def test_regex__may_match_spaces_and_nothing():
+    assert same(make_tokenizer("regex:(New York)?")(b"in New York\n"), tokens_of([["New York"]]))
+
+
+def test_function__is_given_lines_without_their_ends():
+    seen = []
+
+    def spy(lines):
+        seen.extend(lines)
+        return [[line] for line in lines]
+
+    make_tokenizer(spy)("é x\r\n\u2028b\n".encode())
+    assert seen == ["é x", "\u2028b"]
+
+
+def test_function__is_imported_by_name():
+    tokens = make_tokenizer(f"{__name__}:on_commas")(b"a b,c\n\nd\n")
+    assert same(tokens, tokens_of([["a b", "c"], ["d"]]))
+
+
+@pytest.mark.parametrize("spec", ["whitespace", "lower", "normalize", "regex:a", on_commas])
+def test_make_tokenizer__makes_what_can_travel(spec):
+    made = make_tokenizer(spec)
+    assert type(pickle.loads(pickle.dumps(made))(b"a\n")) is type(made(b"a\n"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("whitspace", "whitspace.*unknown.*whitespace, lower, normalize, regex"),
+        ("regex:", "no pattern"),
+        ("regex:(", r"'\('.*invalid"),
+        ("no.such.module:f", "cannot be imported"),
+        ("math:no_such", "cannot be imported"),
+        (f"{__name__}:not_a_function", "is a int"),
+    ],
+)
+def test_make_tokenizer__refuses_bad_specs(spec, message):
+    with pytest.raises(ParameterError, match=message):
+        make_tokenizer(spec)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([], "0 for 2 lines"),
+        (None, "a NoneType for 2 lines"),
+        (["a", "b"], "a str for a line"),
+        ([["a"], [1]], "tokens that are no strings"),
+        ([["a"], ["\ud800"]], "no Unicode text"),
+    ],
+)
+def test_function__must_return_a_list_of_tokens_a_line(answer, message):
+    with pytest.raises(ParameterError, match=message):
+        make_tokenizer(lambda lines: answer)(b"a\nb\n")

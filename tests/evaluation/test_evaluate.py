@@ -1,0 +1,58 @@
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation import evaluate
+from daskw2v.models.vectors import Vectors
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    matrix = np.array([[1, 0], [0, 1], [1, 1], [2, 1], [1, -1]], np.float32)
+    return Vectors(Vocabulary.from_words(list("abcde"), [1] * 5), matrix)
+
+
+def test_evaluate__reports_by_the_names_of_the_files(vectors, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a\tb\t1\na\tc\t2\na\td\t3\na\tx\t3\n")
+    (tmp_path / "few.csv").write_text("a,b,1\n")
+    (tmp_path / "questions.txt").write_text(": one\na b c d\na b c x\n: two\n")
+    report = evaluate(
+        vectors,
+        similarity=[str(tmp_path / "pairs.tsv"), str(tmp_path / "few.csv")],
+        analogy=[str(tmp_path / "questions.txt")],
+    )
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["similarity"] == {
+        "pairs": {"spearman": pytest.approx(1), "pairs": 3, "missing": 1},
+        "few": {"spearman": None, "pairs": 1, "missing": 0},
+    }
+    analogy = report["analogy"]["questions"]
+    assert (analogy["questions"], analogy["skipped"]) == (1, 1)
+    assert analogy["accuracy"] == analogy["accuracy_3cosmul"] == 1
+    assert analogy["categories"] == {"one": {"right": 1, "questions": 1}, "two": {"right": 0, "questions": 0}}
+
+
+def test_evaluate__accepts_no_sets(vectors):
+    assert evaluate(vectors) == {"similarity": {}, "analogy": {}}
+
+
+def test_evaluate__refuses_two_files_of_one_name(vectors, tmp_path):
+    with pytest.raises(ParameterError, match="have one name, 'ws353'"):
+        evaluate(vectors, similarity=[str(tmp_path / "a/ws353.tsv"), str(tmp_path / "b/ws353.csv.gz")])
+
+
+@pytest.mark.data
+@pytest.mark.skipif("DASKW2V_DATA" not in os.environ, reason="DASKW2V_DATA is not set")
+def test_evaluate__reads_the_published_sets(vectors):
+    folder = Path(os.environ["DASKW2V_DATA"]) / "eval"
+    sizes = {"ws353": 353, "simlex999": 999, "mturk287": 287}
+    urls = [str(folder / f"{name}.tsv") for name in sizes]
+    report = evaluate(vectors, urls, [str(folder / "google_analogy.txt")])
+    found = {name: set_["pairs"] + set_["missing"] for name, set_ in report["similarity"].items()}
+    assert found == sizes
+    assert report["analogy"]["google_analogy"]["skipped"] == 19544

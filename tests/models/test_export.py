@@ -1,0 +1,96 @@
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import load_file
+
+from daskw2v.errors import InputError, MissingExtraError, ParameterError
+from daskw2v.models import export as module
+from daskw2v.models.export import export
+from daskw2v.models.vectors import Vectors
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+WORDS = ["the", "New York", "日本", "naïve", ""]
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    matrix = np.random.default_rng(0).standard_normal((5, 3), np.float32)
+    return Vectors(Vocabulary.from_words(WORDS, [9, 7, 5, 3, 1]), matrix)
+
+
+def test_export__writes_parquet(vectors, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 6)  # two rows in a row group
+    export(vectors, str(tmp_path / "v.parquet"))
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table.schema.field("vector").type == pa.list_(pa.float32(), 3)
+    assert table["word"].to_pylist() == WORDS
+    assert table["count"].to_pylist() == [9, 7, 5, 3, 1]
+    assert np.array_equal(np.array(table["vector"].to_pylist(), np.float32), vectors.vectors)
+    assert pq.ParquetFile(tmp_path / "v.parquet").num_row_groups == 3
+
+
+def test_export__writes_safetensors(vectors, tmp_path):
+    export(vectors, str(tmp_path / "v.safetensors"))
+    tensors = load_file(tmp_path / "v.safetensors")
+    words = Vocabulary(tensors["words"], tensors["offsets"], tensors["counts"])
+    assert np.array_equal(tensors["vectors"], vectors.vectors)
+    assert words.words == WORDS
+    assert words.counts.tolist() == [9, 7, 5, 3, 1]
+
+
+def test_export__writes_the_projectors_two_files(vectors, tmp_path):
+    export(vectors, str(tmp_path / "projector"), format="projector")
+    found = np.loadtxt(tmp_path / "projector" / "vectors.tsv", delimiter="\t", dtype=np.float32)
+    assert np.array_equal(found, vectors.vectors)
+    lines = (tmp_path / "projector" / "metadata.tsv").read_text("utf-8").split("\n")
+    assert lines == ["word\tcount", "the\t9", "New York\t7", "日本\t5", "naïve\t3", "\t1", ""]
+
+
+def test_export__refuses_words_that_break_the_projectors_lines(tmp_path):
+    words = Vocabulary.from_words([f"a\t{i}" for i in range(7)], [1] * 7)
+    with pytest.raises(InputError, match=r"The projector cannot hold 7 .*, \.\.\.\."):
+        export(Vectors(words, np.ones((7, 2), np.float32)), str(tmp_path / "p"), format="projector")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["v.parquet", "v.safetensors"])
+def test_export__writes_to_any_file_system(vectors, tmp_path, name):
+    export(vectors, f"memory://{tmp_path.name}/{name}")
+    export(vectors, str(tmp_path / name))
+    with fsspec.open(f"memory://{tmp_path.name}/{name}") as f:
+        assert f.read() == (tmp_path / name).read_bytes()
+
+
+def test_export__prefers_the_format_given(vectors, tmp_path):
+    export(vectors, str(tmp_path / "v.txt"), format="safetensors")
+    assert np.array_equal(load_file(tmp_path / "v.txt")["vectors"], vectors.vectors)
+
+
+def test_export__writes_no_words(tmp_path):
+    nothing = Vectors(Vocabulary.from_words([], []), np.empty((0, 3), np.float32))
+    for name in ("v.txt", "v.bin", "v.parquet", "v.safetensors"):
+        export(nothing, str(tmp_path / name))
+    assert (tmp_path / "v.txt").read_bytes() == b"0 3\n"
+    assert load_file(tmp_path / "v.safetensors")["vectors"].shape == (0, 3)
+    assert pq.read_table(tmp_path / "v.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize(("name", "format"), [("v.dat", None), ("v.txt", "glove")])
+def test_export__refuses_an_unknown_format(vectors, tmp_path, name, format):
+    with pytest.raises(ParameterError, match="Give one of text, binary, parquet, safetensors, projector"):
+        export(vectors, str(tmp_path / name), format)
+
+
+@pytest.mark.parametrize("name", ["v.parquet.gz", "v.safetensors.gz"])
+def test_export__refuses_to_pack_what_is_packed_already(vectors, tmp_path, name):
+    with pytest.raises(ParameterError, match="not packed with gzip"):
+        export(vectors, str(tmp_path / name))
+
+
+def test_export__names_the_extra_that_parquet_needs(vectors, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "pa", None)
+    with pytest.raises(MissingExtraError, match=r"daskw2v\[arrow\]"):
+        export(vectors, str(tmp_path / "v.parquet"))
+    assert list(tmp_path.iterdir()) == []

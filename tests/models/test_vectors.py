@@ -1,0 +1,202 @@
+import gensim
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskw2v.errors import ParameterError, StoreError, UnknownWordError
+from daskw2v.models import vectors as module
+from daskw2v.models.store import create_model, publish, write_table_rows, write_vocabulary
+from daskw2v.models.vectors import COSMUL_EPSILON, Vectors
+from daskw2v.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+WORDS = [f"w{i}" for i in range(300)]
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return np.random.default_rng(1).standard_normal((300, 8), np.float32)
+
+
+@pytest.fixture(scope="module")
+def vectors(matrix):
+    return Vectors(Vocabulary.from_words(WORDS, range(300, 0, -1)), matrix)
+
+
+@pytest.fixture(scope="module")
+def keyed(matrix):
+    keyed = gensim.models.KeyedVectors(8)
+    keyed.add_vectors(WORDS, matrix)
+    return keyed
+
+
+def assert_same(found, expected):
+    assert [word for word, _ in found] == [word for word, _ in expected]
+    assert np.allclose([score for _, score in found], [score for _, score in expected], atol=1e-6)
+
+
+def test_vectors__looks_up_words(vectors, matrix):
+    assert len(vectors) == 300
+    assert vectors.vector_size == 8
+    assert "w3" in vectors
+    assert "no" not in vectors
+    assert np.array_equal(vectors["w3"], matrix[3])
+    assert np.array_equal(vectors[["w3", "w1"]], matrix[[3, 1]])
+    assert vectors[[]].shape == (0, 8)
+    assert repr(vectors) == "Vectors(300 words x 8, url=None)"
+
+
+def test_vectors__keeps_the_matrix_as_given(vectors, matrix):
+    vectors.most_similar("w1")
+    assert vectors.vectors is matrix
+
+
+@pytest.mark.parametrize(
+    "call", [lambda v: v["no"], lambda v: v[["w1", "no"]], lambda v: v.similarity("w1", "no")]
+)
+def test_vectors__names_an_unknown_word(vectors, call):
+    with pytest.raises(UnknownWordError, match="'no'"):
+        call(vectors)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.ones((2, 3)), np.ones((3, 3), np.float32), np.ones(2, np.float32), [[1.0]]]
+)
+def test_vectors__refuses_another_shape_or_type(bad):
+    with pytest.raises(ParameterError, match="for 2 words"):
+        Vectors(Vocabulary.from_words(["a", "b"], [1, 1]), bad)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [
+        ("w1", []),
+        (["w1", "w2"], []),
+        (["w1", "w2"], "w5"),
+        ([("w1", 0.5), "w2"], [("w3", -2.0)]),
+        ([], ["w4"]),
+    ],
+)
+@pytest.mark.parametrize("restrict_vocab", [None, 40])
+def test_most_similar__equals_gensim(vectors, keyed, positive, negative, restrict_vocab):
+    expected = keyed.most_similar(positive, negative, topn=7, restrict_vocab=restrict_vocab)
+    assert_same(vectors.most_similar(positive, negative, 7, restrict_vocab), expected)
+
+
+def test_most_similar__takes_one_weighted_word(vectors):
+    assert_same(vectors.most_similar(("w1", 2.0)), vectors.most_similar("w1"))
+
+
+def test_most_similar__gives_all_others_where_topn_is_beyond(vectors):
+    assert {word for word, _ in vectors.most_similar("w1", topn=1000)} == {*WORDS} - {"w1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"positive": []}, "No word"),
+        ({"positive": "w1", "topn": 0}, "topn=0"),
+        ({"positive": "w1", "restrict_vocab": 0}, "restrict_vocab=0"),
+    ],
+)
+def test_most_similar__refuses_bad_arguments(vectors, arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        vectors.most_similar(**arguments)
+
+
+def test_similarity__equals_gensim(vectors, keyed):
+    assert vectors.similarity("w1", "w2") == pytest.approx(keyed.similarity("w1", "w2"), abs=1e-6)
+
+
+def test_analogy__equals_gensim(vectors, keyed):
+    expected = keyed.most_similar(["w2", "w3"], ["w1"], topn=5)
+    assert_same(vectors.analogy("w1", "w2", "w3", topn=5), expected)
+
+
+def test_analogy__multiplies_shifted_cosines(vectors, matrix):
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    a, b, c = (1 + unit[[1, 2, 3]] @ unit.T) / 2
+    scores = b * c / (a + COSMUL_EPSILON)
+    best = [i for i in np.argsort(-scores) if i not in (1, 2, 3)][:5]
+    expected = [(WORDS[i], scores[i]) for i in best]
+    assert_same(vectors.analogy("w1", "w2", "w3", topn=5, method="3cosmul"), expected)
+
+
+def test_analogy__refuses_an_unknown_method(vectors):
+    with pytest.raises(ParameterError, match="3cosdiv"):
+        vectors.analogy("w1", "w2", "w3", method="3cosdiv")
+
+
+def test_doesnt_match__equals_gensim(vectors, keyed):
+    words = ["w1", "w2", "w3", "w4", "w5"]
+    assert vectors.doesnt_match(words) == keyed.doesnt_match(words)
+
+
+def test_doesnt_match__refuses_no_words(vectors):
+    with pytest.raises(ParameterError, match="No words"):
+        vectors.doesnt_match([])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 2000), st.integers(1, 20), st.integers(1, 8), st.integers(0, 9))
+def test_nearest__equals_brute_force_in_any_blocks(scores, topn, queries, seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.standard_normal((50, 4)).astype(np.float32)
+    vectors = Vectors(Vocabulary.from_words(WORDS[:50], [1] * 50), matrix)
+    query = rng.standard_normal((queries, 4)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SCORES", scores)
+        ids, cosines = vectors.nearest(query, topn)
+    exact = (query / np.linalg.norm(query, axis=1, keepdims=True)) @ (
+        matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    ).T
+    assert ids.shape == (queries, topn)
+    assert np.allclose(cosines, -np.sort(-exact, axis=1)[:, :topn], atol=1e-6)
+    assert np.allclose(np.take_along_axis(exact, ids, axis=1), cosines, atol=1e-6)
+
+
+def test_nearest__takes_one_vector(vectors, matrix):
+    ids, cosines = vectors.nearest(matrix[7], topn=3)
+    assert ids.shape == cosines.shape == (3,)
+    assert ids[0] == 7
+    assert cosines[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("bad", [np.ones(3), np.ones((2, 2, 8)), np.full(8, np.nan)])
+def test_nearest__refuses_vectors_that_do_not_fit(vectors, bad):
+    with pytest.raises(ParameterError, match="to compare with 8 dimensions"):
+        vectors.nearest(bad)
+
+
+def test_vectors__never_gives_nan_for_zero_vectors():
+    vectors = Vectors(Vocabulary.from_words(["a", "b", "c", "d"], [1] * 4), np.zeros((4, 2), np.float32))
+    assert vectors.similarity("a", "b") == 0
+    assert [score for _, score in vectors.most_similar("a", topn=3)] == [0, 0, 0]
+    assert vectors.analogy("a", "b", "c") == [("d", 0.0)]
+    assert vectors.analogy("a", "b", "c", method="3cosmul")[0][0] == "d"
+    assert vectors.doesnt_match(["b", "c"]) == "b"
+    assert vectors.nearest(np.zeros(2))[1].tolist() == [0] * 4
+
+
+def test_vectors__bears_very_long_vectors():
+    vectors = Vectors(Vocabulary.from_words(["a", "b"], [1] * 2), np.full((2, 3), 1e30, np.float32))
+    assert vectors.similarity("a", "b") == pytest.approx(1)
+
+
+def test_open__reads_a_published_model(tmp_path, matrix):
+    models = Store(str(tmp_path)) / "models"
+    create_model(models / "v0001-r", {"input": matrix.shape}, 300)
+    write_table_rows(models / "v0001-r", "input", 0, matrix)
+    write_vocabulary(models / "v0001-r", Vocabulary.from_words(WORDS, range(300, 0, -1)))
+    publish(models, "v0001-r", {"params": {"seed": 3}})
+    vectors = Vectors.open(str(tmp_path))
+    assert np.array_equal(vectors.vectors, matrix)
+    assert vectors.vocabulary.words == WORDS
+    assert vectors.metadata["params"] == {"seed": 3}
+    assert vectors.url == str(tmp_path / "models" / "v0001-r")
+
+
+def test_open__tells_that_there_is_no_model(tmp_path):
+    with pytest.raises(StoreError, match="no model"):
+        Vectors.open(str(tmp_path / "nothing"))

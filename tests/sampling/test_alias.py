@@ -1,0 +1,48 @@
+"""The alias table: exact weights, checked draws, refused input."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from daskw2v.errors import ParameterError
+from daskw2v.jit import kernel
+from daskw2v.sampling.alias import alias_table, pick
+from daskw2v.sampling.rng import Purpose, draw, stream
+
+
+@kernel
+def pick_many(table, key, n):
+    seen = np.zeros(len(table), np.int64)
+    for i in range(n):
+        seen[pick(table, draw(key, i))] += 1
+    return seen
+
+
+def shares(table):
+    """The distribution a table stands for."""
+    n = len(table)
+    own = (table >> np.uint64(32)).astype(np.float64) / 2**32
+    result = own / n
+    np.add.at(result, (table & np.uint64(0xFFFFFFFF)).astype(np.int64), (1 - own) / n)
+    return result
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60).filter(lambda w: sum(w) > 1e-3))
+def test_alias_table__stands_for_the_weights(weights):
+    weights = np.array(weights)
+    np.testing.assert_allclose(shares(alias_table(weights)), weights / weights.sum(), atol=1e-8)
+
+
+def test_pick__follows_the_weights():
+    weights = np.arange(1, 200.0) ** -1.0
+    n = 2_000_000
+    seen = pick_many(alias_table(weights), stream(1, Purpose.NEGATIVE), n)
+    assert chisquare(seen, n * weights / weights.sum()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1.0], [np.nan, 1.0], [np.inf]])
+def test_alias_table__refuses_what_is_no_distribution(weights):
+    with pytest.raises(ParameterError, match="no distribution"):
+        alias_table(np.array(weights, float))

@@ -1,0 +1,65 @@
+"""The averaging schedule: every position once an epoch, even shares, a learning rate that only falls."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.params import Params
+from daskw2v.strategies.schedule import Work, averaging_rounds
+
+params = st.builds(
+    Params,
+    epochs=st.integers(1, 4),
+    n_replicas=st.integers(1, 9),
+    rounds_per_epoch=st.none() | st.integers(1, 7),
+    warmup=st.none() | st.floats(0, 1),
+)
+
+
+@given(params, st.integers(1, 500))
+def test_rounds__cover_all_progress_once_in_order(params, length):
+    rounds = averaging_rounds(params, length)
+    assert [r.number for r in rounds] == list(range(len(rounds)))
+    at = 0
+    for this in rounds:
+        assert this.start == at < this.stop
+        for work in this.works:
+            assert work.start == at
+            at = work.stop
+        assert at == this.stop
+    assert at == params.epochs * length
+
+
+@given(params, st.integers(1, 500))
+def test_rounds__share_evenly_and_the_rate_falls(params, length):
+    last = params.alpha
+    for this in averaging_rounds(params, length):
+        sizes = [w.stop - w.start for w in this.works]
+        assert max(sizes) - min(sizes) <= 1
+        assert len({(w.alpha_start, w.alpha_stop) for w in this.works}) == 1
+        assert last == pytest.approx(this.works[0].alpha_start)
+        last = this.works[0].alpha_stop
+        assert last < this.works[0].alpha_start
+    assert last == pytest.approx(params.min_alpha)
+
+
+def test_rounds__warm_up_is_one_replicas():
+    rounds = averaging_rounds(Params(n_replicas=8, epochs=1), 100_000)
+    warm = [r for r in rounds if len(r.works) == 1]
+    assert warm[-1].stop == 10_000
+    assert all(len(r.works) == 8 for r in rounds[len(warm) :])
+    assert len(rounds) - len(warm) == 64
+    assert averaging_rounds(Params(n_replicas=1, epochs=1), 1000)[0].stop == 125
+
+
+@given(st.integers(0, 100), st.integers(1, 100), st.integers(1, 30))
+def test_work__pieces_end_with_epochs_and_keep_the_rate(start, n, length):
+    work = Work(0, start, start + n, 0.05, 0.01)
+    at = start
+    for epoch, a, b, rate in work.pieces(length):
+        assert 0 <= a < b <= length
+        assert epoch * length + a == at
+        expected = 0.05 + (0.01 - 0.05) * (at - start) / n
+        assert rate.alpha + rate.slope * (a - rate.origin) == pytest.approx(expected)
+        at = epoch * length + b
+    assert at == start + n

@@ -1,0 +1,301 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from daskw2v import cli, console, demo, options
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Progress
+
+
+class FakeVectors:
+    """Two words whose neighbours tell how they were asked."""
+
+    opened = None
+    vector_size = 3
+    url = "w/models/v1"
+    metadata = {  # noqa: RUF012
+        "params": {"window": 4},
+        "metrics": {"words_per_second": 12345, "seconds": 2.0, "loss": 1.5, "history": [{"words": 1}] * 9},
+    }
+
+    @classmethod
+    def open(cls, url, storage_options=None):
+        cls.opened = (url, storage_options)
+        return cls()
+
+    def __len__(self):
+        return 2
+
+    def __contains__(self, word):
+        return word == "file"
+
+    def most_similar(self, positive, negative=(), topn=10):
+        return [("+".join(positive) + "".join(f"-{w}" for w in negative), 0.5)] * topn
+
+    def analogy(self, a, b, c, topn=10):
+        return [(f"{a}:{b}={c}:", 0.25)] * topn
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Replace what trains and what is trained; return the arguments they were called with."""
+    seen = {}
+
+    def train(inputs, *, listener, **kwargs):
+        seen["train"] = {"inputs": inputs, **kwargs}
+        listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
+        listener(Progress("count", 1, 1, "blocks"))
+        return FakeVectors()
+
+    def evaluate(vectors, similarity, analogy, storage_options):
+        seen["evaluate"] = {"similarity": similarity, "analogy": analogy, "storage_options": storage_options}
+        return {"similarity": {"ws.tsv": 0.5}}
+
+    monkeypatch.setattr(cli, "train", train)
+    monkeypatch.setattr(cli, "evaluate", evaluate)
+    monkeypatch.setattr(cli, "export", lambda _, *args: seen.update(export=args))
+    monkeypatch.setattr(cli, "Vectors", FakeVectors)
+    return seen
+
+
+def run(*args, env=None):
+    return CliRunner().invoke(cli.main, list(args), env=env, prog_name="daskw2v")
+
+
+def test_train__defaults_are_those_of_the_dataclasses(calls):
+    result = run("train", "a.txt", "b.txt", "--work", "w")
+    assert result.exit_code == 0, result.output
+    train = calls["train"]
+    assert (train["inputs"], train["work"]) == (["a.txt", "b.txt"], "w")
+    assert (train["params"], train["resources"]) == (Params(), Resources())
+    assert result.stderr.splitlines() == ["cluster: dashboard at http://here", "count: 1/1 blocks"]
+    rows = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    assert [(name, value.rstrip()) for name, value in rows] == [
+        ("model", "w/models/v1"),
+        ("size", "2 words x 3"),
+        ("speed", "12,345 words/s in 2.0 s"),
+        ("loss", "1.5000"),
+    ]
+
+
+def test_train__prefers_the_command_line_then_the_environment_then_the_file(calls, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text(
+        "window = 2\nepochs = 2\nalpha = 0.02\nshrink_windows = false\n[storage_options]\nanon = true\n"
+    )
+    env = {"DASKW2V_WINDOW": "3", "DASKW2V_EPOCHS": "3", "DASKW2V_CONFIG": str(config), "DASKW2V_WORK": "w"}
+    result = run("train", "a", "--window", "4", "--memory-limit", "2 GiB", env=env)
+    assert result.exit_code == 0, result.output
+    assert calls["train"]["params"] == Params(window=4, epochs=3, alpha=0.02, shrink_windows=False)
+    assert calls["train"]["resources"] == Resources(storage_options={"anon": True}, memory_limit="2 GiB")
+
+
+def test_train__reads_flags_and_storage_options(calls):
+    pairs = ("--storage-option", "anon=true", "--storage-option", "key=a=b")
+    assert run("train", "a", "--work", "w", "--no-shrink-windows", *pairs).exit_code == 0
+    assert calls["train"]["params"].shrink_windows is False
+    assert calls["train"]["resources"].storage_options == {"anon": True, "key": "a=b"}
+
+
+def test_train__refuses_a_storage_option_without_value(calls):
+    result = run("train", "a", "--work", "w", "--storage-option", "anon")
+    assert result.exit_code == 2
+    assert "'anon' is not KEY=VALUE." in result.stderr
+
+
+def test_train__shows_every_field_and_default_in_its_help(calls):
+    text = " ".join(run("train", "--help").output.split())
+    for name in options._names(Params) + options._names(Resources):
+        assert f"--{name.removesuffix('s') if name == 'storage_options' else name}".replace("_", "-") in text
+    assert "Dimensions of a vector. [default: 100]" in text
+
+
+@pytest.mark.parametrize("value", ["1.5", "true", '"five"', "0"])
+def test_train__checks_values_of_the_file_like_any_other(calls, tmp_path, value):
+    config = tmp_path / "c.toml"
+    config.write_text(f"epochs = {value}\n")
+    result = run("train", "a", "--work", "w", "--config", str(config))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: epochs=")
+
+
+@pytest.mark.parametrize(("text", "problem"), [("windows = 3", "sets windows"), ("window =", "is not TOML")])
+def test_read_config__refuses_unknown_names_and_what_is_not_toml(tmp_path, text, problem):
+    config = tmp_path / "c.toml"
+    config.write_text(text)
+    with pytest.raises(ParameterError, match=problem):
+        options.read_config(config)
+
+
+def test_error__is_one_line_unless_debug_is_asked_for(calls, monkeypatch):
+    def fail(*_, **__):
+        raise InputError("No file matches a.", "Check the path.")
+
+    monkeypatch.setattr(cli, "train", fail)
+    result = run("train", "a", "--work", "w")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == "Error: No file matches a. Check the path."
+    assert "Traceback" not in result.stderr
+    result = run("train", "a", "--work", "w", "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+
+
+def test_error__of_the_system_is_one_line_too(calls, monkeypatch):
+    def fail(*_, **__):
+        raise PermissionError(13, "Permission denied", "w")
+
+    monkeypatch.setattr(cli, "train", fail)
+    result = run("train", "a", "--work", "w")
+    assert result.exit_code == 2
+    assert "Error: [Errno 13] Permission denied: 'w'" in result.stderr
+
+
+def test_broken_pipe__ends_quietly(calls, monkeypatch):
+    def fail(*_, **__):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(cli, "_print_neighbours", fail)
+    result = run("similar", "m", "king")
+    assert result.exit_code == 1
+    assert result.output == ""
+
+
+def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "train", stop)
+    result = run("train", "a", "--work", "w")
+    assert result.exit_code == 130
+    assert "goes on where it stopped" in result.stderr
+
+
+def test_similar__passes_words_and_options(calls):
+    result = run(
+        "similar", "m", "king", "girl", "--negative", "boy", "--topn", "2", "--storage-option", "a=1"
+    )
+    assert result.stdout.split() == ["word", "cosine", *["king+girl-boy", "0.5000"] * 2]
+    assert FakeVectors.opened == ("m", {"a": 1})
+
+
+def test_analogy__asks_for_the_fourth_word(calls):
+    assert "man:king=woman:" in run("analogy", "m", "man", "king", "woman", "--topn", "1").stdout
+
+
+def test_evaluate__takes_several_files_for_each_option(calls):
+    args = ("--similarity", "a.tsv", "b.tsv", "--analogy", "c.txt", "--similarity", "d.tsv", "--json")
+    result = run("evaluate", "m", *args)
+    files = {"similarity": ["a.tsv", "b.tsv", "d.tsv"], "analogy": ["c.txt"]}
+    assert calls["evaluate"] == {**files, "storage_options": {}}
+    assert json.loads(result.stdout) == {"similarity": {"ws.tsv": 0.5}}
+    assert run("evaluate", *args[:3], "--", "m").stdout.split() == [
+        "measure",
+        "value",
+        "similarity.ws.tsv",
+        "0.5",
+    ]
+
+
+def test_evaluate__refuses_to_measure_nothing(calls):
+    result = run("evaluate", "m")
+    assert result.exit_code == 2
+    assert "Nothing to measure" in result.stderr
+
+
+def test_export__writes_and_names_the_url(calls):
+    assert run("export", "m", "v.bin", "--format", "text").stdout == "v.bin\n"
+    assert calls["export"] == ("v.bin", "text", {})
+
+
+def test_info__tells_sizes_and_metadata(calls):
+    sizes = {"words": 2, "vector_size": 3, "url": "w/models/v1"}
+    assert json.loads(run("info", "m", "--json").stdout) == {**sizes, **FakeVectors.metadata}
+    rows = dict(line.split(maxsplit=1) for line in run("info", "m").stdout.splitlines())
+    assert {name: value.rstrip() for name, value in rows.items()} == {
+        "words": "2",
+        "vector_size": "3",
+        "url": "w/models/v1",
+        "params.window": "4",
+        "metrics.words_per_second": "12345",
+        "metrics.seconds": "2",
+        "metrics.loss": "1.5",
+        "metrics.history": "9 entries (shown by --json)",
+    }
+
+
+def test_demo__writes_text_trains_and_shows_neighbours(calls, monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "write_text", lambda folder: [folder / "strings.txt"])
+    result = run("demo", "--work", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert calls["train"]["inputs"] == [str(tmp_path / "text" / "strings.txt")]
+    assert f"daskw2v similar {tmp_path} socket" in result.stdout
+
+
+def make_library(folder: Path) -> Path:
+    (folder / "test").mkdir(parents=True)
+    (folder / "test" / "skipped.py").write_text("'''Tests are no prose of the library.'''")
+    (folder / "broken.py").write_text("print 'This is no Python of today.'\n# But it has a good comment.\n")
+    (folder / "a.py").write_text(
+        '"""Open a file; don\'t close it.\n\nReturn the file\nthat was opened."""\n'
+        "# A comment over\n# two lines here.\nx = 'too short'\ny = '\\d is a bad escape'\n"
+    )
+    return folder
+
+
+def test_write_text__takes_sentences_of_strings_and_comments(tmp_path):
+    strings, comments = demo.write_text(tmp_path / "text", make_library(tmp_path / "lib"))
+    assert strings.read_text().splitlines() == ["return the file that was opened", "d is a bad escape"]
+    assert comments.read_text().splitlines() == ["a comment over two lines here", "but it has a good comment"]
+
+
+def test_write_text__leaves_finished_files_alone(tmp_path):
+    library = make_library(tmp_path / "lib")
+    before = [path.stat().st_mtime_ns for path in demo.write_text(tmp_path / "text", library)]
+    assert [path.stat().st_mtime_ns for path in demo.write_text(tmp_path / "text", library)] == before
+
+
+def test_write_text__needs_sources(tmp_path):
+    with pytest.raises(InputError, match="holds no Python source"):
+        demo.write_text(tmp_path / "text", tmp_path)
+
+
+def test_lines__writes_start_end_and_a_line_every_few_seconds():
+    now, written = [0.0], []
+    lines = console.Lines(written.append, clock=lambda: now[0])
+    for second in range(11):
+        now[0] = float(second)
+        lines(Progress("train", second * 10, 100, "words", words_per_second=1234.5, loss=0.5))
+    assert written == [
+        "train: 0/100 words  1,234 words/s  loss 0.5000",
+        "train: 50/100 words  1,234 words/s  loss 0.5000  0:00:05 left",
+        "train: 100/100 words  1,234 words/s  loss 0.5000",
+    ]
+
+
+def test_lines__writes_the_last_report_of_a_stage_that_never_filled():
+    written = []
+    lines = console.Lines(written.append, clock=lambda: 0.0)
+    for done, stage in ((0, "a"), (1, "a"), (0, "b"), (1, "b")):
+        lines(Progress(stage, done, 3, "blocks", message="note"))
+    lines.finish()
+    assert written == [
+        "a: 0/3 blocks  note",
+        "a: 1/3 blocks  note  0:00:00 left",
+        "b: 0/3 blocks  note",
+        "b: 1/3 blocks  note  0:00:00 left",
+    ]
+
+
+def test_watching__draws_bars_on_a_terminal():
+    screen = Console(force_terminal=True, record=True, width=120)
+    with console.watching(screen) as listener:
+        listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
+        listener(Progress("train", 5, 10, "words", words_per_second=1000.0, loss=0.5))
+    text = screen.export_text()
+    assert "cluster: dashboard at http://here" in text
+    assert "5/10 words  1,000 words/s  loss 0.5000" in text

@@ -1,0 +1,139 @@
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.errors import ParameterError
+from daskw2v.params import Params, Resources
+
+FIELDS = [(cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)]
+
+# Values of every JSON type, and the edges at which ranges break.
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=2),
+    st.lists(st.integers(), max_size=2),
+    st.sampled_from([-1, 0, 1, 2**63, -0.5, 10.5, 65537, math.inf, math.nan, "", "text", "4 GiB", "0 B"]),
+)
+
+OUT_OF_RANGE = {
+    "min_count": 0, "max_final_vocab": 0, "vector_size": 65537, "window": 1025, "shrink_windows": 1,
+    "sample": 1.5, "negative": 0, "ns_exponent": math.nan, "alpha": 0, "min_alpha": -1e-9,
+    "epochs": 1.0, "seed": 2**63, "n_replicas": 0, "rounds_per_epoch": 0, "warmup": 1.01,
+    "errors": "ignore", "format": "csv", "tokenizer": "", "column": "", "vocabulary": "",
+    "objective": "", "strategy": "", "merge": "", "device": "", "scheduler": "", "workers": 0,
+    "threads": 0, "memory_limit": "much", "block_size": "0 B", "checkpoint_seconds": -1,
+    "storage_options": [],
+}  # fmt: skip
+
+
+def field_id(case):
+    return f"{case[0].__name__}.{case[1].name}"
+
+
+@pytest.mark.parametrize("case", FIELDS, ids=field_id)
+def test_defaults__are_in_range_and_carry_help(case):
+    cls, f = case
+    assert f.metadata["help"]
+    assert f.metadata["bound"]
+    value = getattr(cls(), f.name)
+    assert value is None or f.metadata["check"](value)
+
+
+@pytest.mark.parametrize("case", FIELDS, ids=field_id)
+def test_out_of_range__message_names_field_value_and_bound(case):
+    cls, f = case
+    value = OUT_OF_RANGE[f.name]
+    with pytest.raises(ParameterError) as caught:
+        cls(**{f.name: value})
+    assert f"{f.name}={value!r}" in caught.value.problem
+    assert f.metadata["bound"] in caught.value.problem
+    assert f.metadata["help"] in caught.value.remedy
+
+
+# Fields that limit each other: the other end, out of the way.
+OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}}
+
+
+@pytest.mark.parametrize("case", FIELDS, ids=field_id)
+@given(value=ANYTHING)
+def test_any_value__is_either_kept_or_refused_by_name(case, value):
+    cls, f = case
+    values = {**OTHER.get(f.name, {}), f.name: value}
+    if (value is None and f.metadata["optional"]) or f.metadata["check"](value):
+        assert getattr(cls(**values), f.name) is value
+    else:
+        with pytest.raises(ParameterError) as caught:
+            cls(**values)
+        assert f"{f.name}={value!r} is not {f.metadata['bound']}" in str(caught.value)
+
+
+@pytest.mark.parametrize("case", FIELDS, ids=field_id)
+def test_none__is_taken_where_it_means_chosen_for_you(case):
+    cls, f = case
+    if f.metadata["optional"]:
+        assert getattr(cls(**{f.name: None}), f.name) is None
+    else:
+        with pytest.raises(ParameterError, match=f"{f.name}=None"):
+            cls(**{f.name: None})
+
+
+def test_min_alpha__may_not_exceed_alpha():
+    assert Params(alpha=0.01, min_alpha=0.01).min_alpha == 0.01
+    with pytest.raises(ParameterError, match=r"min_alpha=0\.02 is above alpha=0\.01"):
+        Params(alpha=0.01, min_alpha=0.02)
+
+
+@given(
+    window=st.integers(1, 1024),
+    alpha=st.floats(1e-4, 10),
+    seed=st.integers(0, 2**63 - 1),
+    shrink_windows=st.booleans(),
+    max_final_vocab=st.none() | st.integers(1),
+)
+def test_as_dict__survives_json_and_comes_back_equal(**values):
+    params = Params(**values)
+    assert Params.from_dict(json.loads(json.dumps(params.as_dict()))) == params
+
+
+def split_lines(lines):
+    return [line.split() for line in lines]
+
+
+def test_as_dict__names_a_callable_tokenizer_by_its_import_path():
+    assert Params(tokenizer=split_lines).as_dict()["tokenizer"] == f"{__name__}:split_lines"
+
+
+def test_from_dict__refuses_unknown_names():
+    with pytest.raises(ParameterError, match="'size' is no parameter"):
+        Params.from_dict({"size": 100})
+
+
+@pytest.mark.parametrize("cls", [Params, Resources])
+def test_dataclasses__are_frozen_and_keyword_only(cls):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cls().seed = 2
+    with pytest.raises(TypeError):
+        cls(1)
+
+
+def test_replace__checks_the_copy():
+    assert Params().replace(window=7) == Params(window=7)
+    with pytest.raises(ParameterError, match="window=0"):
+        Params().replace(window=0)
+
+
+def test_storage_options__are_no_shared_default():
+    assert Resources().storage_options is not Resources().storage_options
+
+
+@pytest.mark.parametrize(("size", "n_bytes"), [("32 MiB", 1 << 25), (1000, 1000), ("1kB", 1000)])
+def test_block_bytes__reads_sizes(size, n_bytes):
+    assert Resources(block_size=size).block_bytes == n_bytes
