@@ -15,7 +15,7 @@ demo: $(VENV)/.base ## Train on Python's own documentation and show what was lea
 test: $(VENV)/.test ## Run the tests
 	@$(BIN)/python -m pytest -q
 
-check: $(VENV)/.dev ## Check style, types and layers
+check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -28,8 +28,8 @@ clean: ## Remove the environments, caches and the demo's work
 # One stamp for each set of dependencies; pip leaves alone whatever already fits.
 $(VENV)/.base: REQUIREMENT = .
 $(VENV)/.test: REQUIREMENT = .[test]
-$(VENV)/.dev: REQUIREMENT = .[dev]
-$(VENV)/.base $(VENV)/.test $(VENV)/.dev: pyproject.toml
+$(VENV)/.check: REQUIREMENT = .[check]
+$(VENV)/.base $(VENV)/.test $(VENV)/.check: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("daskw2v needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (a few minutes the first time)"

@@ -1,17 +1,22 @@
 """The command line: `daskw2v train`, and what is done with a model afterwards."""
 
 import json
+import shutil
+import signal
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+from distributed import Client
 from rich.console import Console
 from rich.table import Table
 
 from daskw2v import demo as demo_corpus
+from daskw2v.cluster import connect
 from daskw2v.console import watching
 from daskw2v.errors import Daskw2vError
 from daskw2v.evaluation import evaluate
@@ -89,11 +94,25 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
+@contextmanager
+def _cluster(resources: Resources) -> Iterator[Client]:
+    """Connect so that Ctrl-C reaches this process only, which ends its local workers without tracebacks."""
+    with ExitStack() as stack:
+        before = signal.getsignal(signal.SIGINT)
+        if resources.scheduler is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited by the worker processes
+        try:
+            client = stack.enter_context(connect(resources))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        yield client
+
+
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
     """Train with progress on stderr, and say on stdout what came out."""
     console = Console(stderr=True, highlight=False)
-    with watching(console) as listener:
-        vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
+    with _cluster(resources) as client, watching(console) as listener:
+        vectors = train(inputs, work=work, params=params, resources=resources, client=client, listener=listener)
     metrics = vectors.metadata["metrics"]
     rows = (
         ("model", str(vectors.url)),
@@ -125,9 +144,7 @@ def _summary(vectors: Vectors) -> dict[str, Any]:
 )
 @fields_of(Params, Resources)
 @click.pass_context
-def train_command(
-    ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, **_: Any
-) -> None:
+def train_command(ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, **_: Any) -> None:
     """Train vectors on text at INPUT (files, folders, patterns, URLs).
 
     Stopped at any point, the same command goes on where it stopped. Options may also stand in the
@@ -233,10 +250,15 @@ def demo(work: str) -> None:
         if word in vectors
     )
     _print_table(("word", "its nearest words"), rows)
-    click.echo(
-        f"\nNow try:\n  daskw2v similar {work} socket\n  daskw2v info {work}\n"
-        f"  daskw2v export {work} vectors.txt\n  daskw2v train YOUR_TEXT/*.txt --work my-work"
-    )
+    program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
+    click.echo("\nNow try:")
+    for command in (
+        f"similar {work} socket",
+        f"info {work}",
+        f"export {work} vectors.txt",
+        "train YOUR_TEXT/*.txt --work my-work",
+    ):
+        click.echo(f"  {program} {command}")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def _sees(work: Store, name: str, token: str) -> bool:
 
 def total_threads(client: Client) -> int:
     """Return the number of threads of all workers, at least 1."""
-    return max(1, sum(client.nthreads().values()))
+    return max(1, int(sum(client.nthreads().values())))
 
 
 def gather(client: Client, futures: Sequence[Future]) -> list[Any]:

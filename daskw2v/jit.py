@@ -20,9 +20,7 @@ def _cache_folder() -> str:
     """Return this host's, user's and processor's own cache folder."""
     host = f"{platform.node()}-{llvmlite.binding.get_host_cpu_name()}-{numba.__version__}"
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return os.path.join(
-        tempfile.gettempdir(), f"daskw2v-{user}-{hashlib.sha256(host.encode()).hexdigest()[:12]}"
-    )
+    return os.path.join(tempfile.gettempdir(), f"daskw2v-{user}-{hashlib.sha256(host.encode()).hexdigest()[:12]}")
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:  # read by Numba at each decoration

@@ -157,9 +157,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # not TOML, or not UTF-8
-        raise ParameterError(
-            f"{path} is not TOML: {error}.", "Write lines such as vector_size = 200."
-        ) from None
+        raise ParameterError(f"{path} is not TOML: {error}.", "Write lines such as vector_size = 200.") from None
     known = _names(Params) + _names(Resources)
     if unknown := sorted(values.keys() - set(known)):
         raise ParameterError(

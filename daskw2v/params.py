@@ -25,15 +25,15 @@ def _integer(low: int, high: int | None = None) -> Rule:
 
 
 def _number(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
-    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + (
-        "" if high == math.inf else f" and <= {high:g}"
-    )
+    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == math.inf else f" and <= {high:g}")
     return (
-        lambda v: isinstance(v, int | float)
-        and not isinstance(v, bool)
-        and math.isfinite(v)
-        and (v > low if open_low else v >= low)
-        and v <= high
+        lambda v: (
+            isinstance(v, int | float)
+            and not isinstance(v, bool)
+            and math.isfinite(v)
+            and (v > low if open_low else v >= low)
+            and v <= high
+        )
     ), bound
 
 
@@ -43,8 +43,8 @@ def _one_of(*names: str) -> Rule:
 
 def _is_size(value: Any) -> bool:
     try:
-        return parse_bytes(value) > 0
-    except (ValueError, TypeError, AttributeError):
+        return not isinstance(value, bool) and parse_bytes(value) > 0
+    except (ValueError, TypeError, AttributeError, OverflowError):
         return False
 
 
@@ -132,9 +132,7 @@ class Params(_Checked):
     vector_size: int = _choice(100, "dimensions of a vector", _integer(1, 65536))
     window: int = _choice(5, "most words between center and context", _integer(1, 1024))
     shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
-    sample: float = _choice(
-        1e-4, "frequency above which words are randomly dropped; 0 keeps all", _number(0, 1)
-    )
+    sample: float = _choice(1e-4, "frequency above which words are randomly dropped; 0 keeps all", _number(0, 1))
     negative: int = _choice(5, "negatives drawn for each window", _integer(1, 1024))
     ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))
     alpha: float = _choice(0.05, "learning rate at the start", _number(0, 10, open_low=True))
@@ -182,9 +180,7 @@ class Params(_Checked):
         known = {f.name for f in fields(cls)}
         for name in values:
             if name not in known:
-                raise ParameterError(
-                    f"{name!r} is no parameter.", f"The parameters are: {', '.join(sorted(known))}."
-                )
+                raise ParameterError(f"{name!r} is no parameter.", f"The parameters are: {', '.join(sorted(known))}.")
         return cls(**values)
 
 
@@ -202,17 +198,22 @@ class Resources(_Checked):
     """
 
     device: str = _choice("cpu", "what the kernels run on", _text)
-    scheduler: str | None = _choice(
-        None, "address of a Dask scheduler, such as tcp://host:8786", _text, optional=True
-    )
+    scheduler: str | None = _choice(None, "address of a Dask scheduler, such as tcp://host:8786", _text, optional=True)
     workers: int = _choice(1, "worker processes of a local cluster", _integer(1, 4096))
     threads: int | None = _choice(
-        None, "threads of each worker, and of a training task; all cores when not given", _integer(1, 4096),
+        None,
+        "threads of each worker, and of a training task; all cores when not given",
+        _integer(1, 4096),
         optional=True,
     )
-    memory_limit: str | int = _choice("auto", "memory of each local worker, such as '4 GiB'", (
-        lambda v: v == "auto" or _is_size(v), "'auto' or a size in bytes, as a number or as text such as '4 GiB'"
-    ))
+    memory_limit: str | int = _choice(
+        "auto",
+        "memory of each local worker, such as '4 GiB'",
+        (
+            lambda v: v == "auto" or _is_size(v),
+            "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
+        ),
+    )
     block_size: str | int = _choice("32 MiB", "text read by one task and held by one shard", _size)
     checkpoint_seconds: float = _choice(60.0, "time between checkpoints; 0 writes one a round", _number(0))
     storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)

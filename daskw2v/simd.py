@@ -139,9 +139,7 @@ def _interleave(builder: Any, vectors: Sequence[Any]) -> Any:
         n = vectors[0].type.count
         order = [i for lane in range(n) for i in (lane, n + lane)]
         mask = ir.Constant(ir.VectorType(_i32, 2 * n), order)
-        vectors = [
-            builder.shuffle_vector(a, b, mask) for a, b in zip(vectors[:half], vectors[half:], strict=True)
-        ]
+        vectors = [builder.shuffle_vector(a, b, mask) for a, b in zip(vectors[:half], vectors[half:], strict=True)]
     return vectors[0]
 
 

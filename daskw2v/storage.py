@@ -148,9 +148,7 @@ class Store:
 
     def _zarr_store(self) -> ZarrStore:
         local = self.local_path
-        return (
-            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
-        )
+        return LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
 
     def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is replaced."""
@@ -168,7 +166,8 @@ class Store:
             return zarr.open_group(self._zarr_store(), mode="r+" if writable else "r")
         except (FileNotFoundError, KeyError) as error:
             raise StoreError(
-                f"{self.url} holds no Zarr group.", "Check the URL; a stage that was cut short is rerun by train."
+                f"{self.url} holds no Zarr group.",
+                "Check the URL; a stage that was cut short is rerun by train.",
             ) from error
 
 
@@ -206,18 +205,22 @@ def write_rows(array: zarr.Array[Any], start: int, rows: npt.NDArray[Any]) -> No
     array[start:stop] = rows
 
 
-def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
-    """Read rows start:stop of an array; all of it by default.
+def open_array(group: zarr.Group, name: str) -> zarr.Array[Any]:
+    """Open an array of a group.
 
     Raises
     ------
     StoreError
         If the group has no such array.
     """
-    try:
-        array = group[name]
-    except KeyError:
+    array = group.get(name)
+    if not isinstance(array, zarr.Array):
         raise StoreError(
             f"{group.store_path}/{name} is missing.", "The store is damaged: delete the group and run again."
-        ) from None
-    return np.asarray(array[start:stop])  # type: ignore[index]
+        )
+    return array
+
+
+def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
+    """Read rows start:stop of an array, all of it by default; raises as `open_array` does."""
+    return np.asarray(open_array(group, name)[start:stop])

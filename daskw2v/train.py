@@ -112,12 +112,10 @@ def train_model(
         blocks = cut_tables(objective.tables(params, vocabulary.size), params.vector_size)
         length = corpus.n_tokens
         began = time.monotonic()
-        state = STRATEGIES[params.strategy](
-            client, run, place, blocks, length, resources.checkpoint_seconds, listener
-        )
+        state = STRATEGIES[params.strategy](client, run, place, blocks, length, resources.checkpoint_seconds, listener)
         _publish(client, models, version, state, vocabulary, _manifest(corpus, vocabulary, params, state))
         (place / "checkpoints").remove()
-        listener(Progress("train", 1, 1, "model", message=f"{time.monotonic() - began:.1f} s of training"))
+        listener(Progress("train", 0, 0, "", message=f"{time.monotonic() - began:.1f} s of training"))
     vectors = Vectors.open((models / version).url, resources.storage_options)
     listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
     return vectors
@@ -155,7 +153,10 @@ def _publish(
     manifest: dict[str, Any],
 ) -> None:
     store = models / version
-    gather(client, save_blocks(client, store, state.blocks, manifest["params"]["vector_size"], f"publish-{uuid.uuid4().hex}"))
+    gather(
+        client,
+        save_blocks(client, store, state.blocks, manifest["params"]["vector_size"], f"publish-{uuid.uuid4().hex}"),
+    )
     write_vocabulary(store, vocabulary.load())
     publish(models, version, manifest)
 

@@ -23,15 +23,11 @@ def report(progress: Progress) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inputs", nargs="+", help="files, folders, patterns or URLs of text")
     parser.add_argument("--work", required=True, help="folder or URL that all workers share")
     parser.add_argument("--scheduler", required=True, help="address of the Dask scheduler")
-    parser.add_argument(
-        "--replicas", type=int, default=1, help="models trained side by side, at most one a worker"
-    )
+    parser.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")
     parser.add_argument("--similarity", nargs="*", default=[], help="word pairs with human scores")
     parser.add_argument("--analogy", nargs="*", default=[], help="questions of four words a line")
     parser.add_argument("--export", help="file to write the vectors to, such as vectors.bin")

@@ -1,8 +1,14 @@
+import hypothesis
 import pytest
 from distributed import Client
+
+# The first example compiles kernels: no deadline.
+hypothesis.settings.register_profile("daskw2v", deadline=None)
+hypothesis.settings.load_profile("daskw2v")
 
 
 @pytest.fixture(scope="session")
 def client():
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    """A small cluster inside this process: what tests patch is patched for the workers too."""
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
         yield client

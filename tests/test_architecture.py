@@ -59,9 +59,7 @@ def test_layers__nothing_flows_back():
 
 
 def test_import__compiles_nothing_and_loads_no_gpu_code():
-    result = subprocess.run(
-        [sys.executable, "-c", IMPORT_PROBE], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", IMPORT_PROBE], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
@@ -93,9 +91,7 @@ def test_source__imports_at_the_top_only(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=source_id)
 def test_errors__carry_problem_and_remedy(path):
-    raised = [
-        n.exc for n in ast.walk(tree_of(path)) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)
-    ]
+    raised = [n.exc for n in ast.walk(tree_of(path)) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)]
     bare = [
         call.lineno
         for call in raised

@@ -1,4 +1,6 @@
 import json
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,11 @@ def calls(monkeypatch):
     """Replace what trains and what is trained; return the arguments they were called with."""
     seen = {}
 
+    @contextmanager
+    def connect(resources):
+        seen["sigint"] = signal.getsignal(signal.SIGINT)
+        yield None
+
     def train(inputs, *, listener, **kwargs):
         seen["train"] = {"inputs": inputs, **kwargs}
         listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
@@ -55,6 +62,7 @@ def calls(monkeypatch):
         seen["evaluate"] = {"similarity": similarity, "analogy": analogy, "storage_options": storage_options}
         return {"similarity": {"ws.tsv": 0.5}}
 
+    monkeypatch.setattr(cli, "connect", connect)
     monkeypatch.setattr(cli, "train", train)
     monkeypatch.setattr(cli, "evaluate", evaluate)
     monkeypatch.setattr(cli, "export", lambda _, *args: seen.update(export=args))
@@ -84,9 +92,7 @@ def test_train__defaults_are_those_of_the_dataclasses(calls):
 
 def test_train__prefers_the_command_line_then_the_environment_then_the_file(calls, tmp_path):
     config = tmp_path / "c.toml"
-    config.write_text(
-        "window = 2\nepochs = 2\nalpha = 0.02\nshrink_windows = false\n[storage_options]\nanon = true\n"
-    )
+    config.write_text("window = 2\nepochs = 2\nalpha = 0.02\nshrink_windows = false\n[storage_options]\nanon = true\n")
     env = {"DASKW2V_WINDOW": "3", "DASKW2V_EPOCHS": "3", "DASKW2V_CONFIG": str(config), "DASKW2V_WORK": "w"}
     result = run("train", "a", "--window", "4", "--memory-limit", "2 GiB", env=env)
     assert result.exit_code == 0, result.output
@@ -175,10 +181,16 @@ def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
     assert "goes on where it stopped" in result.stderr
 
 
+def test_interrupt__is_kept_from_local_workers_only(calls):
+    handler = signal.getsignal(signal.SIGINT)
+    for options_given, seen_by_workers in (((), signal.SIG_IGN), (("--scheduler", "tcp://here:1"), handler)):
+        assert run("train", "a", "--work", "w", *options_given).exit_code == 0
+        assert calls["sigint"] is seen_by_workers
+        assert signal.getsignal(signal.SIGINT) is handler
+
+
 def test_similar__passes_words_and_options(calls):
-    result = run(
-        "similar", "m", "king", "girl", "--negative", "boy", "--topn", "2", "--storage-option", "a=1"
-    )
+    result = run("similar", "m", "king", "girl", "--negative", "boy", "--topn", "2", "--storage-option", "a=1")
     assert result.stdout.split() == ["word", "cosine", *["king+girl-boy", "0.5000"] * 2]
     assert FakeVectors.opened == ("m", {"a": 1})
 
@@ -229,6 +241,7 @@ def test_info__tells_sizes_and_metadata(calls):
 
 
 def test_demo__writes_text_trains_and_shows_neighbours(calls, monkeypatch, tmp_path):
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(demo, "write_text", lambda folder: [folder / "strings.txt"])
     result = run("demo", "--work", str(tmp_path))
     assert result.exit_code == 0, result.output

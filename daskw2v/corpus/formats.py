@@ -100,17 +100,13 @@ def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:
         yield chunk
 
 
-def _read_jsonl(
-    file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer
-) -> Iterator[Text | Tokens]:
+def _read_jsonl(file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
     for offset, data in _pieces(file, block, policy.report, whole_lines=True):
         policy.report.count_lines(data)
         records = _records(data, block.source.url, offset, column, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):
             values = list(group)
-            piece = (
-                tokenizer("".join(f"{text}\n" for text in values).encode()) if is_text else tokens_of(values)
-            )
+            piece = tokenizer("".join(f"{text}\n" for text in values).encode()) if is_text else tokens_of(values)
             if isinstance(piece, Text) or len(piece.starts):
                 yield piece
 

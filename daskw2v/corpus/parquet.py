@@ -22,9 +22,7 @@ except ImportError:  # find_sources has told the user
 _BATCH = 1 << 20  # bytes of a column decoded at once
 
 
-def read_parquet(
-    file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer
-) -> Iterator[Text | Tokens]:
+def read_parquet(file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
     """Read a column of text, whose lines are sentences, or of lists, each a sentence of tokens.
 
     Nulls, in the column or in its lists, and empty tokens are left out.
@@ -44,9 +42,7 @@ def read_parquet(
         for batch in parquet.iter_batches(rows, range(block.start, block.stop), columns=[column]):
             array, offset = batch.column(0), policy.report.bytes_read - before
             piece = (
-                _sentences(array, place, offset, policy)
-                if is_list
-                else _text(array, place, offset, policy, tokenizer)
+                _sentences(array, place, offset, policy) if is_list else _text(array, place, offset, policy, tokenizer)
             )
             if isinstance(piece, Text) or len(piece.starts):
                 yield piece
@@ -60,9 +56,7 @@ def _holds_lists(schema: Any, column: str, url: str) -> bool:
     present = ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
     matches = schema.get_all_field_indices(column)
     if len(matches) != 1:
-        raise InputError(
-            f"{url} has {len(matches)} columns {column!r}.", f"Give column; the columns are: {present}."
-        )
+        raise InputError(f"{url} has {len(matches)} columns {column!r}.", f"Give column; the columns are: {present}.")
     kind = schema.field(matches[0]).type
     if _is_string(kind):
         return False

@@ -38,9 +38,7 @@ _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
-_SECRET = re.compile(
-    r"://[^/@]*:[^/@]*@|[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=", re.IGNORECASE
-)
+_SECRET = re.compile(r"://[^/@]*:[^/@]*@|[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=", re.IGNORECASE)
 _THREADS = 16  # of metadata requests at once
 
 
@@ -135,9 +133,7 @@ def find_sources(
     if not names:
         raise InputError("No input is named.", "Give at least one file, URL or pattern.")
     return [
-        _source(url, info, format)
-        for name in names
-        for url, info in _matches(os.fspath(name), storage_options or {})
+        _source(url, info, format) for name in names for url, info in _matches(os.fspath(name), storage_options or {})
     ]
 
 
@@ -181,14 +177,10 @@ def _source(url: str, info: Mapping[str, Any], format: str | None) -> Source:
     compression = _COMPRESSIONS.get(suffix)
     inner = os.path.splitext(root)[1] if compression else suffix
     if inner in _PACKED:
-        raise InputError(
-            f"{url} is packed as {inner}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst."
-        )
+        raise InputError(f"{url} is packed as {inner}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
     format = format or _SUFFIXES.get(inner, "text")
     if format == "parquet" and compression:
-        raise InputError(
-            f"{url} is Parquet inside {compression}.", "Unpack it: Parquet compresses by itself."
-        )
+        raise InputError(f"{url} is Parquet inside {compression}.", "Unpack it: Parquet compresses by itself.")
     if compression == "zstd" and zstandard is None:
         raise MissingExtraError(f"Reading {url} needs zstandard.", "Run: pip install 'daskw2v[zstd]'.")
     if format == "parquet" and pa is None:
@@ -198,9 +190,7 @@ def _source(url: str, info: Mapping[str, Any], format: str | None) -> Source:
 
 def _size(url: str, info: Mapping[str, Any]) -> int:
     if info.get("size") is None:
-        raise InputError(
-            f"{url} has no known size, so it cannot be read in blocks.", "Copy it to a file first."
-        )
+        raise InputError(f"{url} has no known size, so it cannot be read in blocks.", "Copy it to a file first.")
     return int(info["size"])
 
 
@@ -221,9 +211,7 @@ def open_source(source: Source, storage_options: Mapping[str, Any]) -> Iterator[
     try:
         info = fs.info(path)
     except FileNotFoundError as error:
-        raise InputError(
-            f"{source.url} is gone.", "Workers must see the same files as the client."
-        ) from error
+        raise InputError(f"{source.url} is gone.", "Workers must see the same files as the client.") from error
     if (info.get("size"), _version(info)) != (source.size, source.version):
         raise InputError(f"{source.url} changed since it was found.", "Run again once it is complete.")
     with fs.open(path, "rb") as file:
@@ -254,16 +242,12 @@ def plan_blocks(
     InputError
         If a Parquet file cannot be read.
     """
-    blocks_of = partial(
-        _blocks, block_bytes=block_bytes, column=column, storage_options=storage_options or {}
-    )
+    blocks_of = partial(_blocks, block_bytes=block_bytes, column=column, storage_options=storage_options or {})
     with ThreadPoolExecutor(_THREADS) as pool:
         return [block for blocks in pool.map(blocks_of, sources) for block in blocks]
 
 
-def _blocks(
-    source: Source, *, block_bytes: int, column: str | None, storage_options: Mapping[str, Any]
-) -> list[Block]:
+def _blocks(source: Source, *, block_bytes: int, column: str | None, storage_options: Mapping[str, Any]) -> list[Block]:
     size = source.size
     if not size:
         return []

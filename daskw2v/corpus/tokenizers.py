@@ -148,9 +148,7 @@ def _imported(module: str, name: str) -> LineFunction:
             "Give package.module:function of something that is installed here and on all workers.",
         ) from error
     if not callable(found):
-        raise ParameterError(
-            f"The tokenizer {module}:{name} is a {type(found).__name__}.", "Name a function."
-        )
+        raise ParameterError(f"The tokenizer {module}:{name} is a {type(found).__name__}.", "Name a function.")
     function: LineFunction = found
     return function
 

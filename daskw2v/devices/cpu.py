@@ -1,5 +1,6 @@
 """One replica in this machine's memory, trained by one or more threads without locks (Hogwild)."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -77,7 +78,5 @@ class CpuReplica:
         for name in list(self._tables):
             rows = self._tables.pop(name).reshape(-1, self._width)[:, : self._columns]
             bounds = self._bounds[name]
-            result[name] = [
-                np.ascontiguousarray(rows[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)
-            ]
+            result[name] = [np.ascontiguousarray(rows[a:b]) for a, b in itertools.pairwise(bounds)]
         return result

@@ -46,9 +46,7 @@ def evaluate(
             name: asdict(evaluate_similarity(vectors, url, storage_options))
             for name, url in _by_name(similarity).items()
         },
-        "analogy": {
-            name: _analogy_report(vectors, url, storage_options) for name, url in _by_name(analogy).items()
-        },
+        "analogy": {name: _analogy_report(vectors, url, storage_options) for name, url in _by_name(analogy).items()},
     }
 
 
@@ -57,9 +55,7 @@ def _by_name(urls: Sequence[str]) -> dict[str, str]:
     for url in urls:
         name = PurePosixPath(url.removesuffix(".gz")).stem
         if name in named:
-            raise ParameterError(
-                f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files."
-            )
+            raise ParameterError(f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files.")
         named[name] = url
     return named
 
@@ -72,7 +68,5 @@ def _analogy_report(vectors: Vectors, url: str, storage_options: Mapping[str, An
         "accuracy_3cosmul": multiplied.accuracy,
         "questions": added.questions,
         "skipped": added.skipped,
-        "categories": {
-            name: {"right": right, "questions": asked} for name, (right, asked) in added.categories.items()
-        },
+        "categories": {name: {"right": right, "questions": asked} for name, (right, asked) in added.categories.items()},
     }

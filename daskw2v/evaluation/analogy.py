@@ -72,10 +72,7 @@ def evaluate_analogy(
     limit = len(vectors) if restrict_vocab is None else min(restrict_vocab, len(vectors))
     names, asked, categories, skipped = _read_questions(vectors, url, limit, storage_options)
     right = _answers(vectors, asked[:, :3], method, limit) == asked[:, 3]
-    counts = {
-        name: (int(right[categories == i].sum()), int((categories == i).sum()))
-        for i, name in enumerate(names)
-    }
+    counts = {name: (int(right[categories == i].sum()), int((categories == i).sum())) for i, name in enumerate(names)}
     accuracy = float(right.mean()) if len(asked) else None
     return AnalogyResult(accuracy, len(asked), skipped, counts)
 

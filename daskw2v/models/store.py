@@ -38,9 +38,7 @@ def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block:
     for name, shape in tables.items():
         chunks = (max(1, min(row_block, shape[0])), max(1, shape[1]))
         # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
-        group.create_array(
-            name, shape=shape, chunks=chunks, dtype=np.float32, fill_value=np.nan, compressors=None
-        )
+        group.create_array(name, shape=shape, chunks=chunks, dtype=np.float32, fill_value=np.nan, compressors=None)
 
 
 def write_table_rows(store: Store, table: str, start: int, rows: npt.NDArray[np.float32]) -> None:
@@ -176,9 +174,7 @@ def resolve(url: str, storage_options: Mapping[str, Any] | None = None) -> Store
                 f"Give the URL of one of the versions: {', '.join(_finished(models)) or 'there is none'}.",
             )
     if (store / "models").exists():
-        raise StoreError(
-            f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped."
-        )
+        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
     raise StoreError(
         f"There is no model at {url}.",
         "Give a work directory that train has finished, or one version below its models/.",

@@ -48,9 +48,7 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 
 
-def import_word2vec(
-    url: str, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None
-) -> Vectors:
+def import_word2vec(url: str, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None) -> Vectors:
     """Read vectors from a file in word2vec's format, packed with gzip where its name ends in .gz.
 
     The format holds no counts: those of the vocabulary are 0.

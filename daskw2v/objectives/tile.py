@@ -92,9 +92,7 @@ def _step(contexts: int) -> Any:
 
             # 1. dot products
             zero = simd.constant(0.0, LANES)
-            accumulators = [
-                [cgutils.alloca_once_value(builder, zero) for _ in range(targets)] for _ in range(contexts)
-            ]
+            accumulators = [[cgutils.alloca_once_value(builder, zero) for _ in range(targets)] for _ in range(contexts)]
             with cgutils.for_range_slice(builder, intp(0), n, intp(LANES), intp) as (k, _):
                 v = [simd.load(builder, at(p, k), LANES) for p in x]
                 for t in range(targets):
@@ -109,9 +107,7 @@ def _step(contexts: int) -> Any:
             dots = simd.sums(builder, slots)
 
             # 2. gradient and loss of all pairs at once; one context reads the zeros behind the signs
-            place = builder.add(
-                builder.mul(index, intp(SIGNS)), intp((2 - contexts) * MAX_TARGETS)
-            )
+            place = builder.add(builder.mul(index, intp(SIGNS)), intp((2 - contexts) * MAX_TARGETS))
             sign = simd.load(builder, at(sign_list, place), SLOTS)
             one = simd.constant(1.0, SLOTS)
             logit = simd.clamp(builder, builder.fmul(sign, dots), -_LIMIT, _LIMIT)
@@ -120,13 +116,9 @@ def _step(contexts: int) -> Any:
             inverse = builder.fadd(odds, one)  # 1 / p
             scale = builder.fmul(sign, simd.splat(builder, rate, SLOTS))
             gradient = builder.fdiv(builder.fmul(scale, odds), inverse, flags=simd.FAST)
-            product = builder.fmul(
-                simd.load(builder, ones, SLOTS), simd.fma(builder, odds, counted, one)
-            )
+            product = builder.fmul(simd.load(builder, ones, SLOTS), simd.fma(builder, odds, counted, one))
             bits = builder.bitcast(product, ir.VectorType(_i32, SLOTS))
-            power = builder.sub(
-                builder.lshr(bits, simd.integers(23, SLOTS)), simd.integers(127, SLOTS)
-            )
+            power = builder.sub(builder.lshr(bits, simd.integers(23, SLOTS)), simd.integers(127, SLOTS))
             total = builder.add(_load_integers(builder, powers), power)
             builder.store(total, builder.bitcast(powers, total.type.as_pointer()), align=4)
             bits = builder.sub(bits, builder.shl(power, simd.integers(23, SLOTS)))
@@ -175,9 +167,7 @@ def prefetch(typingctx: Any, table: Any, offset: Any, width: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, _i32, _i32, _i32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         n = args[2]
-        with cgutils.for_range_slice(
-            builder, n.type(0), n, n.type(simd.ROW_ALIGNMENT), n.type
-        ) as (k, _):
+        with cgutils.for_range_slice(builder, n.type(0), n, n.type(simd.ROW_ALIGNMENT), n.type) as (k, _):
             builder.call(function, [builder.bitcast(builder.gep(row, [k]), byte), _i32(1), _i32(3), _i32(1)])
         return context.get_dummy_value()
 

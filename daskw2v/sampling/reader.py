@@ -1,12 +1,24 @@
 """Segments of the corpus, read from the shards that hold them."""
 
+from functools import lru_cache
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+import zarr
 
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
-from daskw2v.shards.layout import Corpus, read_codes, read_starts
+from daskw2v.shards.layout import Corpus, open_codes, read_starts
 from daskw2v.storage import Store
 from daskw2v.vocabulary.count import StoredVocabulary
+
+_OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB besides its codes
+
+
+class _Shard(NamedTuple):
+    codes: zarr.Array[Any]
+    starts: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int32]
 
 
 class SegmentReader:
@@ -21,9 +33,13 @@ class SegmentReader:
     """
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
-        self._work = work
         self._corpus = corpus
-        self._vocabulary = vocabulary
+
+        def open_shard(number: int) -> _Shard:
+            shard = corpus.shards[number]
+            return _Shard(open_codes(work, shard), read_starts(work, shard), vocabulary.read_map(number))
+
+        self._open_shard = lru_cache(_OPEN_SHARDS)(open_shard)
 
     def read(
         self, start: int, stop: int, margin: int, keep: npt.NDArray[np.uint64], key: np.uint64
@@ -53,12 +69,10 @@ class SegmentReader:
             origin = int(bounds[number])
             if origin >= high:
                 break
-            shard = self._corpus.shards[number]
-            a, b = max(low - origin, 0), min(high - origin, shard.n_tokens)
-            codes = read_codes(self._work, shard, a, b)
-            starts = read_starts(self._work, shard)
+            a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
+            array, starts, ids = self._open_shard(number)
+            codes = np.asarray(array[a:b])
             starts = starts[slice(*np.searchsorted(starts, [a, b]))] - a
-            ids = self._vocabulary.read_map(number)
             builder.add(codes, starts, ids, origin + a)
             inner = slice(max(start - origin - a, 0), max(stop - origin - a, 0))
             words += int(count_known(codes[inner], ids))

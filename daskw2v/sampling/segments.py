@@ -117,9 +117,7 @@ class SegmentBuilder:
         if self._sentences > 1 and self._bounds[self._sentences - 1] == self._n:
             self._sentences -= 1  # of the last sentence nothing is left
         self._bounds[self._sentences] = self._n
-        return Segment(
-            self._tokens[: self._n], self._positions[: self._n], self._bounds[: self._sentences + 1]
-        )
+        return Segment(self._tokens[: self._n], self._positions[: self._n], self._bounds[: self._sentences + 1])
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Loads and bit operations that Numba lacks, over arrays of bytes; results are the same on every byte order."""
+"""Loads and bit operations that Numba lacks; results are the same on machines of either byte order."""
 
 import sys
 from typing import Any
@@ -29,7 +29,7 @@ def load8(_: Any, data: Any, index: Any) -> Any:
     """Return data[index : index + 8] as a little-endian integer; the caller guards the bounds."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load(_pointer(context, builder, signature.args[0], *args, _I64), align=1)
+        value = builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], _I64), align=1)
         return value if _LITTLE else _call(builder, "llvm.bswap.i64", value)
 
     return types.uint64(data, types.int64), generate
@@ -77,12 +77,12 @@ def prefetch(_: Any, array: Any, index: Any) -> Any:
     """Ask for the cache line that holds array[index]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _pointer(context, builder, signature.args[0], *args, _I8)
+        address = _pointer(context, builder, signature.args[0], args[0], args[1], _I8)
         # read, high locality, data cache
         flags = [ir.Constant(_I32, value) for value in (0, 3, 1)]
         name = "llvm.prefetch.p0"
-        signature_ = ir.FunctionType(ir.VoidType(), [address.type, *(flag.type for flag in flags)])
-        function = builder.module.globals.get(name) or ir.Function(builder.module, signature_, name)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, *(flag.type for flag in flags)])
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
         builder.call(function, [address, *flags])
         return context.get_dummy_value()
 

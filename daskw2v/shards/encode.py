@@ -60,7 +60,8 @@ class _Builder:
         starts = tokens.starts + self.n_tokens
         self._add_starts(starts[int(self.new_sentence) :])  # both say that the first word starts one
         self._add_words(padded(tokens.data), tokens.offsets[:-1], tokens.offsets[1:])
-        self._add_starts(np.array([self.n_tokens]))
+        if not self.new_sentence:
+            self._add_starts(np.array([self.n_tokens]))
 
     def _add_starts(self, starts: npt.NDArray[np.int64]) -> None:
         if len(starts):
@@ -118,7 +119,8 @@ def encode_block(
     manifest = home.read_manifest()
     if manifest is not None:
         return manifest
-    attempt, report, shards = new_attempt(), ReadReport(), []
+    attempt, report = new_attempt(), ReadReport()
+    shards: list[dict[str, Any]] = []
     builder, filled = _Builder(new_sentence=True), 0
 
     def finish(builder: _Builder) -> _Builder:
@@ -203,15 +205,15 @@ def build_corpus(
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
     manifests = _encode_all(blocks, home, params, resources, client, listener)
-    report, shards = ReadReport(), []
+    report, shards = ReadReport(), list[Shard]()
     for block in blocks:
-        report.merge(ReadReport(**manifests[block.key]["report"]))
-        for shard in manifests[block.key]["shards"]:
-            shards.append(Shard(**{**shard, "path": f"shards/{home.name}/{shard['path']}"}))
+        manifest = manifests[block.key]
+        report.merge(ReadReport(**manifest["report"]))
+        shards += [Shard(**{**s, "path": f"shards/{home.name}/{s['path']}"}) for s in manifest["shards"]]
     if not shards:
         raise InputError(
-            f"The {len(sources)} files ({sum(s.size for s in sources)} bytes, {report.skipped} lines skipped) "
-            "hold no word.",
+            f"{len(sources)} files of {sum(s.size for s in sources)} bytes hold no word "
+            f"({report.skipped} lines were skipped).",
             "Check the inputs, the tokenizer and the column.",
         )
     corpus = Corpus(identity, tuple(shards), tuple(sources), report)
@@ -246,9 +248,7 @@ def _encode_all(
     units: dict[str, int] = {}  # bytes, or row groups
     for block in distinct.values():
         units[block.source.url] = units.get(block.source.url, 0) + block.stop - block.start
-    weights = {
-        key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()
-    }
+    weights = {key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()}
     manifests: dict[str, dict[str, Any]] = {}
     done, total = 0.0, sum(weights.values())
     jobs = {key: (block, home, rules) for key, block in distinct.items()}

@@ -1,9 +1,9 @@
-"""How a corpus lies in its store: shards of codes with their dictionaries, and the manifest that lists them.
+"""How a corpus lies in its store: shards of codes with their dictionaries, and a manifest.
 
 A corpus shard is one Zarr group, written whole by one task and never changed:
 
     codes    (n,) int32       the words of the text, numbered by first appearance in the shard
-    starts   (s,) int64       where sentences start; a shard may begin inside one that the shard before started
+    starts   (s,) int64       where sentences start; a shard may begin inside one of the shard before
     words    (n_bytes,) uint8 the dictionary, in order of the words' hashes: flat bytes,
     offsets  (u + 1,) int64   where each word starts in them,
     counts   (u,) int64       how often it occurs in the shard
@@ -22,16 +22,18 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import zarr
 
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import Source
 from daskw2v.errors import StoreError
 from daskw2v.params import Params
 from daskw2v.shards.dictionary import Dictionary, take_words
-from daskw2v.storage import Store, read_array, write_array
+from daskw2v.storage import Store, open_array, read_array, write_array
 
 N_EDGES = 1 << 12  # most buckets that dictionaries can be cut into
 _MANIFEST = "corpus.json"
+_CODES_CHUNK = 1 << 20  # codes are read in long runs: larger chunks are written faster
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Corpus:
 
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
-        """Position in the corpus of each shard's first word, and the number of words, shape (shards + 1,) int64."""
+        """Position of each shard's first word, and the number of words, shape (shards + 1,) int64."""
         return np.cumsum([0, *(shard.n_tokens for shard in self.shards)], dtype=np.int64)
 
     @property
@@ -113,7 +115,7 @@ def digest(values: Any) -> str:
 
 
 def corpus_identity(sources: Sequence[Source], params: Params) -> str:
-    """Return the identity of files read by the rules of `params`: whatever changes the words, nothing else."""
+    """Return the identity of files read by the rules of `params`: all that changes the words, no more."""
     values = params.as_dict()
     rules = [values[name] for name in ("tokenizer", "format", "column", "errors")]
     return digest([[(s.url, s.size, s.version) for s in sources], rules])
@@ -151,7 +153,7 @@ def write_shard(
     tops = (dictionary.hashes[order] >> np.uint64(64 - (N_EDGES.bit_length() - 1))).astype(np.int64)
     edges = np.searchsorted(tops, np.arange(N_EDGES + 1)).astype(np.int32)
     group = store.create_group()
-    write_array(group, "codes", flat)
+    write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
     write_array(group, "starts", starts)
     write_array(group, "words", words)
     write_array(group, "offsets", offsets)
@@ -161,15 +163,15 @@ def write_shard(
     return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
 
 
-def read_codes(store: Store, shard: Shard, start: int = 0, stop: int | None = None) -> npt.NDArray[np.int32]:
-    """Read words start:stop of a shard as codes of its dictionary, shape (stop - start,) int32.
+def open_codes(store: Store, shard: Shard) -> zarr.Array[Any]:
+    """Open the words of a shard, codes of its dictionary, shape (n_tokens,) int32.
 
     Raises
     ------
     StoreError
         If the shard is gone.
     """
-    return read_array((store / shard.path).open_group(), "codes", start, stop)
+    return open_array((store / shard.path).open_group(), "codes")
 
 
 def read_starts(store: Store, shard: Shard) -> npt.NDArray[np.int64]:
@@ -196,7 +198,7 @@ def read_edges(store: Store, path: str) -> npt.NDArray[np.int32]:
 def read_words(
     store: Store, path: str, start: int, stop: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Read words start:stop of a shard's dictionary: bytes, offsets (stop - start + 1,), counts (stop - start,)."""
+    """Read n words, start:stop, of a shard's dictionary: flat bytes, offsets (n + 1,), counts (n,)."""
     group = (store / path).open_group()
     offsets = read_array(group, "offsets", start, stop + 1)
     words = read_array(group, "words", int(offsets[0]), int(offsets[-1]))

@@ -29,7 +29,7 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def run_tasks(
-    client: Client, stage: str, function: Callable[..., Any], jobs: Mapping[Hashable, tuple[Any, ...]]
+    client: Client, stage: str, function: Callable[..., Any], jobs: Mapping[Any, tuple[Any, ...]]
 ) -> Iterator[tuple[Any, Any]]:
     """Call `function(*args)` on the cluster for each job.
 
@@ -61,9 +61,7 @@ def run_tasks(
     names: dict[Future, Hashable] = {}
 
     def submit(name: Hashable) -> Future:
-        future = client.submit(
-            _answer, function, jobs[name], key=f"{stage}-{name}-{run}", pure=False, retries=2
-        )
+        future = client.submit(_answer, function, jobs[name], key=f"{stage}-{name}-{run}", pure=False, retries=2)
         names[future] = name
         return future
 

@@ -27,7 +27,7 @@ from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rul
 from daskw2v.strategies.replica import Run, Totals, train_replica
 from daskw2v.strategies.schedule import Round, averaging_rounds
 
-_FAN_IN = 8  # replicas whose moves one task adds up
+_FAN_IN = 4  # replicas, or sums of them, that one task adds up
 
 
 def train_averaging(
@@ -92,14 +92,18 @@ def _initial(client: Client, params: Params, blocks: list[Block], session: str) 
     }
 
 
-def _play(
-    client: Client, run: Run, this: Round, state: State, rule: MergeRule, key: str
-) -> tuple[State, list[Totals]]:
+def _play(client: Client, run: Run, this: Round, state: State, rule: MergeRule, key: str) -> tuple[State, list[Totals]]:
     """Do one round; return the state after it and what each replica did."""
     blocks = list(state.blocks)
     replicas = [
         client.submit(
-            train_replica, run, work, blocks, *state.blocks.values(), key=f"{key}-train-{work.replica}", retries=2
+            train_replica,
+            run,
+            work,
+            blocks,
+            *state.blocks.values(),
+            key=f"{key}-train-{work.replica}",
+            retries=2,
         )
         for work in this.works
     ]

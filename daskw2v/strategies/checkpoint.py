@@ -44,9 +44,7 @@ def save(client: Client, run: Store, state: State, vector_size: int, key: str) -
     store = run / "checkpoints" / f"{state.next_round:06}"
     everything = {**state.blocks, **rename(state.velocity, _VELOCITY)}
     gather(client, save_blocks(client, store, everything, vector_size, key))
-    store.write_manifest(
-        {"next_round": state.next_round, "velocity": bool(state.velocity), "history": state.history}
-    )
+    store.write_manifest({"next_round": state.next_round, "velocity": bool(state.velocity), "history": state.history})
     for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()
     return _load(client, store, state, list(state.blocks), bool(state.velocity), key)

@@ -9,11 +9,12 @@ step N times the mean, which is what N replicas' worth of text calls for, and br
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
+from daskw2v.jit import kernel
 from daskw2v.objectives.base import FloatArray
 
 
@@ -59,10 +60,20 @@ def add_moves(base: FloatArray, *trained: FloatArray) -> Moves:
     total = np.zeros_like(base)
     movers = np.zeros((len(base), 1), np.float32)
     for block in trained:  # in order: float addition is not associative, and results must repeat
-        move = block - base
-        total += move
-        movers += move.any(axis=1, keepdims=True)
+        _add_move(total, movers, base, block)
     return Moves(total, movers, len(trained))
+
+
+@kernel
+def _add_move(total: Any, movers: Any, base: Any, block: Any) -> None:
+    """Add one replica's move: one pass over memory, where NumPy would make four."""
+    for row in range(base.shape[0]):
+        moved = False
+        for column in range(base.shape[1]):
+            move = block[row, column] - base[row, column]
+            total[row, column] += move
+            moved |= move != 0
+        movers[row, 0] += moved
 
 
 def join_moves(*parts: Moves) -> Moves:
@@ -80,15 +91,19 @@ def _mean(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged
 
 
 def _touched(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
-    return Merged(base + moves.total / np.maximum(moves.movers, 1), velocity)
+    share = np.divide(moves.total, np.maximum(moves.movers, 1), dtype=np.float32)
+    return Merged(base + share, velocity)
 
 
 def _momentum(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
     # Nesterov's momentum on the mean move as a gradient (SlowMo, DiLoCo), step 1
     factor = np.float32(1 - 1 / moves.n)
-    mean = moves.total / np.float32(moves.n)
-    faster = mean if velocity is None else factor * velocity + mean
-    return Merged(base + mean + factor * faster, faster)
+    faster = moves.total / np.float32(moves.n)
+    rows = base + faster
+    if velocity is not None:
+        faster += factor * velocity
+    rows += factor * faster
+    return Merged(rows, faster)
 
 
 MERGE_RULES = {

@@ -74,18 +74,14 @@ def _text(work: Store, vocabulary: StoredVocabulary, params: Params) -> _Text:
     )
 
 
-def train_replica(
-    run: Run, work: Work, blocks: Sequence[Block], *rows: FloatArray
-) -> tuple[list[FloatArray], Totals]:
+def train_replica(run: Run, work: Work, blocks: Sequence[Block], *rows: FloatArray) -> tuple[list[FloatArray], Totals]:
     """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
     params = run.params
     text = _text(run.work, run.vocabulary, params)
     tables: dict[str, list[FloatArray]] = {}
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
-    replica = find_device(run.device)(
-        find_objective(params.objective), params, text.prepared, tables, run.threads
-    )
+    replica = find_device(run.device)(find_objective(params.objective), params, text.prepared, tables, run.threads)
     words, pairs, loss = 0, 0, 0.0
     around = margin(params.window)
     for epoch, start, stop, rate in work.pieces(text.length):
@@ -96,5 +92,5 @@ def train_replica(
             n, value = replica.train(segment, first, last, rate, epoch)
             words, pairs, loss = words + known, pairs + n, loss + value
     trained = [part for parts in replica.take().values() for part in parts]
-    finite = all(bool(np.isfinite(part.sum(dtype=np.float64))) for part in trained)
+    finite = all(bool(np.isfinite(np.vdot(part, part))) for part in trained)  # NaN, infinity, or soon to be
     return trained, Totals(words, pairs, loss, finite)

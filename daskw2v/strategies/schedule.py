@@ -1,5 +1,6 @@
 """Which replica trains which stretch of text in which round, at which learning rate: pure functions."""
 
+import itertools
 from dataclasses import dataclass
 
 from daskw2v.objectives.base import Rate
@@ -73,16 +74,13 @@ def averaging_rounds(params: Params, length: int) -> list[Round]:
     # Rounds of the warm-up are as long as a replica's share of a later round
     n_warm = -(-warm * n_rounds * n // max(1, total - warm)) if warm else 0
     warm_ends, ends = bounds(0, warm, max(1, n_warm)), bounds(warm, total, n_rounds)
-    stretches = [(a, b, 1) for a, b in zip(warm_ends, warm_ends[1:], strict=False)]
-    stretches += [(a, b, n) for a, b in zip(ends, ends[1:], strict=False)]
-    rounds = []
+    stretches = [(a, b, 1) for a, b in itertools.pairwise(warm_ends)]
+    stretches += [(a, b, n) for a, b in itertools.pairwise(ends)]
+    rounds: list[Round] = []
     for start, stop, replicas in stretches:
         if start == stop:
             continue
         cuts = bounds(start, stop, replicas)
-        works = tuple(
-            Work(i, a, b, alpha(start), alpha(stop))
-            for i, (a, b) in enumerate(zip(cuts, cuts[1:], strict=False))
-        )
+        works = tuple(Work(i, a, b, alpha(start), alpha(stop)) for i, (a, b) in enumerate(itertools.pairwise(cuts)))
         rounds.append(Round(len(rounds), start, stop, works))
     return rounds

@@ -1,1 +1,1 @@
-"""Which words a model knows: exact counts of a corpus of any size, ids that do not depend on how it was cut."""
+"""Which words a model knows: exact counts, and ids that do not depend on how the corpus was cut."""

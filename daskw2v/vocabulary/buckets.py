@@ -3,11 +3,12 @@
 Below the home of a vocabulary (a Store) lie:
 
     shards.json               paths of the shards, in order
-    plan/<attempt>            from, below (buckets, shards), (buckets, shards + 1) int64: the words of a shard that
-                              fall into a bucket are from[b, s] ... in its dictionary, below[b, s] ... in the bucket
-    merged/<b>/<attempt>      words, offsets, counts: a bucket's words; index int32: each shard's word -> word of it
-    chosen/<attempt>          the final vocabulary, and ids_<b> int32: a bucket's word -> id, or -1
-    maps/<b>/<attempt>        map int32: each shard's word -> id, or -1
+    plan/<attempt>            from (buckets, shards) int64: where a shard's words in a bucket begin;
+                              below (buckets, shards + 1) int64: how many words of the bucket come before it
+    merged/<b>/<attempt>      words, offsets, counts: the distinct words of a bucket;
+                              index int32: which of them each word of each shard is
+    chosen/<attempt>          the final vocabulary, and ids_<b> int32: the id of a bucket's word, or -1
+    maps/<b>/<attempt>        map int32: the id of each word of each shard, or -1
 """
 
 from collections.abc import Sequence
@@ -92,5 +93,6 @@ def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], shard: in
 @lru_cache(maxsize=4)
 def shard_paths(home: Store) -> list[str]:
     """Return the paths of the shards that a vocabulary counts."""
-    paths: list[str] = (home.read_manifest("shards.json") or {})["paths"]  # never changes: the home's key stands for it
+    # Kept: what lies at a home never changes, its key stands for the paths.
+    paths: list[str] = (home.read_manifest("shards.json") or {})["paths"]
     return paths

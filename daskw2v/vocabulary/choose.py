@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Words:
-    """Words with where they come from: flat bytes and offsets; counts, bucket and place in it, each (u,) int64."""
+    """Words and where they come from: flat bytes, offsets; counts, bucket, place in it, each (u,) int64."""
 
     words: npt.NDArray[np.uint8]
     offsets: Integers
@@ -72,7 +72,7 @@ def choose_words(
     Returns
     -------
     dict
-        attempt, size, total (occurrences of words kept), missing and missing_words (listed, but not in the corpus).
+        attempt, size, total (occurrences of words kept), missing and missing_words (listed, but absent).
 
     Raises
     ------

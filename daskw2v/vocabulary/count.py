@@ -1,6 +1,6 @@
 """From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import fsspec
@@ -13,7 +13,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.shards.tasks import remove_losers, run_task, run_tasks
-from daskw2v.storage import Store, write_array
+from daskw2v.storage import Store
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.choose import choose_words
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -162,9 +162,7 @@ def _build(
     merged = run("merge", buckets.merge_bucket, {b: (home, work, plan, b) for b in numbers})
     attempts = [m["attempt"] for m in merged]
     listed = params.vocabulary is not None
-    chosen = run_task(
-        client, "choose", choose_words, home, attempts, params.min_count, params.max_final_vocab, listed
-    )
+    chosen = run_task(client, "choose", choose_words, home, attempts, params.min_count, params.max_final_vocab, listed)
     done += 1
     name = chosen.pop("attempt")
     maps = run("resolve", buckets.resolve_bucket, {b: (home, b, attempts[b], name) for b in numbers})

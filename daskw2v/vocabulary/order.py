@@ -50,7 +50,7 @@ def order_words(
     while len(tied):
         prefixes, lengths = np.empty(len(tied), np.uint64), np.empty(len(tied), np.uint8)
         _prefixes(words, offsets, order[tied], skip, prefixes, lengths)
-        # Zeros that pad stand before zeros of the word: b"a" < b"a\0". A run keeps its place: it is sorted first.
+        # The length tells zeros that pad from zeros of the word. Runs keep their places: group goes first.
         by = np.lexsort((lengths, prefixes, group))
         order[tied] = order[tied][by]
         group, prefixes, lengths = group[by], prefixes[by], lengths[by]

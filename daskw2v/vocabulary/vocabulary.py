@@ -1,5 +1,6 @@
 """The words a model knows: flat UTF-8 bytes, counts, and an id for each."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,7 +61,7 @@ class Vocabulary:
     def words(self) -> list[str]:
         """The words in order of their ids."""
         data, offsets = self.data.tobytes(), self.offsets.tolist()
-        return [data[a:b].decode() for a, b in zip(offsets, offsets[1:], strict=False)]
+        return [data[a:b].decode() for a, b in itertools.pairwise(offsets)]
 
     @cached_property
     def ids(self) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """Every kernel is its float64 reference up to float32 rounding, on one thread with the same draws."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,9 +61,7 @@ def compare(params, segment, n_words, rng, first=0, last=None):
     seed=st.integers(0, 2**31),
 )
 def test_sgns__cpu_equals_reference(lengths, n_words, vector_size, negative, window, shrink_windows, seed):
-    params = Params(
-        vector_size=vector_size, negative=negative, window=window, shrink_windows=shrink_windows, seed=seed
-    )
+    params = Params(vector_size=vector_size, negative=negative, window=window, shrink_windows=shrink_windows, seed=seed)
     rng = np.random.default_rng(seed)
     compare(params, make_segment(lengths, n_words, rng), n_words, rng)
 
@@ -86,7 +86,7 @@ def test_sgns__chunks_in_turn_equal_one_pass():
     for cuts in ([0, 120], [0, 13, 57, 120]):
         tables = {name: aligned_zeros(12 * 32) for name in ("input", "output")}
         tables["input"].reshape(12, 32)[:, :20] = sgns.SGNS.initial(params, "input", 0, 12)
-        for a, b in zip(cuts, cuts[1:], strict=False):
+        for a, b in itertools.pairwise(cuts):
             sgns.SGNS.trainers["cpu"](segment, a, b, tables, 32, Rate(0.05, 0.0, 0), 0, prepared)
         results.append(tables)
     for name in ("input", "output"):

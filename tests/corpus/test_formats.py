@@ -18,9 +18,7 @@ from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError
 
 NASTY = st.lists(
-    st.sampled_from(
-        ["a", "bc", "é", "日本", "😀", " ", "\n", "\n\n", "\r\n", "\r", "\0", "\t", "\ufeff", "x" * 30]
-    ),
+    st.sampled_from(["a", "bc", "é", "日本", "😀", " ", "\n", "\n\n", "\r\n", "\r", "\0", "\t", "\ufeff", "x" * 30]),
     max_size=40,
 ).map("".join)
 NASTY_BYTES = st.lists(
@@ -55,9 +53,7 @@ def sentences(blocks):
         if isinstance(piece, Text):
             found += [line.split() for line in piece.data.decode().split("\n") if line.split()]
             continue
-        words = [
-            bytes(piece.data[a:b]).decode() for a, b in zip(piece.offsets, piece.offsets[1:], strict=False)
-        ]
+        words = [bytes(piece.data[a:b]).decode() for a, b in zip(piece.offsets, piece.offsets[1:], strict=False)]
         assert piece.starts[0] == 0
         found += [words[a:b] for a, b in zip(piece.starts, [*piece.starts[1:], len(words)], strict=True)]
     return found

@@ -105,9 +105,7 @@ def test_strings__are_given_to_functions(path):
 @pytest.mark.parametrize("array", [pa.array([1]), pa.array([b"a"]), pa.array([[1.5]]), pa.array([[["a"]]])])
 def test_column__must_be_strings_or_lists(path, array):
     write(path, array)
-    with pytest.raises(
-        InputError, match=r"Column 'text' of .* is of type .*columns are: other \(null\), text \("
-    ):
+    with pytest.raises(InputError, match=r"Column 'text' of .* is of type .*columns are: other \(null\), text \("):
         read(path)
 
 

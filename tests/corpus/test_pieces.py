@@ -10,9 +10,7 @@ TOKENS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 
 
 def sentences_of(tokens):
-    words = [
-        bytes(tokens.data[a:b]).decode() for a, b in zip(tokens.offsets, tokens.offsets[1:], strict=False)
-    ]
+    words = [bytes(tokens.data[a:b]).decode() for a, b in zip(tokens.offsets, tokens.offsets[1:], strict=False)]
     ends = [*tokens.starts[1:], len(words)]
     return [words[a:b] for a, b in zip(tokens.starts, ends, strict=False)]
 

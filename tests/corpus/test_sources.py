@@ -38,9 +38,7 @@ def test_find_sources__keeps_the_order_given_and_repeats_and_sorts_globs(tmp_pat
 def test_find_sources__takes_relative_paths_and_file_urls(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("x\n")
     monkeypatch.chdir(tmp_path)
-    assert (
-        find_sources("a.txt") == find_sources(f"file://{tmp_path}/a.txt") == find_sources(tmp_path / "a.txt")
-    )
+    assert find_sources("a.txt") == find_sources(f"file://{tmp_path}/a.txt") == find_sources(tmp_path / "a.txt")
 
 
 def test_find_sources__takes_a_name_that_looks_like_a_pattern(tmp_path):
@@ -205,9 +203,7 @@ def test_plan_blocks__divides_plain_files_and_keeps_compressed_ones_whole(tmp_pa
 
 
 def _parquet(path, groups=6):
-    table = pa.table(
-        {"text": [f"{i:0300d}" for i in range(groups)], "other": [str(i) * 5000 for i in range(groups)]}
-    )
+    table = pa.table({"text": [f"{i:0300d}" for i in range(groups)], "other": [str(i) * 5000 for i in range(groups)]})
     pq.write_table(table, path, row_group_size=1, use_dictionary=False)
     return find_sources(path)
 

@@ -39,9 +39,7 @@ def test_evaluate_similarity__equals_gensim(vectors, tmp_path):
 
 
 @pytest.mark.parametrize("separator", ["\t", ",", ", ", " ", "  "])
-@pytest.mark.parametrize(
-    "header", ["", "word1{0}word2{0}score\n", "\ufeff# a comment\n\nword1{0}word2{0}score\n"]
-)
+@pytest.mark.parametrize("header", ["", "word1{0}word2{0}score\n", "\ufeff# a comment\n\nword1{0}word2{0}score\n"])
 def test_evaluate_similarity__reads_every_layout(vectors, tmp_path, separator, header):
     lines = [separator.join(["w1", f"w{i}", str(i)]) + "\r\n" for i in range(2, 8)]
     found = evaluate_similarity(vectors, write(tmp_path, header.format(separator) + "".join(lines)))

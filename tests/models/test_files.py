@@ -36,9 +36,7 @@ def test_writing__leaves_the_old_file_where_it_fails(folder, name):
         fill_disk()
     with reading(url) as f:
         assert f.read() == b"old"
-    assert [
-        path.rsplit("/", 1)[-1] for path in fsspec.core.url_to_fs(folder)[0].ls(folder, detail=False)
-    ] == [name]
+    assert [path.rsplit("/", 1)[-1] for path in fsspec.core.url_to_fs(folder)[0].ls(folder, detail=False)] == [name]
 
 
 @pytest.mark.parametrize("name", ["absent", "absent.gz", ""])

@@ -52,17 +52,13 @@ def test_vectors__keeps_the_matrix_as_given(vectors, matrix):
     assert vectors.vectors is matrix
 
 
-@pytest.mark.parametrize(
-    "call", [lambda v: v["no"], lambda v: v[["w1", "no"]], lambda v: v.similarity("w1", "no")]
-)
+@pytest.mark.parametrize("call", [lambda v: v["no"], lambda v: v[["w1", "no"]], lambda v: v.similarity("w1", "no")])
 def test_vectors__names_an_unknown_word(vectors, call):
     with pytest.raises(UnknownWordError, match="'no'"):
         call(vectors)
 
 
-@pytest.mark.parametrize(
-    "bad", [np.ones((2, 3)), np.ones((3, 3), np.float32), np.ones(2, np.float32), [[1.0]]]
-)
+@pytest.mark.parametrize("bad", [np.ones((2, 3)), np.ones((3, 3), np.float32), np.ones(2, np.float32), [[1.0]]])
 def test_vectors__refuses_another_shape_or_type(bad):
     with pytest.raises(ParameterError, match="for 2 words"):
         Vectors(Vocabulary.from_words(["a", "b"], [1, 1]), bad)

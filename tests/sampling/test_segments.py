@@ -1,5 +1,7 @@
 """Segments: the same tokens, positions and sentences whatever shards and ranges they are read in."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ def build(words, starts, keep, cuts, position=0):
     words = np.array(words, np.int32)
     builder = SegmentBuilder(len(words), keep, KEY)
     edges = [0, *sorted(cuts), len(words)]
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in itertools.pairwise(edges):
         ids, codes = np.unique(words[a:b], return_inverse=True)
         local = np.array([s - a for s in sorted(starts) if a <= s < b], np.int64)
         builder.add(codes.astype(np.int32), local, ids.astype(np.int32), position + a)

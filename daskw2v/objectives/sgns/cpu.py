@@ -18,7 +18,15 @@ _HALF_TILE = SIGNS // 3
 
 @kernel
 def train(
-    segment: Any, first: Any, last: Any, source: Any, output: Any, width: Any, update: Any, noise: Any, tile: Any
+    segment: Any,
+    first: Any,
+    last: Any,
+    source: Any,
+    output: Any,
+    width: Any,
+    update: Any,
+    noise: Any,
+    tile: Any,
 ) -> Any:
     """Train the centers first..last-1 of a segment.
 
@@ -69,7 +77,16 @@ def train(
         stop = min(bounds[sentence + 1], center + reach + 1)
         if center + 1 < last:
             _targets(
-                tokens, positions, center + 1, output, width, update, noise, rows[1 - turn], signs[1 - turn], size
+                tokens,
+                positions,
+                center + 1,
+                output,
+                width,
+                update,
+                noise,
+                rows[1 - turn],
+                signs[1 - turn],
+                size,
             )
         if center + update.window + 1 < len(tokens):
             prefetch(source, np.int64(tokens[center + update.window + 1]) * width, width)
@@ -86,13 +103,35 @@ def train(
                 x1 = contexts[i + 1]
                 for g in range(n_groups):
                     step_two(
-                        source, x0, x1, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile
+                        source,
+                        x0,
+                        x1,
+                        output,
+                        rows[turn],
+                        signs[turn],
+                        g,
+                        width,
+                        alpha,
+                        mantissa,
+                        exponent,
+                        tile,
                     )
                 i += 2
             else:  # the last of an odd number, or one word twice: each must see the other's move
                 for g in range(n_groups):
                     step_one(
-                        source, x0, x0, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile
+                        source,
+                        x0,
+                        x0,
+                        output,
+                        rows[turn],
+                        signs[turn],
+                        g,
+                        width,
+                        alpha,
+                        mantissa,
+                        exponent,
+                        tile,
                     )
                 i += 1
         turn = 1 - turn

@@ -17,7 +17,7 @@ def negatives_of(table: npt.NDArray[np.uint64], key: np.uint64, position: int, n
     slots = ((bits >> _U64(32)) * _U64(len(table))) >> _U64(32)
     entries = table[slots]
     own = (bits & _U64(0xFFFFFFFF)) < (entries >> _U64(32))
-    return np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
+    return np.asarray(np.where(own, slots, entries & _U64(0xFFFFFFFF)), np.int64)
 
 
 def reach_of(update: Any, position: int) -> int:
@@ -90,8 +90,6 @@ def train(
         while contexts:
             taken = 2 if len(contexts) > 1 and contexts[0] != contexts[1] else 1
             for g in range(0, len(targets), group):
-                loss += tile(
-                    source, output, contexts[:taken], targets[g : g + group], signs[g : g + group], alpha
-                )
+                loss += tile(source, output, contexts[:taken], targets[g : g + group], signs[g : g + group], alpha)
             del contexts[:taken]
     return pairs, loss

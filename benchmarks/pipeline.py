@@ -1,0 +1,82 @@
+"""Count and encode against gensim's scan: MB/s of plain text on one core, and peak memory.
+
+gensim's scan only counts; ours counts, chooses the vocabulary and stores the text as ids. Each run is a process of
+its own, so that its peak memory is its own; compiling and imports are outside the time.
+
+    python -m benchmarks.pipeline [--parts 10] [--times 5]
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from gensim.models import Word2Vec
+
+from benchmarks.common import alternate, machine, one_thread, spread, write_text
+from daskw2v.params import Params, Resources
+from daskw2v.shards.encode import build_corpus
+from daskw2v.storage import Store
+from daskw2v.vocabulary.count import build_vocabulary
+
+
+def run_ours(text: Path, folder: Path) -> float:
+    resources = Resources(threads=1)
+    warm = folder / "warm.txt"
+    warm.write_text("a few words to compile with\n" * 10)
+    with one_thread() as client:
+        seconds = 0.0
+        for path in (warm, text):
+            store = Store(tempfile.mkdtemp(dir=folder))
+            began = time.perf_counter()
+            corpus = build_corpus(path, store, Params(), resources, client)
+            build_vocabulary(corpus, store, Params(), resources, client)
+            seconds = time.perf_counter() - began
+    return seconds
+
+
+def run_gensim(text: Path, folder: Path) -> float:
+    began = time.perf_counter()
+    Word2Vec(min_count=5).build_vocab(corpus_file=str(text))
+    return time.perf_counter() - began
+
+
+RUNS = {"daskw2v": run_ours, "gensim": run_gensim}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--child", nargs=3, metavar=("TOOL", "TEXT", "FOLDER"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        tool, text, folder = options.child
+        seconds = RUNS[tool](Path(text), Path(folder))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"seconds": seconds, "peak": peak}))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        text = write_text(Path(folder) / "wiki.txt", options.parts)
+        size = text.stat().st_size / 1e6
+        peaks = dict.fromkeys(RUNS, 0.0)
+
+        def measure(tool: str) -> float:
+            command = [sys.executable, "-m", "benchmarks.pipeline", "--child", tool, str(text), folder]
+            answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            peaks[tool] = max(peaks[tool], answer["peak"] / 1e6)
+            return size / answer["seconds"]
+
+        results = alternate({tool: lambda tool=tool: measure(tool) for tool in RUNS}, options.times)
+    for tool, speeds in results.items():
+        print(f"{tool}: {statistics.median(speeds):.0f} MB/s ({spread(speeds)}), peak {peaks[tool]:.0f} MB")
+    print(f"ratio {statistics.median(results['daskw2v']) / statistics.median(results['gensim']):.1f}x; {machine()}")
+
+
+if __name__ == "__main__":
+    main()

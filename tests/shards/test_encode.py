@@ -1,0 +1,209 @@
+import gzip
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from daskw2v.corpus import streams
+from daskw2v.corpus.pieces import Text, tokens_of
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.errors import InputError
+from daskw2v.params import Params, Resources
+from daskw2v.shards import encode
+from daskw2v.shards.encode import build_corpus, encode_block, encoding_signature
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words
+from daskw2v.storage import Store
+
+RULES = {"tokenizer": "whitespace", "column": "text", "errors": "strict"}
+
+
+def words_of(store, shard):
+    """The words of a shard, from all that is stored of it."""
+    data, offsets, _ = read_words(store, shard.path, 0, shard.n_types)
+    types = [data[a:b].tobytes() for a, b in pairwise(offsets)]
+    places = read_places(store, shard.path)
+    return [types[places[code]] for code in open_codes(store, shard)[:]]
+
+
+def sentences_of(store, shards):
+    sentences = []
+    for shard in shards:
+        words = words_of(store, shard)
+        starts = read_starts(store, shard).tolist()
+        assert (shard.n_tokens, shard.n_sentences) == (len(words), len(starts))
+        bounds = [0, *starts, len(words)] if not starts or starts[0] else [*starts, len(words)]
+        for i, (a, b) in enumerate(pairwise(bounds)):
+            if i == 0 and (not starts or starts[0]):
+                sentences[-1] += words[a:b]
+            else:
+                sentences.append(words[a:b])
+    return sentences
+
+
+def a_block(path, content, block_bytes=1 << 30):
+    path.write_bytes(content)
+    return plan_blocks(find_sources(str(path)), block_bytes)[0]
+
+
+def shards_of(manifest):
+    return [Shard(**shard) for shard in manifest["shards"]]
+
+
+lines = st.lists(st.lists(st.sampled_from(["the", "a", "of", "Übermaß", "x" * 70]), max_size=12), max_size=40)
+
+
+@settings(max_examples=10)
+@given(lines, st.integers(1, 400))
+def test_encode_block__keeps_every_sentence(tmp_path_factory, lines, shard_bytes):
+    folder = tmp_path_factory.mktemp("block")
+    block = a_block(folder / "a.txt", "\n".join([*map(" ".join, lines), "end"]).encode())
+    manifest = encode_block(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
+    expected = [[word.encode() for word in line] for line in [*lines, ["end"]] if line]
+    assert sentences_of(Store(str(folder / "work")), shards_of(manifest)) == expected
+
+
+pieces = st.one_of(
+    st.sampled_from([b"a b", b"a\n", b"\n", b" ", b"c d\ne f\n\n", b"g"]).map(Text),
+    st.lists(st.lists(st.sampled_from(["p", "q r"]), max_size=3), max_size=3).map(tokens_of),
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(pieces, max_size=12), st.integers(1, 20))
+def test_encode_block__joins_text_and_tokens(tmp_path_factory, monkeypatch, pieces, shard_bytes):
+    """A sentence goes on from piece to piece and from shard to shard, until a newline or tokens end it."""
+    expected, open_ = [], False
+    for piece in pieces:
+        if isinstance(piece, Text):
+            for i, line in enumerate(piece.data.split(b"\n")):
+                open_ = open_ and i == 0
+                if line.split():
+                    expected = [*expected[:-1], expected[-1] + line.split()] if open_ else [*expected, line.split()]
+                    open_ = True
+        else:
+            data, offsets, starts = piece.data.tobytes(), piece.offsets.tolist(), piece.starts.tolist()
+            words = [data[a:b] for a, b in pairwise(offsets)]
+            expected += [words[a:b] for a, b in zip(starts, [*starts, len(words)][1:], strict=True)]
+            open_ = False
+    monkeypatch.setattr(encode, "read_block", lambda block, **_: iter(pieces))
+    folder = tmp_path_factory.mktemp("block")
+    block = a_block(folder / "a.txt", b"unread")
+    manifest = encode_block(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
+    assert sentences_of(Store(str(folder / "work")), shards_of(manifest)) == expected
+
+
+def test_encode_block__bounds_shards_of_one_long_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "LONGEST", 1 << 16)
+    content = gzip.compress(" ".join(str(i * i * 7919) for i in range(20_000)).encode())
+    block = a_block(tmp_path / "a.txt.gz", content)
+    store = Store(str(tmp_path / "work"))
+    shards = shards_of(encode_block(block, store, **RULES, shard_bytes=1 << 16))
+    assert len(shards) > 1
+    assert sum(shard.n_tokens for shard in shards) == 20_000
+    assert max(shard.n_tokens for shard in shards) < 12_000
+    assert [shard.n_sentences for shard in shards] == [1] + [0] * (len(shards) - 1)
+
+
+def test_encode_block__run_twice_does_no_harm(tmp_path, monkeypatch):
+    block = a_block(tmp_path / "a.txt", b"a b\nc\n")
+    store = Store(str(tmp_path / "work"))
+    first = encode_block(block, store, **RULES, shard_bytes=100)
+    (store / block.key).remove()
+    read = encode.read_block
+
+    def meanwhile(block, **options):  # another worker finishes the same block first
+        monkeypatch.setattr(encode, "read_block", read)
+        encode_block(block, store, **RULES, shard_bytes=100)
+        yield from read(block, **options)
+
+    monkeypatch.setattr(encode, "read_block", meanwhile)
+    second = encode_block(block, store, **RULES, shard_bytes=100)
+    assert len((store / block.key).children()) == 3  # two attempts and the manifest
+    assert second["attempt"] == (store / block.key).read_manifest()["attempt"] != first["attempt"]
+    assert sentences_of(store, shards_of(second)) == [[b"a", b"b"], [b"c"]]
+
+
+def test_encoding_signature__depends_on_what_decides_the_shards():
+    params = Params()
+    assert encoding_signature(params, 100) == encoding_signature(params.replace(min_count=9), 100)
+    others = [params.replace(tokenizer="lower"), params.replace(column="x"), params.replace(errors="strict")]
+    assert len({encoding_signature(p, 100) for p in [params, *others]} | {encoding_signature(params, 99)}) == 5
+
+
+@pytest.fixture
+def text(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"the {name}\nof the {name} " * 50)
+    return str(tmp_path / "*.txt")
+
+
+def build(text, folder, client, listener=lambda _: None, **resources):
+    return build_corpus(text, Store(str(folder)), Params(), Resources(**resources), client, listener)
+
+
+def test_build_corpus__is_read_once(text, tmp_path, client, monkeypatch):
+    heard = []
+    corpus = build(text, tmp_path / "work", client, heard.append, block_size=300)
+    store = Store(str(tmp_path / "work"))
+    assert len(corpus.shards) > 6
+    assert corpus.bounds[-1] == corpus.n_tokens == 750
+    assert heard[0].done == 0
+    assert heard[-1].done == pytest.approx(heard[-1].total)
+    assert Corpus.load(store) == corpus
+    monkeypatch.setattr(encode, "read_block", None)
+    assert build(text, tmp_path / "work", client, block_size=300) == corpus
+    assert build(text, tmp_path / "work", client, block_size=999) == corpus  # blocks have no meaning
+
+
+def test_build_corpus__goes_on_block_by_block(text, tmp_path, client, monkeypatch):
+    read, seen = encode.read_block, []
+
+    def breaks(block, **options):
+        seen.append(block.key)
+        if len(seen) > 2:
+            raise InputError("This disk", "is broken.")
+        return read(block, **options)
+
+    monkeypatch.setattr(encode, "read_block", breaks)
+    with pytest.raises(InputError, match="This disk is broken"):
+        build(text, tmp_path / "work", client)
+    monkeypatch.setattr(encode, "read_block", lambda block, **o: (seen.append(block.key), read(block, **o))[1])
+    done = seen[:2]
+    del seen[:]
+    corpus = build(text, tmp_path / "work", client)
+    assert len(seen) == 1
+    assert seen[0] not in done
+    assert corpus.n_tokens == 750
+
+
+def test_build_corpus__reads_a_file_named_twice_once(text, tmp_path, client):
+    corpus = build([text, text], tmp_path / "work", client)
+    assert corpus.n_tokens == 1500
+    assert len({shard.path for shard in corpus.shards}) == 3
+
+
+def test_build_corpus__removes_what_lost_and_makes_again_what_is_gone(text, tmp_path, client):
+    corpus = build(text, tmp_path / "work", client)
+    store = Store(str(tmp_path / "work"))
+    block = corpus.shards[0].path.rsplit("/", 2)[0]
+    (store / block).remove()
+    (store / corpus.shards[1].path.rsplit("/", 2)[0] / "loser").create_group()
+    again = build(text, tmp_path / "work", client)
+    assert again.n_tokens == corpus.n_tokens
+    assert again.shards[1:] == corpus.shards[1:]
+    assert not (store / corpus.shards[1].path.rsplit("/", 2)[0] / "loser").exists()
+    assert words_of(store, again.shards[0])
+
+
+def test_build_corpus__changes_with_text_and_rules(text, tmp_path, client):
+    one = build(text, tmp_path / "work", client)
+    lower = build_corpus(text, Store(str(tmp_path / "work")), Params(tokenizer="lower"), Resources(), client)
+    (tmp_path / "a.txt").write_text("new text")
+    assert len({one.identity, lower.identity, build(text, tmp_path / "work", client).identity}) == 3
+
+
+def test_build_corpus__refuses_text_without_a_word(tmp_path, client):
+    (tmp_path / "a.txt").write_text(" \n\n")
+    with pytest.raises(InputError, match="1 files of 3 bytes hold no word"):
+        build(str(tmp_path / "a.txt"), tmp_path / "work", client)

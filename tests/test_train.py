@@ -1,0 +1,245 @@
+"""The whole way on small text: what changes the vectors, what does not, and what survives."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client, LocalCluster
+
+from daskw2v import Params, Resources, Vectors, train
+from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
+from daskw2v.models.store import latest_version, resolve
+from daskw2v.storage import Store
+from daskw2v.train import STRATEGIES
+
+SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
+ONE_THREAD = Resources(threads=1, block_size="4 KiB")
+
+
+def topic_sentences(n=1500, topics=6, words=15, length=12, seed=0):
+    """Sentences whose words are all of one topic: what belongs together is known."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        topic = rng.integers(topics)
+        yield [f"topic{topic}_{w}" for w in np.minimum(rng.zipf(1.3, length), words)]
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return list(topic_sentences())
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory, sentences):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("".join(" ".join(s) + "\n" for s in sentences))
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, text, tmp_path_factory):
+    return train(text, work=tmp_path_factory.mktemp("work"), params=SMALL, resources=ONE_THREAD, client=client)
+
+
+def same(a, b):
+    assert a.vocabulary.words == b.vocabulary.words
+    np.testing.assert_array_equal(a.vocabulary.counts, b.vocabulary.counts)
+    np.testing.assert_array_equal(a.vectors, b.vectors)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
+    params = SMALL.replace(strategy=strategy, epochs=10, n_replicas=2, alpha=0.1)
+    vectors = train(text, work=tmp_path, params=params, resources=ONE_THREAD, client=client)
+    for word in ("topic0_1", "topic3_2", "topic5_3"):
+        neighbours = [other for other, _ in vectors.most_similar(word, topn=5)]
+        assert all(other.split("_")[0] == word.split("_")[0] for other in neighbours), neighbours
+
+
+def test_train__publishes_what_it_did(undisturbed, sentences):
+    metadata = undisturbed.metadata
+    words = sum(map(len, sentences))
+    assert metadata["params"] == SMALL.as_dict()
+    assert metadata["corpus"]["tokens"] == metadata["corpus"]["words"] == words
+    assert metadata["metrics"]["words"] == 2 * words
+    assert metadata["metrics"]["pairs"] == sum(e["pairs"] for e in metadata["metrics"]["history"]) > words
+    assert 0 < metadata["metrics"]["loss"] < 6 * np.log(2) + 1
+    assert len(undisturbed) == len({word for s in sentences for word in s})
+    assert undisturbed.vector_size == 12
+
+
+def test_train__again_returns_at_once(client, text, undisturbed):
+    stages = []
+    work = undisturbed.url.rsplit("/models/", 1)[0]
+    again = train(
+        text, work=work, params=SMALL, resources=ONE_THREAD, client=client,
+        listener=lambda p: stages.append((p.stage, p.done)),
+    )  # fmt: skip
+    same(again, undisturbed)
+    assert "train" not in dict(stages)
+
+
+@pytest.mark.parametrize("form", ["ten files", "gz", "parquet", "jsonl", "one line a block"])
+def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, undisturbed, tmp_path, form):
+    resources, params = ONE_THREAD, SMALL
+    lines = [" ".join(s) + "\n" for s in sentences]
+    inputs = tmp_path / "*.txt"
+    if form == "ten files":
+        for i in range(10):
+            part = lines[i * len(lines) // 10 : (i + 1) * len(lines) // 10]
+            (tmp_path / f"part-{i}.txt").write_text("".join(part))
+    elif form == "gz":
+        inputs = tmp_path / "text.gz"
+        inputs.write_bytes(gzip.compress("".join(lines).encode()))
+    elif form == "parquet":
+        inputs = tmp_path / "text.parquet"
+        pq.write_table(pa.table({"text": sentences}), inputs, row_group_size=400)
+    elif form == "jsonl":
+        inputs = tmp_path / "text.jsonl"
+        inputs.write_text("".join(f'{{"text": "{line[:-1]}"}}\n' for line in lines))
+    else:
+        inputs, resources = text, ONE_THREAD.replace(block_size="1 KiB")
+    vectors = train(inputs, work=tmp_path / "work", params=params, resources=resources, client=client)
+    same(vectors, undisturbed)
+
+
+def test_train__same_vectors_on_any_number_of_workers(text, undisturbed, tmp_path):
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        vectors = train(text, work=tmp_path, params=SMALL, resources=ONE_THREAD, client=client)
+    same(vectors, undisturbed)
+
+
+def test_train__same_vectors_when_a_worker_is_killed(text, undisturbed, tmp_path):
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.stage == "train" and progress.loss is not None and len(killed) < 2:
+                pids = client.run(os.getpid)
+                killed.append(pids.popitem()[1])
+                os.kill(killed[-1], signal.SIGKILL)
+
+        resources = ONE_THREAD.replace(checkpoint_seconds=1000)
+        vectors = train(text, work=tmp_path, params=SMALL, resources=resources, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed)
+
+
+KILLED_RUN = """
+    import os, signal, sys
+    from daskw2v import Params, Resources, train
+    from daskw2v.storage import Store
+
+    inputs, work, moment = sys.argv[1:]
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def listener(progress):
+        started = progress.stage == moment and progress.done
+        if started and progress.done >= progress.total / 2:
+            die()
+
+    write_manifest = Store.write_manifest
+
+    def dying(store, values, name="manifest.json"):
+        if moment == "checkpoint" and "checkpoints" in store.url and "/000003" in store.url:
+            die()  # everything is written but the manifest
+        if moment == "publish" and "/models/" in store.url:
+            die()
+        write_manifest(store, values, name)
+
+    if __name__ == "__main__":
+        Store.write_manifest = dying
+        params = Params(
+            vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2
+        )
+        resources = Resources(threads=1, block_size="4 KiB", checkpoint_seconds=0)
+        train(inputs, work=work, params=params, resources=resources, listener=listener)
+"""
+
+
+@pytest.mark.parametrize("moment", ["encode", "train", "checkpoint", "publish"])
+def test_train__killed_and_run_again_gives_the_same_bits(client, text, undisturbed, tmp_path, moment):
+    script, work = tmp_path / "run.py", tmp_path / "work"
+    script.write_text(textwrap.dedent(KILLED_RUN))
+    done = subprocess.run([sys.executable, script, text, work, moment], capture_output=True, text=True, timeout=200)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    rounds = []
+    vectors = train(
+        text, work=work, params=SMALL, resources=ONE_THREAD, client=client,
+        listener=lambda p: rounds.append(p.done) if p.loss is not None else None,
+    )  # fmt: skip
+    same(vectors, undisturbed)
+    all_rounds = len(undisturbed.metadata["metrics"]["history"])
+    if moment == "encode":
+        assert len(rounds) == all_rounds
+    else:
+        assert len(rounds) < all_rounds, "what was checkpointed is not done again"
+    assert not (Store(str(work)) / "runs" / resolve(str(work)).name.split("-")[1] / "checkpoints").exists()
+
+
+def test_train__stops_when_it_diverges(client, text, tmp_path):
+    params = SMALL.replace(alpha=10.0, n_replicas=2)
+    with pytest.raises(TrainingError, match=r"holds NaN or infinity.*lower alpha"):
+        train(text, work=tmp_path, params=params, resources=ONE_THREAD, client=client)
+    assert latest_version(Store(str(tmp_path)) / "models") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objective": "glove"}, r"objective='glove' does not exist.*sgns"),
+        ({"strategy": "gossip"}, r"strategy='gossip' does not exist.*averaging"),
+        ({"merge": "sum"}, r"merge='sum' does not exist.*momentum"),
+    ],
+)
+def test_train__refuses_names_before_reading(client, tmp_path, change, message):
+    with pytest.raises(ParameterError, match=message):
+        train("nowhere.txt", work=tmp_path, params=SMALL.replace(**change), client=client)
+
+
+def test_train__refuses_an_unknown_device(client, tmp_path):
+    with pytest.raises(ParameterError, match=r"no kernel for device='tpu'.*sgns on cpu"):
+        train("nowhere.txt", work=tmp_path, resources=Resources(device="tpu"), client=client)
+
+
+def test_train__says_when_no_word_is_left(client, text, tmp_path):
+    with pytest.raises(VocabularyError, match="min_count"):
+        train(text, work=tmp_path, params=SMALL.replace(min_count=10**6), client=client)
+
+
+def test_train__refuses_a_work_url_that_workers_do_not_see(text, tmp_path):
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+        pytest.raises(ClusterError, match="do not see the work URL memory://"),
+    ):
+        train(text, work="memory://alone", params=SMALL, client=client)
+
+
+def test_train__works_in_any_fsspec_store(client, text, undisturbed):
+    vectors = train(text, work="memory://w2v-train", params=SMALL, resources=ONE_THREAD, client=client)
+    same(vectors, undisturbed)
+    same(Vectors.open("memory://w2v-train"), undisturbed)
+
+
+def test_train__one_word_trains_to_nothing_but_ends(client, tmp_path):
+    path = tmp_path / "one.txt"
+    path.write_text("word\n")
+    vectors = train(path, work=tmp_path / "w", params=SMALL, resources=ONE_THREAD, client=client)
+    assert vectors.vocabulary.words == ["word"]
+    assert np.isfinite(vectors.vectors).all()

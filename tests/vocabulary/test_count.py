@@ -1,0 +1,169 @@
+import bz2
+import gzip
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskw2v.errors import InputError, VocabularyError
+from daskw2v.params import Params, Resources
+from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.layout import open_codes
+from daskw2v.storage import Store
+from daskw2v.vocabulary import buckets, count
+from daskw2v.vocabulary.count import build_vocabulary
+
+TEXT = "the cat sat on the mat\nthe dog\n" * 5 + "a cat a dog\n" * 3 + "rare\n"
+
+
+@pytest.fixture
+def build(tmp_path, client):
+    def build(text, params=None):
+        path = tmp_path / "text.txt"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+        store, resources = Store(str(tmp_path / "work")), Resources()
+        params = params or Params(min_count=1)
+        corpus = build_corpus(str(path), store, params, resources, client)
+        return corpus, build_vocabulary(corpus, store, params, resources, client)
+
+    return build
+
+
+def ranked(counts):
+    return sorted(counts, key=lambda word: (-counts[word], word.encode()))
+
+
+def decoded(store, corpus, vocabulary):
+    """The corpus as words, by way of its codes, the maps and the vocabulary; left out words are None."""
+    words = [*vocabulary.load().words, None]
+    ids = (vocabulary.read_map(i)[open_codes(store, shard)[:]] for i, shard in enumerate(corpus.shards))
+    return [words[i] for shard in ids for i in shard.tolist()]
+
+
+words = st.lists(
+    st.sampled_from(["the", "a", "Ü", "b\u00a0b", "longer-than-8", "x" * 40]) | st.text("abc", min_size=1),
+    min_size=1,
+    max_size=200,
+)
+packers = st.sampled_from([("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
+
+
+@settings(max_examples=8)
+@given(words, st.integers(50, 500), st.integers(1, 200), st.integers(2, 50), packers, st.integers(1, 3))
+def test_build_vocabulary__does_not_depend_on_how_text_is_cut(
+    tmp_path_factory, client, words, block_bytes, line, bucket_types, packer, min_count
+):
+    folder = tmp_path_factory.mktemp("text")
+    lines = [" ".join(words[i : i + line]) + "\n" for i in range(0, len(words), line)]
+    suffix, pack = packer
+    for i, content in enumerate(["".join(lines[::2]), "".join(lines[1::2])]):
+        (folder / f"{i}.txt{suffix}").write_bytes(pack(content.encode()))
+    counts = Counter(words)
+    if max(counts.values()) < min_count:
+        return
+    store, params = Store(str(folder / "work")), Params(min_count=min_count)
+    resources = Resources(block_size=block_bytes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "BUCKET_TYPES", bucket_types)
+        corpus = build_corpus(str(folder / "*.txt*"), store, params, resources, client)
+        vocabulary = build_vocabulary(corpus, store, params, resources, client)
+    kept = {word: n for word, n in counts.items() if n >= min_count}
+    loaded = vocabulary.load()
+    assert loaded.words == ranked(kept)
+    assert loaded.counts.tolist() == sorted(kept.values(), reverse=True)
+    assert (vocabulary.size, vocabulary.total) == (len(kept), sum(kept.values()))
+    assert (vocabulary.raw_words, vocabulary.raw_types) == (len(words), len(counts))
+    text = [word for part in (lines[::2], lines[1::2]) for line in part for word in line[:-1].split(" ")]
+    assert decoded(store, corpus, vocabulary) == [word if word in kept else None for word in text]
+
+
+@pytest.mark.parametrize(("limit", "bucket_types"), [(1, 2), (5, 2), (7, 1000), (100, 1000)])
+def test_build_vocabulary__keeps_the_most_frequent(build, monkeypatch, limit, bucket_types):
+    monkeypatch.setattr(buckets, "BUCKET_TYPES", bucket_types)
+    _, vocabulary = build(TEXT, Params(min_count=2, max_final_vocab=limit))
+    counts = {word: n for word, n in Counter(TEXT.split()).items() if n >= 2}
+    assert vocabulary.load().words == ranked(counts)[:limit]
+
+
+def test_build_vocabulary__keeps_few_of_many_ties(build, monkeypatch):
+    monkeypatch.setattr(buckets, "BUCKET_TYPES", 60)
+    _, vocabulary = build(" ".join(f"w{i:03}" for i in range(200)), Params(min_count=1, max_final_vocab=7))
+    assert vocabulary.load().words == [f"w{i:03}" for i in range(7)]
+
+
+@pytest.mark.parametrize("bucket_types", [2, 1000])
+def test_build_vocabulary__keeps_listed_words(build, monkeypatch, tmp_path, bucket_types):
+    monkeypatch.setattr(buckets, "BUCKET_TYPES", bucket_types)
+    (tmp_path / "words").write_text("\ufeffrare\r\nthe\n\nunicorn\nthe\n")
+    _corpus, vocabulary = build(TEXT, Params(vocabulary=str(tmp_path / "words"), min_count=5))
+    assert vocabulary.load().words == ["the", "rare"]
+    assert vocabulary.load().counts.tolist() == [15, 1]
+    assert (vocabulary.missing, vocabulary.missing_words) == (1, ("unicorn",))
+
+
+def test_build_vocabulary__refuses_bad_lists(build, tmp_path):
+    for name, content, message in [
+        ("none", b"unicorn\n", "None of the 1 words"),
+        ("empty", b"\n \n", "is empty"),
+        ("latin", b"\xe9t\xe9\n", "cannot be read"),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises((InputError, VocabularyError), match=message):
+            build(TEXT, Params(vocabulary=str(tmp_path / name)))
+    with pytest.raises(InputError, match="cannot be read"):
+        build(TEXT, Params(vocabulary=str(tmp_path / "missing")))
+
+
+def test_build_vocabulary__names_the_largest_count(build):
+    with pytest.raises(VocabularyError, match=r"min_count=99.*occurs 15 times"):
+        build(TEXT, Params(min_count=99))
+
+
+def test_build_vocabulary__is_built_once(build, monkeypatch):
+    _, first = build(TEXT)
+    monkeypatch.setattr(count, "run_tasks", None)
+    monkeypatch.setattr(count, "run_task", None)
+    assert build(TEXT)[1] == first
+
+
+def test_build_vocabulary__new_rules_need_no_new_reading(build, monkeypatch):
+    corpus, first = build(TEXT)
+    monkeypatch.setattr("daskw2v.shards.encode.read_block", None)
+    again, second = build(TEXT, Params(min_count=5))
+    assert again == corpus
+    assert second.key != first.key
+    assert second.load().words == first.load().words[: second.size]
+
+
+def test_build_vocabulary__starts_anew_what_was_cut_short(build, monkeypatch):
+    resolve = buckets.resolve_bucket
+    monkeypatch.setattr(buckets, "resolve_bucket", lambda *_: (_ for _ in ()).throw(InputError("Stop", "here.")))
+    with pytest.raises(InputError, match="Stop"):
+        build(TEXT)
+    monkeypatch.setattr(buckets, "resolve_bucket", resolve)
+    corpus, vocabulary = build(TEXT)
+    assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
+    assert vocabulary.home.children() == ["chosen", "manifest.json", "maps", "plan", "shards.json"]
+
+
+def test_build_vocabulary__tasks_run_twice_do_no_harm(build, monkeypatch):
+    def twice(function):
+        def run(*args):
+            function(*args)
+            return function(*args)
+
+        return run
+
+    for module, name in [(buckets, n) for n in ("plan_buckets", "merge_bucket", "resolve_bucket")] + [
+        (count, "choose_words")
+    ]:
+        monkeypatch.setattr(module, name, twice(getattr(module, name)))
+    corpus, vocabulary = build(TEXT)
+    assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
+
+
+def test_count_buckets__is_a_bounded_power_of_two(monkeypatch):
+    monkeypatch.setattr(buckets, "BUCKET_TYPES", 100)
+    assert [buckets.count_buckets(n) for n in (0, 100, 101, 500, 10**9)] == [1, 1, 2, 8, 4096]
