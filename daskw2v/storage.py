@@ -21,6 +21,7 @@ from zarr.storage import FsspecStore, LocalStore
 from daskw2v.errors import StoreError
 
 FORMAT_VERSION = 1
+Location = str | os.PathLike[str]  # an fsspec URL or a local path
 _CHUNK = 1 << 18  # elements of a one-dimensional chunk: 1 MB of int32
 
 

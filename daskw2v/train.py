@@ -3,13 +3,14 @@
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 from distributed import Client
 
 from daskw2v.cluster import check_cluster, connect, gather, total_threads
+from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import find_device
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import next_version, publish, write_vocabulary
@@ -19,7 +20,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
-from daskw2v.storage import Store
+from daskw2v.storage import Location, Store
 from daskw2v.strategies.averaging import train_averaging
 from daskw2v.strategies.blocks import cut_tables, save_blocks
 from daskw2v.strategies.checkpoint import State
@@ -27,15 +28,13 @@ from daskw2v.strategies.merge import find_merge_rule
 from daskw2v.strategies.replica import Run
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
-Inputs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
 STRATEGIES: dict[str, Callable[..., State]] = {"averaging": train_averaging}
 
 
 def train(
     inputs: Inputs,
     *,
-    work: str | os.PathLike[str],
+    work: Location,
     params: Params | None = None,
     resources: Resources | None = None,
     client: Client | None = None,

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import hypothesis
 import pytest
 from distributed import Client
@@ -12,3 +15,12 @@ def client():
     """A small cluster inside this process: what tests patch is patched for the workers too."""
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder of real text and evaluation sets; tests that need it skip where it is missing."""
+    folder = Path(os.environ.get("DASKW2V_DATA", "../shared/data"))
+    if not (folder / "eval").is_dir():
+        pytest.skip(f"no evaluation data at {folder} (set DASKW2V_DATA)")
+    return folder

@@ -20,7 +20,7 @@ from daskw2v.storage import Store
 from daskw2v.train import STRATEGIES
 
 SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
-ONE_THREAD = Resources(threads=1, block_size="4 KiB")
+ONE_THREAD = Resources(threads=1, block_size="32 KiB")
 
 
 def topic_sentences(n=1500, topics=6, words=15, length=12, seed=0):
@@ -105,7 +105,7 @@ def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, un
         inputs = tmp_path / "text.jsonl"
         inputs.write_text("".join(f'{{"text": "{line[:-1]}"}}\n' for line in lines))
     else:
-        inputs, resources = text, ONE_THREAD.replace(block_size="1 KiB")
+        inputs, resources = text, ONE_THREAD.replace(block_size="16 KiB")
     vectors = train(inputs, work=tmp_path / "work", params=params, resources=resources, client=client)
     same(vectors, undisturbed)
 
@@ -167,7 +167,7 @@ KILLED_RUN = """
         params = Params(
             vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2
         )
-        resources = Resources(threads=1, block_size="4 KiB", checkpoint_seconds=0)
+        resources = Resources(threads=1, block_size="32 KiB", checkpoint_seconds=0)
         train(inputs, work=work, params=params, resources=resources, listener=listener)
 """
 

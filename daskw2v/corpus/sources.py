@@ -14,6 +14,7 @@ import fsspec
 from fsspec.core import url_to_fs
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
+from daskw2v.storage import Location
 
 try:
     import zstandard
@@ -93,7 +94,7 @@ class Block:
         return hashlib.blake2b(repr(identity).encode(), digest_size=10).hexdigest()
 
 
-Inputs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Inputs = Location | Sequence[Location]
 
 
 def find_sources(

@@ -1,5 +1,6 @@
 """How good vectors are, by published sets of word similarities and analogies."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath
@@ -9,12 +10,13 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation.analogy import evaluate_analogy
 from daskw2v.evaluation.similarity import evaluate_similarity
 from daskw2v.models.vectors import Vectors
+from daskw2v.storage import Location
 
 
 def evaluate(
     vectors: Vectors,
-    similarity: Sequence[str] = (),
-    analogy: Sequence[str] = (),
+    similarity: Sequence[Location] = (),
+    analogy: Sequence[Location] = (),
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Evaluate vectors on any number of sets.
@@ -50,9 +52,10 @@ def evaluate(
     }
 
 
-def _by_name(urls: Sequence[str]) -> dict[str, str]:
+def _by_name(locations: Sequence[Location]) -> dict[str, str]:
     named: dict[str, str] = {}
-    for url in urls:
+    for location in locations:
+        url = os.fspath(location)
         name = PurePosixPath(url.removesuffix(".gz")).stem
         if name in named:
             raise ParameterError(f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files.")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import known_id, read_lines
 from daskw2v.models.vectors import COSMUL_EPSILON, AnalogyMethod, Floats, Vectors, check_method
+from daskw2v.storage import Location
 
 _TABLE = 1 << 20  # cosines of the questions' words with a block of words: 4 MB, about a core's cache
 _NARROWEST = 512  # words of such a block at least, or calls cost more than sums
@@ -40,7 +41,7 @@ class AnalogyResult:
 
 def evaluate_analogy(
     vectors: Vectors,
-    url: str,
+    url: Location,
     method: AnalogyMethod = "3cosadd",
     restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -78,7 +79,7 @@ def evaluate_analogy(
 
 
 def _read_questions(
-    vectors: Vectors, url: str, limit: int, storage_options: Mapping[str, Any] | None
+    vectors: Vectors, url: Location, limit: int, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Return the categories; known questions' ids, shape (n, 4), and categories; how many are not known."""
     names: dict[str, int] = {}

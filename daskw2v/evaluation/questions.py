@@ -5,10 +5,11 @@ from typing import Any
 
 from daskw2v.errors import InputError
 from daskw2v.models.files import reading
+from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
-def read_lines(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file's lines with their numbers; blank lines and comments (#) are left out.
 
     Raises

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import known_id, read_lines
 from daskw2v.models.vectors import Vectors
+from daskw2v.storage import Location
 
 _FEWEST_PAIRS = 3  # two pairs always correlate perfectly
 
@@ -35,7 +36,7 @@ class SimilarityResult:
 
 
 def evaluate_similarity(
-    vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None = None
+    vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None = None
 ) -> SimilarityResult:
     """Compare cosines with people's scores.
 
@@ -85,7 +86,7 @@ def _centered_ranks(x: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return np.asarray(ranks - (len(x) + 1) / 2)
 
 
-def _read_pairs(url: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str, float]]:
+def _read_pairs(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str, float]]:
     first = True
     for number, line in read_lines(url, storage_options):
         separator = next((s for s in ("\t", ",") if s in line), None)

@@ -1,6 +1,7 @@
 """Vectors in the formats that other tools read."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
@@ -11,6 +12,7 @@ from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.files import writing
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
+from daskw2v.storage import Location
 
 try:
     import pyarrow as pa
@@ -23,7 +25,7 @@ _DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and
 
 
 def export(
-    vectors: Vectors, url: str, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+    vectors: Vectors, url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> None:
     """Write vectors in another tool's format; no part of a file remains if the write fails.
 
@@ -50,6 +52,7 @@ def export(
     OSError
         If the store refuses the write (no space, no permission).
     """
+    url = os.fspath(url)
     format = _by_name(url) if format is None else format
     if format not in ("projector", *_WRITERS):
         raise ParameterError(

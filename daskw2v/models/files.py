@@ -11,10 +11,11 @@ from typing import Any, BinaryIO
 import fsspec
 
 from daskw2v.errors import InputError
+from daskw2v.storage import Location
 
 
 @contextmanager
-def reading(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
     """Open a file to read bytes, unpacked where its name ends in .gz.
 
     Raises
@@ -22,6 +23,7 @@ def reading(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     InputError
         If the file cannot be opened, or read to the end by the body.
     """
+    url = os.fspath(url)
     compression = "gzip" if url.endswith(".gz") else None
     try:
         with fsspec.open(url, "rb", compression=compression, **(storage_options or {})) as f:

@@ -4,6 +4,7 @@ A version is a Zarr group of float32 tables (`input`, and what else the objectiv
 counts once its manifest is there, which `publish` writes last.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError, TrainingError
-from daskw2v.storage import Store, read_array, write_rows
+from daskw2v.storage import Location, Store, read_array, write_rows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _POINTER = "LATEST"
@@ -146,7 +147,7 @@ def latest_version(models: Store) -> str | None:
     return None if name is None else name.decode().strip()
 
 
-def resolve(url: str, storage_options: Mapping[str, Any] | None = None) -> Store:
+def resolve(url: Location, storage_options: Mapping[str, Any] | None = None) -> Store:
     """Find the finished model that a URL means.
 
     Parameters
@@ -161,7 +162,7 @@ def resolve(url: str, storage_options: Mapping[str, Any] | None = None) -> Store
     StoreError
         If there is no finished model, or a newer daskw2v wrote it.
     """
-    store = Store(url, dict(storage_options or {}))
+    store = Store(os.fspath(url), dict(storage_options or {}))
     if _is_model(store):
         return store
     for models in (store, store / "models"):

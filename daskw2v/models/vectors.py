@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import read_table, read_vocabulary, resolve
+from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 Floats = npt.NDArray[np.float32]
@@ -55,7 +56,7 @@ class Vectors:
             )
 
     @classmethod
-    def open(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Self:
+    def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
         """Read a trained model.
 
         Parameters

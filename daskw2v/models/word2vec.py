@@ -1,6 +1,7 @@
 """The formats of the original word2vec, text and binary: a header "V D", then each word and its D numbers."""
 
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ import numpy as np
 from daskw2v.errors import InputError
 from daskw2v.models.files import reading
 from daskw2v.models.vectors import Floats, Vectors
+from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _LONGEST_WORD = 1 << 16  # bytes; beyond, the file is not what it is taken for
@@ -48,7 +50,9 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 
 
-def import_word2vec(url: str, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None) -> Vectors:
+def import_word2vec(
+    url: Location, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Vectors:
     """Read vectors from a file in word2vec's format, packed with gzip where its name ends in .gz.
 
     The format holds no counts: those of the vocabulary are 0.
@@ -67,6 +71,7 @@ def import_word2vec(url: str, binary: bool | None = None, storage_options: Mappi
     InputError
         If the file cannot be read, is cut short, contradicts its header, or names a word twice.
     """
+    url = os.fspath(url)
     if binary is None:
         binary = url.removesuffix(".gz").endswith(".bin")
     with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]

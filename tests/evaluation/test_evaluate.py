@@ -1,6 +1,4 @@
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,10 +44,8 @@ def test_evaluate__refuses_two_files_of_one_name(vectors, tmp_path):
         evaluate(vectors, similarity=[str(tmp_path / "a/ws353.tsv"), str(tmp_path / "b/ws353.csv.gz")])
 
 
-@pytest.mark.data
-@pytest.mark.skipif("DASKW2V_DATA" not in os.environ, reason="DASKW2V_DATA is not set")
-def test_evaluate__reads_the_published_sets(vectors):
-    folder = Path(os.environ["DASKW2V_DATA"]) / "eval"
+def test_evaluate__reads_the_published_sets(vectors, data):
+    folder = data / "eval"
     sizes = {"ws353": 353, "simlex999": 999, "mturk287": 287}
     urls = [str(folder / f"{name}.tsv") for name in sizes]
     report = evaluate(vectors, urls, [str(folder / "google_analogy.txt")])
