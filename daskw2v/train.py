@@ -12,12 +12,12 @@ from distributed import Client
 from daskw2v.cluster import check_cluster, connect, gather, total_threads
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import find_device
-from daskw2v.errors import ParameterError
 from daskw2v.models.store import next_version, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import find_objective, find_trainer
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
+from daskw2v.registry import find
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
@@ -131,10 +131,7 @@ def _check_names(params: Params, resources: Resources) -> None:
     find_trainer(find_objective(params.objective), resources.device)
     find_device(resources.device)
     find_merge_rule(params.merge)
-    if params.strategy not in STRATEGIES:
-        raise ParameterError(
-            f"strategy={params.strategy!r} does not exist.", f"Choose one of: {', '.join(STRATEGIES)}."
-        )
+    find(STRATEGIES, "strategy", params.strategy)
 
 
 def _threads(client: Client, params: Params, resources: Resources) -> int:

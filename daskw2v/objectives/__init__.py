@@ -3,6 +3,7 @@
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.base import Objective, Rate, Trainer
 from daskw2v.objectives.sgns import SGNS
+from daskw2v.registry import find
 
 __all__ = ["OBJECTIVES", "Objective", "Rate", "Trainer", "find_objective", "find_trainer"]
 
@@ -10,19 +11,8 @@ OBJECTIVES = {objective.name: objective for objective in (SGNS,)}
 
 
 def find_objective(name: str) -> Objective:
-    """Return the objective of that name.
-
-    Raises
-    ------
-    ParameterError
-        If there is none.
-    """
-    try:
-        return OBJECTIVES[name]
-    except KeyError:
-        raise ParameterError(
-            f"objective={name!r} does not exist.", f"Choose one of: {', '.join(OBJECTIVES)}."
-        ) from None
+    """Return the objective of that name, or raise a ParameterError that lists them."""
+    return find(OBJECTIVES, "objective", name)
 
 
 def find_trainer(objective: Objective, device: str) -> Trainer:

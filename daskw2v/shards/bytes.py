@@ -1,4 +1,4 @@
-"""Loads and bit operations that Numba lacks; results are the same on machines of either byte order."""
+"""Loads, stores and bit operations that Numba lacks; results are the same on machines of either byte order."""
 
 import sys
 from typing import Any
@@ -33,6 +33,19 @@ def load8(_: Any, data: Any, index: Any) -> Any:
         return value if _LITTLE else _call(builder, "llvm.bswap.i64", value)
 
     return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def store8(_: Any, data: Any, index: Any, value: Any) -> Any:
+    """Write an integer to data[index : index + 8], little-endian; the caller guards the bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array, index, value = args
+        value = value if _LITTLE else _call(builder, "llvm.bswap.i64", value)
+        builder.store(value, _pointer(context, builder, signature.args[0], array, index, _I64), align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, types.uint64), generate
 
 
 @intrinsic

@@ -10,22 +10,22 @@ What each step gained, in ns per word of 32 MiB of Wikipedia (5.7 M words, 129 K
 Finding the words (`whitespace.split`) takes another 6; byte by byte (FNV), all together took 41.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.jit import inline, kernel
-from daskw2v.shards.bytes import load8, prefetch
+from daskw2v.shards.bytes import load8, prefetch, store8
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 
 PADDING = 8  # bytes that must follow the last word, so that 8 can be loaded at once anywhere
-_AHEAD = 24  # words between asking for a table entry and reading it
-_ENTRY = 4  # numbers a table entry: head, tail, (length + 1) << 32 | code + 1 (0: free), unused
+_BATCH = 512  # words digested before they are looked up: what is known of them stays in the first cache
+_ENTRY = 4  # numbers a table entry: head, tail, (length + 1) << 32 | code + 1 (0: free), occurrences
 _FIRST_TYPES = 1 << 15
 _FIRST_BYTES = 1 << 19
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3).
@@ -44,13 +44,25 @@ def _mixed(hash_: Any, word: Any) -> Any:
     return hash_ ^ (hash_ >> _32)
 
 
+class _Memory(NamedTuple):
+    """Table (slots, _ENTRY), at most half used; then by code: bytes of the words, where they begin, their hashes."""
+
+    table: Unsigned
+    words: Bytes
+    offsets: Integers
+    hashes: Unsigned
+
+
 @kernel
-def _digest(data: Bytes, begins: Integers, ends: Integers, heads: Unsigned, tails: Unsigned, hashes: Unsigned) -> None:
-    """Find each word's first 8 bytes, its last 8 if it is longer (else 0), and its hash.
+def _digest(
+    data: Bytes, begins: Integers, ends: Integers, heads: Unsigned, tails: Unsigned, hashes: Unsigned, table: Unsigned
+) -> None:
+    """Find each word's first 8 bytes, its last 8 if it is longer (else 0), and its hash; ask for its table entry.
 
     Head, tail and length are all of a word of up to 16 bytes, and no branch depends on a length below that:
     it would be mispredicted, which costs more than all the rest.
     """
+    slots = np.uint64(len(table) - 1)
     for i in range(len(begins)):
         begin, end = begins[i], ends[i]
         length = end - begin
@@ -62,7 +74,9 @@ def _digest(data: Bytes, begins: Integers, ends: Integers, heads: Unsigned, tail
             for k in range(begin + 8, end - 8, 8):
                 hash_ = _mixed(hash_, load8(data, k))
         hash_ *= _LAST
-        heads[i], tails[i], hashes[i] = head, tail, hash_ ^ (hash_ >> _29)
+        hash_ ^= hash_ >> _29
+        heads[i], tails[i], hashes[i] = head, tail, hash_
+        prefetch(table, np.int64(hash_ & slots) * _ENTRY)
 
 
 @inline
@@ -76,72 +90,103 @@ def _same_middle(a: Bytes, i: int, b: Bytes, j: int, length: int) -> bool:
 
 @kernel
 def _look_up(
-    data: Bytes,
     begins: Integers,
     ends: Integers,
     weights: Integers | None,
     heads: Unsigned,
     tails: Unsigned,
-    digests: Unsigned,
-    codes: npt.NDArray[np.int32],
-    table: Unsigned,
-    words: Bytes,
-    offsets: Integers,
     hashes: Unsigned,
-    counts: Integers,
-    n_types: int,
-) -> tuple[int, int]:
-    """Look up or insert words; return how many were done before room ran out, and the number of types."""
-    slots = np.uint64(len(table) - 1)
-    n = len(begins)
-    for i in range(n):
-        ahead = min(i + _AHEAD, n - 1)
-        prefetch(table, np.int64(digests[ahead] & slots) * _ENTRY)
-        head, tail, slot = heads[i], tails[i], digests[i] & slots
-        begin = begins[i]
-        length = ends[i] - begin
-        while True:
-            entry = table[slot, 2]
-            code: Any = np.int64(entry & _CODE) - 1
-            other = (table[slot, 0] ^ head) | (table[slot, 1] ^ tail) | ((entry >> _32) ^ np.uint64(length + 1))
-            if other == 0:
-                if length <= 16 or _same_middle(data, begin, words, offsets[code], length):
-                    break
-            elif code < 0:
-                start = offsets[n_types]
-                if n_types == len(counts) or start + length + PADDING > len(words):
-                    return i, n_types
-                table[slot, 0], table[slot, 1] = head, tail
-                table[slot, 2] = (np.uint64(length + 1) << _32) | np.uint64(n_types + 1)
-                for k in range(length):
-                    words[start + k] = data[begin + k]
-                hashes[n_types] = digests[i]
-                counts[n_types] = 0
-                offsets[n_types + 1] = start + length
-                code = n_types
-                n_types += 1
-                break
-            slot = (slot + _ONE) & slots
-        codes[i] = code
-        if weights is None:
-            counts[code] += 1
-        else:
-            counts[code] += weights[i]
-    return n, n_types
+    codes: npt.NDArray[np.int32],
+    missed: Integers,
+    table: Unsigned,
+) -> int:
+    """Count the words that lie in their first slot, without a branch; return how many do not, listed in `missed`."""
+    slots, n_missed = np.uint64(len(table) - 1), np.uint64(0)
+    for i in range(len(begins)):
+        slot, length = hashes[i] & slots, ends[i] - begins[i]
+        entry = table[slot, 2]
+        other = (table[slot, 0] ^ heads[i]) | (table[slot, 1] ^ tails[i]) | ((entry >> _32) ^ np.uint64(length + 1))
+        found = np.uint64((other == 0) & (length <= 16))
+        table[slot, 3] += found if weights is None else found * np.uint64(weights[i])
+        codes[i] = np.int64(entry & _CODE) - 1
+        missed[n_missed] = i
+        n_missed += _ONE - found
+    return np.int64(n_missed)
 
 
 @kernel
-def _fill(table: Unsigned, heads: Unsigned, tails: Unsigned, hashes: Unsigned, offsets: Integers) -> None:
-    """Put all words into an empty table; they are known to be distinct."""
+def _find(
+    data: Bytes, begin: int, length: int, head: np.uint64, tail: np.uint64, hash_: np.uint64, n_types: int, memory: Any
+) -> Any:
+    """Return the slot of any word; if it is new it gets code `n_types`."""
+    table, words, offsets, hashes = memory
+    slots, key = np.uint64(len(table) - 1), np.uint64(length + 1) << _32
+    slot = hash_ & slots
+    while True:
+        entry = table[slot, 2]
+        other = (table[slot, 0] ^ head) | (table[slot, 1] ^ tail) | ((entry ^ key) >> _32)
+        if other == 0:
+            start = offsets[(entry & _CODE) - _ONE]
+            if length <= 16 or _same_middle(data, begin, words, start, length):
+                return slot
+        elif entry == 0:
+            table[slot, 0], table[slot, 1], table[slot, 2] = head, tail, key | np.uint64(n_types + 1)
+            start = offsets[n_types]
+            for k in range(length):
+                words[start + k] = data[begin + k]
+            offsets[n_types + 1] = start + length
+            hashes[n_types] = hash_
+            return slot
+        slot = (slot + _ONE) & slots
+
+
+@kernel
+def _encode(
+    data: Bytes,
+    begins: Integers,
+    ends: Integers,
+    weights: Integers | None,
+    codes: npt.NDArray[np.int32],
+    memory: Any,
+    n_types: int,
+) -> tuple[int, int]:
+    """Look up or insert words while a batch surely finds room; return how many were done, and the number of types."""
+    done, n = 0, len(begins)
+    digests = np.empty((3, _BATCH), np.uint64)
+    heads, tails, hashes = digests[0], digests[1], digests[2]
+    missed = np.empty(_BATCH, np.int64)
+    while done < n and n_types + _BATCH <= len(memory.hashes):
+        stop = min(done + _BATCH, n)
+        a, b, c = begins[done:stop], ends[done:stop], codes[done:stop]
+        w = None if weights is None else weights[done:stop]
+        _digest(data, a, b, heads, tails, hashes, memory.table)
+        for m in range(_look_up(a, b, w, heads, tails, hashes, c, missed, memory.table)):
+            i = missed[m]
+            slot = _find(data, a[i], b[i] - a[i], heads[i], tails[i], hashes[i], n_types, memory)
+            c[i] = np.int64(memory.table[slot, 2] & _CODE) - 1
+            n_types = max(n_types, c[i] + 1)
+            memory.table[slot, 3] += _ONE if w is None else np.uint64(w[i])
+        done = stop
+    return done, n_types
+
+
+@kernel
+def _move(old: Unsigned, hashes: Unsigned, table: Unsigned) -> None:
+    """Put all entries into an empty table; they are known to be distinct."""
     slots = np.uint64(len(table) - 1)
-    n = len(hashes)
-    for code in range(n):
-        prefetch(table, np.int64(hashes[min(code + _AHEAD, n - 1)] & slots) * _ENTRY)
-        slot = hashes[code] & slots
-        while table[slot, 2]:
-            slot = (slot + _ONE) & slots
-        table[slot, 0], table[slot, 1] = heads[code], tails[code]
-        table[slot, 2] = (np.uint64(offsets[code + 1] - offsets[code] + 1) << _32) | np.uint64(code + 1)
+    for i in range(len(old)):
+        if old[i, 2]:
+            slot = hashes[(old[i, 2] & _CODE) - _ONE] & slots
+            while table[slot, 2]:
+                slot = (slot + _ONE) & slots
+            table[slot] = old[i]
+
+
+@kernel
+def _read_counts(table: Unsigned, counts: Integers) -> None:
+    for i in range(len(table)):
+        if table[i, 2]:
+            counts[(table[i, 2] & _CODE) - _ONE] = table[i, 3]
 
 
 @kernel
@@ -149,10 +194,15 @@ def gather_words(words: Bytes, offsets: Integers, order: Integers, out: Bytes, o
     """Copy words order[0], order[1], ... one after another; `out_offsets` (len(order) + 1,) is filled too."""
     out_offsets[0] = 0
     for i in range(len(order)):
-        begin, end, to = offsets[order[i]], offsets[order[i] + 1], out_offsets[i]
-        for k in range(end - begin):
-            out[to + k] = words[begin + k]
-        out_offsets[i + 1] = to + end - begin
+        begin, to = offsets[order[i]], out_offsets[i]
+        length = offsets[order[i] + 1] - begin
+        out_offsets[i + 1] = to + length
+        if max(begin, to) + length + 8 <= min(len(words), len(out)):  # what is written too far, the next word covers
+            for k in range(0, length, 8):
+                store8(out, to + k, load8(words, begin + k))
+        else:
+            for k in range(length):
+                out[to + k] = words[begin + k]
 
 
 def _grown(array: npt.NDArray[Any], size: int, used: int) -> npt.NDArray[Any]:
@@ -185,15 +235,23 @@ def take_words(words: Bytes, offsets: Integers, order: Integers) -> tuple[Bytes,
 
 
 class Dictionary:
-    """Distinct words with counts, coded 0, 1, ... by first appearance; exact, whatever the hashes do."""
+    """Distinct words with counts, coded 0, 1, ... by first appearance; exact, whatever the hashes do.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    n_types
+        Words to make room for; where more come, it grows.
+    """
+
+    def __init__(self, n_types: int = 0) -> None:
+        size = _room(max(n_types, _FIRST_TYPES))
         self._n = 0
-        self._words = np.empty(_FIRST_BYTES, np.uint8)
-        self._offsets = np.zeros(_FIRST_TYPES + 1, np.int64)
-        self._hashes = np.empty(_FIRST_TYPES, np.uint64)
-        self._counts = np.empty(_FIRST_TYPES, np.int64)
-        self._table = np.zeros((4 * _FIRST_TYPES, _ENTRY), np.uint64)  # at most half used
+        self._memory = _Memory(
+            np.zeros((2 * size, _ENTRY), np.uint64),
+            np.empty(_FIRST_BYTES, np.uint8),
+            np.zeros(size + 1, np.int64),
+            np.empty(size, np.uint64),
+        )
 
     def __len__(self) -> int:
         return self._n
@@ -201,22 +259,23 @@ class Dictionary:
     @property
     def words(self) -> Bytes:
         """All words' bytes one after another, shape (n_bytes,) uint8."""
-        return self._words[: self._offsets[self._n]]
+        return self._memory.words[: self.offsets[-1]]
 
     @property
     def offsets(self) -> Integers:
         """Where each word starts in `words`, and where the last one ends, shape (u + 1,) int64."""
-        return self._offsets[: self._n + 1]
-
-    @property
-    def counts(self) -> Integers:
-        """Occurrences of each word, shape (u,) int64."""
-        return self._counts[: self._n]
+        return self._memory.offsets[: self._n + 1]
 
     @property
     def hashes(self) -> Unsigned:
         """Hash of each word, shape (u,) uint64; the same on every machine."""
-        return self._hashes[: self._n]
+        return self._memory.hashes[: self._n]
+
+    def counts(self) -> Integers:
+        """Return the occurrences of each word, shape (u,) int64."""
+        counts = np.empty(self._n, np.int64)
+        _read_counts(self._memory.table, counts)
+        return counts
 
     def encode(
         self, data: Bytes, begins: Integers, ends: Integers, weights: Integers | None = None
@@ -242,52 +301,46 @@ class Dictionary:
         ParameterError
             If the padding is missing.
         """
-        if len(ends) and int(ends[-1]) + PADDING > len(data):
+        codes = np.empty(len(begins), np.int32)
+        if not len(begins):
+            return codes
+        if int(ends[-1]) + PADDING > len(data):
             raise ParameterError(
                 f"The last word ends at byte {ends[-1]} of {len(data)}: fewer than {PADDING} follow.",
                 "Give padded(data).",
             )
         data = data.view()
         data.flags.writeable = False  # one compiled kernel for what was read and what was made
-        codes = np.empty(len(begins), np.int32)
-        digest = np.empty((3, len(begins)), np.uint64)
-        _digest(data, begins, ends, *digest)
+        self._reserve(int(ends[-1] - begins[0]))
         done = 0
-        while done < len(begins):
-            step, self._n = _look_up(
-                data,
-                begins[done:],
-                ends[done:],
-                None if weights is None else weights[done:],
-                *digest[:, done:],
-                codes[done:],
-                self._table,
-                self._words,
-                self._offsets,
-                self._hashes,
-                self._counts,
-                self._n,
-            )
+        while True:
+            rest = slice(done, None)
+            weight = None if weights is None else weights[rest]
+            step, self._n = _encode(data, begins[rest], ends[rest], weight, codes[rest], self._memory, self._n)
             done += step
-            if done < len(begins):
-                self._grow(int(ends[done] - begins[done]))
-        return codes
+            if done == len(begins):
+                return codes
+            self._grow()
 
-    def _grow(self, length: int) -> None:
-        """Make room for at least one more word of `length` bytes."""
-        used = int(self._offsets[self._n])
-        if used + length + PADDING > len(self._words):
-            self._words = _grown(self._words, max(2 * len(self._words), used + length + PADDING), used)
-        if self._n == len(self._counts):
-            size = 2 * self._n
-            self._offsets = _grown(self._offsets, size + 1, self._n + 1)
-            self._hashes = _grown(self._hashes, size, self._n)
-            self._counts = _grown(self._counts, size, self._n)
-            self._fill_table()
+    def _reserve(self, n_bytes: int) -> None:
+        """Make room for that many bytes of new words."""
+        used, words = len(self.words), self._memory.words
+        if used + n_bytes > len(words):
+            self._memory = self._memory._replace(words=_grown(words, max(2 * len(words), used + n_bytes), used))
 
-    def _fill_table(self) -> None:
-        """Make a table that is at most a quarter full, so that most words lie in their first slot."""
-        self._table = np.zeros((4 * len(self._counts), _ENTRY), np.uint64)
-        digest = np.empty((3, self._n), np.uint64)
-        _digest(self._words, self._offsets[: self._n], self._offsets[1 : self._n + 1], *digest)
-        _fill(self._table, *digest, self.offsets)
+    def _grow(self) -> None:
+        """Make room for twice as many types."""
+        old, words, offsets, hashes = self._memory
+        size = _room(2 * len(hashes))
+        self._memory = _Memory(
+            np.zeros((2 * size, _ENTRY), np.uint64),
+            words,
+            _grown(offsets, size + 1, self._n + 1),
+            _grown(hashes, size, self._n),
+        )
+        _move(old, self.hashes, self._memory.table)
+
+
+def _room(n_types: int) -> int:
+    """Return for how many types memory is taken: a power of two, and a batch more at least."""
+    return 1 << (n_types + _BATCH - 1).bit_length()

@@ -4,7 +4,7 @@ A corpus shard is one Zarr group, written whole by one task and never changed:
 
     codes    (n,) int32       the words of the text, numbered by first appearance in the shard
     starts   (s,) int64       where sentences start; a shard may begin inside one of the shard before
-    words    (n_bytes,) uint8 the dictionary, in order of the words' hashes: flat bytes,
+    words    (n_bytes,) uint8 the dictionary, in order of its words' hashes >> 52: flat bytes,
     offsets  (u + 1,) int64   where each word starts in them,
     counts   (u,) int64       how often it occurs in the shard
     places   (u,) int32       where the word of each code stands in the dictionary
@@ -145,19 +145,19 @@ def write_shard(
     dict
         n_tokens, n_sentences and n_types.
     """
-    order = np.argsort(dictionary.hashes)
+    tops = (dictionary.hashes >> np.uint64(64 - (N_EDGES.bit_length() - 1))).astype(np.uint16)
+    order = np.argsort(tops, kind="stable")
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
     flat = np.concatenate(codes)
     words, offsets = take_words(dictionary.words, dictionary.offsets, order)
-    tops = (dictionary.hashes[order] >> np.uint64(64 - (N_EDGES.bit_length() - 1))).astype(np.int64)
-    edges = np.searchsorted(tops, np.arange(N_EDGES + 1)).astype(np.int32)
+    edges = np.cumsum([0, *np.bincount(tops, minlength=N_EDGES)], dtype=np.int32)
     group = store.create_group()
     write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
     write_array(group, "starts", starts)
     write_array(group, "words", words)
     write_array(group, "offsets", offsets)
-    write_array(group, "counts", dictionary.counts[order])
+    write_array(group, "counts", dictionary.counts()[order])
     write_array(group, "places", places)
     write_array(group, "edges", edges)
     return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}

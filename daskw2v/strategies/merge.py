@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.errors import ParameterError
 from daskw2v.jit import kernel
 from daskw2v.objectives.base import FloatArray
+from daskw2v.registry import find
 
 
 class Moves(NamedTuple):
@@ -117,14 +117,5 @@ MERGE_RULES = {
 
 
 def find_merge_rule(name: str) -> MergeRule:
-    """Return the merge rule of that name.
-
-    Raises
-    ------
-    ParameterError
-        If there is none.
-    """
-    try:
-        return MERGE_RULES[name]
-    except KeyError:
-        raise ParameterError(f"merge={name!r} does not exist.", f"Choose one of: {', '.join(MERGE_RULES)}.") from None
+    """Return the merge rule of that name, or raise a ParameterError that lists them."""
+    return find(MERGE_RULES, "merge", name)

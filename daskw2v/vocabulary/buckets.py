@@ -54,19 +54,19 @@ def merge_bucket(home: Store, work: Store, plan: str, bucket: int) -> dict[str, 
     """Merge the words of all shards that fall into a bucket; return attempt, n_types and n_tokens."""
     group = (home / "plan" / plan).open_group()
     first, below = (read_array(group, name, bucket, bucket + 1)[0] for name in ("from", "below"))
-    merged, index = Dictionary(), np.empty(int(below[-1]), np.int32)
+    merged, index = Dictionary(int(np.diff(below).max())), np.empty(int(below[-1]), np.int32)
     for s, path in enumerate(shard_paths(home)):
         size = int(below[s + 1] - below[s])
         if size:
             words, offsets, counts = read_words(work, path, int(first[s]), int(first[s]) + size)
             index[below[s] : below[s + 1]] = merged.encode(padded(words), offsets[:-1], offsets[1:], counts)
-    attempt = new_attempt()
+    counts, attempt = merged.counts(), new_attempt()
     group = (home / "merged" / str(bucket) / attempt).create_group()
     write_array(group, "words", merged.words)
     write_array(group, "offsets", merged.offsets)
-    write_array(group, "counts", merged.counts)
+    write_array(group, "counts", counts)
     write_array(group, "index", index)
-    return {"attempt": attempt, "n_types": len(merged), "n_tokens": int(merged.counts.sum())}
+    return {"attempt": attempt, "n_types": len(merged), "n_tokens": int(counts.sum())}
 
 
 def resolve_bucket(home: Store, bucket: int, merged: str, chosen: str) -> str:

@@ -1,0 +1,116 @@
+"""Text larger than the workers' memory: 2 GB through two workers of 700 MB each, counted exactly.
+
+The text is the corpus again and again, with a suffix on half of its words that changes with each copy, so that the
+vocabulary grows too. The independent count is
+made by `collections.Counter` while the text is written.
+
+    python -m benchmarks.out_of_core [--gigabytes 2] [--memory "700 MB"] [--work DIR]
+"""
+
+import argparse
+import collections
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from distributed import Client, LocalCluster
+
+from benchmarks.common import machine, wiki_parts, write_text
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Progress
+from daskw2v.train import train
+
+
+def write_copies(folder: Path, gigabytes: float) -> tuple[list[Path], collections.Counter[bytes]]:
+    """Write the text, about 100 MB a file; return the files and the count of all words."""
+    base = write_text(folder / "base.txt", len(wiki_parts())).read_bytes()
+    words = collections.Counter(base.split())
+    changed = {word for i, word in enumerate(sorted(words)) if i % 2}
+    paths, counts, written = [], collections.Counter[bytes](), 0
+    for copy in range(10_000):
+        if written >= gigabytes * 1e9:
+            return paths, counts
+        suffix = b"" if copy == 0 else b"x%d" % copy
+        renamed = {word: word + suffix if word in changed else word for word in words}
+        path = folder / f"copy-{copy:03}.txt"
+        with path.open("wb") as out:
+            for line in base.split(b"\n"):
+                out.write(b" ".join([renamed[word] for word in line.split()]) + b"\n")
+        for word, count in words.items():
+            counts[renamed[word]] += count
+        written += path.stat().st_size
+        paths.append(path)
+    return paths, counts
+
+
+class Peaks:
+    """The largest resident size of each worker process, sampled."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self.rss = dict.fromkeys(pids, 0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.1):
+            for pid in self.rss:
+                try:
+                    self.rss[pid] = max(self.rss[pid], psutil.Process(pid).memory_info().rss)
+                except psutil.NoSuchProcess:
+                    self.rss[pid] = -1  # a worker was killed: that is a failure
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=2.0)
+    parser.add_argument("--memory", default="700 MB")
+    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.work) as name:
+        folder = Path(name)
+        paths, counts = write_copies(folder, options.gigabytes)
+        size = sum(path.stat().st_size for path in paths)
+        print(f"{size / 1e9:.2f} GB in {len(paths)} files, {counts.total():,} words, {len(counts):,} types", flush=True)
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            run(folder, paths, counts, client, size)
+    print(machine())
+
+
+def run(folder: Path, paths: list[Path], counts: collections.Counter[bytes], client: Client, size: int) -> None:
+    peaks = Peaks(list(client.run(os.getpid).values()))
+    params = Params(vector_size=32, epochs=1, n_replicas=2, rounds_per_epoch=8, max_final_vocab=400_000)
+    stages: dict[str, float] = {}
+    began = time.perf_counter()
+
+    def listen(progress: Progress) -> None:
+        stages[progress.stage] = time.perf_counter() - began
+
+    vectors = train(
+        paths, work=folder / "work", params=params, resources=Resources(threads=1), client=client, listener=listen
+    )
+    peaks.stop()
+    print("seconds until the end of:", {stage: round(seconds, 1) for stage, seconds in stages.items()})
+    print(f"count + encode: {size / 1e6 / stages['vocabulary']:.0f} MB/s on two workers")
+    print("peak memory of the workers:", ", ".join(f"{rss / 1e6:.0f} MB" for rss in peaks.rss.values()))
+    print(f"workers killed: {sum(rss < 0 for rss in peaks.rss.values())}")
+    kept = sorted(((-n, word) for word, n in counts.items() if n >= params.min_count))[: params.max_final_vocab]
+    expected = [(word.decode(), -n) for n, word in kept]
+    found = list(zip(vectors.vocabulary.words, vectors.vocabulary.counts.tolist(), strict=True))
+    print(f"vocabulary: {len(found):,} words, equal to the independent count: {found == expected}")
+
+
+if __name__ == "__main__":
+    main()
