@@ -18,18 +18,49 @@ LONGEST = 1 << 22  # bytes of a line that is surely kept whole
 _PROBE = 1 << 16  # bytes read at once where a line's end is looked for, and of compressed data
 _NO_SEPARATORS = bytes(range(0x21, 0x100))
 
-# All four have decompress, eof and unused_data.
+_ZSTD_STEP = 512  # compressed bytes that hold 16 MiB of text at most: a block of 4 can hold 128 KiB
+
+
+class _Zstd:
+    """zstandard's decompressor, which cannot limit what it returns, with zlib's limit: it is fed in small steps."""
+
+    def __init__(self) -> None:
+        self._inner = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+        self._text = memoryview(b"")
+        self.unconsumed_tail = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof and not self._text
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._inner.unused_data) + self.unconsumed_tail
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        parts, held, fed = [self._text], len(self._text), 0
+        while held < limit and fed < len(data) and not self._inner.eof:
+            parts.append(self._inner.decompress(data[fed : fed + _ZSTD_STEP]))
+            held += len(parts[-1])
+            fed += _ZSTD_STEP
+        self.unconsumed_tail = data[fed:]
+        text = memoryview(b"".join(parts)) if fed else self._text
+        self._text = text[limit:]
+        return bytes(text[:limit])
+
+
+# All four have decompress(data, limit), eof and unused_data.
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
-    "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
+    "zstd": _Zstd,
 }
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
 
 
 def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
-    """Yield a compressed file's content, all its members one after the other.
+    """Yield a compressed file's content, all its members one after the other, at most `CHUNK` bytes at once.
 
     Raises
     ------
@@ -37,28 +68,27 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
         If the data are cut short or damaged; it tells how much was read.
     """
     decompressor, done = None, 0
-    while True:
-        data = file.read(_PROBE)
-        if not data:
-            break
-        while data:
+    while data := file.read(_PROBE):
+        more = False  # whether text is left in the decompressor
+        while data or more:
             if decompressor is None:
                 data = data.lstrip(b"\0")  # members may be padded
                 if not data:
                     break
                 decompressor = _DECOMPRESSORS[compression]()
             try:
-                chunk = decompressor.decompress(data)
+                chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
                 raise InputError(
                     f"{url} is no valid {compression} data after {done} bytes of text ({error}).",
                     "Write the file again, or leave it out.",
                 ) from error
-            data = b""
-            if decompressor.eof:
-                data, decompressor = decompressor.unused_data, None
             done += len(chunk)
             yield chunk
+            if decompressor.eof:
+                data, decompressor, more = decompressor.unused_data, None, False
+            else:  # zlib gives back what it was given too much, bz2 and lzma keep it
+                data, more = getattr(decompressor, "unconsumed_tail", b""), len(chunk) == CHUNK
     if decompressor is not None:
         raise InputError(
             f"{url} is cut short: its {compression} data stop after {done} bytes of text.",

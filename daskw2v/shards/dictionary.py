@@ -244,7 +244,7 @@ class Dictionary:
     """
 
     def __init__(self, n_types: int = 0) -> None:
-        size = _room(max(n_types, _FIRST_TYPES))
+        size = 1 << (max(n_types, _FIRST_TYPES) + _BATCH - 1).bit_length()
         self._n = 0
         self._memory = _Memory(
             np.zeros((2 * size, _ENTRY), np.uint64),
@@ -331,7 +331,7 @@ class Dictionary:
     def _grow(self) -> None:
         """Make room for twice as many types."""
         old, words, offsets, hashes = self._memory
-        size = _room(2 * len(hashes))
+        size = 2 * len(hashes)
         self._memory = _Memory(
             np.zeros((2 * size, _ENTRY), np.uint64),
             words,
@@ -339,8 +339,3 @@ class Dictionary:
             _grown(hashes, size, self._n),
         )
         _move(old, self.hashes, self._memory.table)
-
-
-def _room(n_types: int) -> int:
-    """Return for how many types memory is taken: a power of two, and a batch more at least."""
-    return 1 << (n_types + _BATCH - 1).bit_length()

@@ -1,5 +1,6 @@
 """From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +108,7 @@ def build_vocabulary(
     client
         Where to run.
     listener
-        Is told the buckets done.
+        Is told the steps done.
 
     Raises
     ------
@@ -138,34 +139,47 @@ def build_vocabulary(
     return StoredVocabulary(store, key, **values)
 
 
+_Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call
+
+
 def _build(
     home: Store, work: Store, params: Params, n_buckets: int, client: Client, listener: Listener
 ) -> dict[str, Any]:
-    """Run all tasks; return the manifest."""
-    steps, done = 2 * n_buckets + 1, 0
+    """Do all steps on the cluster; return the manifest."""
+    if n_buckets == 1:  # little work: one task, without four ways there and back
+        listener(Progress("vocabulary", 0, 1, "steps", message="1 bucket"))
+        manifest: dict[str, Any] = run_task(client, "vocabulary", _steps, home, work, params, 1, _call_here)
+        listener(Progress("vocabulary", 1, 1, "steps", message="1 bucket"))
+        return manifest
+    steps, done = 2 * n_buckets + 2, 0
+    listener(Progress("vocabulary", 0, steps, "steps", message=f"{n_buckets} buckets"))
 
-    def tell(message: str) -> None:
-        listener(Progress("vocabulary", done, steps, "steps", message=message))
-
-    def run(stage: str, function: Any, jobs: dict[int, tuple[Any, ...]]) -> list[Any]:
+    def call(stage: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
         nonlocal done
         results: dict[int, Any] = {}
-        for bucket, result in run_tasks(client, stage, function, jobs):
-            results[bucket] = result
+        for number, result in run_tasks(client, stage, function, dict(enumerate(jobs))):
+            results[number] = result
             done += 1
-            tell(f"{stage}: {len(results)} of {len(jobs)} buckets")
-        return [results[bucket] for bucket in range(len(jobs))]
+            message = f"{stage}: {len(results)} of {len(jobs)} tasks"
+            listener(Progress("vocabulary", done, steps, "steps", message=message))
+        return [results[number] for number in range(len(jobs))]
 
-    tell(f"{n_buckets} buckets")
-    plan = run_task(client, "plan", buckets.plan_buckets, home, work, n_buckets)
-    numbers = range(n_buckets)
-    merged = run("merge", buckets.merge_bucket, {b: (home, work, plan, b) for b in numbers})
+    return _steps(home, work, params, n_buckets, call)
+
+
+def _call_here(_: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
+    return [function(*arguments) for arguments in jobs]
+
+
+def _steps(home: Store, work: Store, params: Params, n_buckets: int, call: _Call) -> dict[str, Any]:
+    """Plan, merge, choose, resolve; return the manifest."""
+    (plan,) = call("plan", buckets.plan_buckets, [(home, work, n_buckets)])
+    merged = call("merge", buckets.merge_bucket, [(home, work, plan, b) for b in range(n_buckets)])
     attempts = [m["attempt"] for m in merged]
-    listed = params.vocabulary is not None
-    chosen = run_task(client, "choose", choose_words, home, attempts, params.min_count, params.max_final_vocab, listed)
-    done += 1
+    rules = (params.min_count, params.max_final_vocab, params.vocabulary is not None)
+    (chosen,) = call("choose", choose_words, [(home, attempts, *rules)])
     name = chosen.pop("attempt")
-    maps = run("resolve", buckets.resolve_bucket, {b: (home, b, attempts[b], name) for b in numbers})
+    maps = call("resolve", buckets.resolve_bucket, [(home, b, attempts[b], name) for b in range(n_buckets)])
     return {
         **chosen,
         "raw_words": sum(m["n_tokens"] for m in merged),

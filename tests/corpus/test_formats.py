@@ -1,8 +1,10 @@
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import lzma
+import tracemalloc
 from unittest.mock import patch
 
 import fsspec
@@ -203,6 +205,24 @@ def test_compressed__reads_zstd_of_unknown_size_and_skippable_frames(tmp_path):
         writer.write(b"one\n")
     (tmp_path / "a.zst").write_bytes(b"\x50\x2a\x4d\x18\x02\0\0\0ab" + buffer.getvalue())
     assert text(read(tmp_path / "a.zst")[0]) == b"one\n"
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("line", [b"\0", b"the same line again and again\n"])
+def test_decompressed__bounds_what_is_extremely_compressible(suffix, line):
+    content = line * ((32 << 20) // len(line))
+    packed = io.BytesIO(PACK[suffix](content))
+    compression = {"gz": "gzip", "zst": "zstd"}.get(suffix, suffix)
+    digest, longest = hashlib.sha256(), 0
+    tracemalloc.start()
+    for chunk in streams.decompressed(packed, compression, "a"):
+        digest.update(chunk)
+        longest = max(longest, len(chunk))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert longest <= streams.CHUNK
+    assert digest.digest() == hashlib.sha256(content).digest()
+    assert peak < 20 << 20  # one step of zstd, or the dictionary of xz
 
 
 @pytest.mark.parametrize("suffix", PACK)

@@ -1,19 +1,35 @@
 """SGNS on the CPU: one pass over the centers of a segment.
 
 Negatives are shared by a window (as in pWord2Vec and FULL-W2V) and drawn one window ahead, so that their rows can
-be prefetched while the present window is computed. Contexts are taken two at a time against all targets.
+be prefetched while the present window is computed. Contexts are taken four at a time, or two, or one, against all
+targets; one word twice in a tile would lose one of its moves, so such contexts come one after the other.
 """
 
 from typing import Any
 
 import numpy as np
 
-from daskw2v.jit import kernel
-from daskw2v.objectives.tile import SIGNS, prefetch, step_one, step_two
+from daskw2v.jit import inline, kernel
+from daskw2v.objectives.tile import SIGNS, prefetch, step_four, step_one, step_two
 from daskw2v.sampling.alias import pick
 from daskw2v.sampling.rng import GOLDEN, below, draw, mix
 
 _HALF_TILE = SIGNS // 3
+
+
+@inline
+def _distinct(contexts: Any, i: Any, n: Any) -> Any:
+    """Return how many contexts from i on one tile takes: 4 or 2 different ones, else 1."""
+    a, left = contexts[i], n - i
+    if left < 2 or contexts[i + 1] == a:
+        return 1
+    b = contexts[i + 1]
+    if left < 4:
+        return 2
+    c, d = contexts[i + 2], contexts[i + 3]
+    if c in (a, b, d) or d in (a, b):
+        return 2
+    return 4
 
 
 @kernel
@@ -98,42 +114,18 @@ def train(
         alpha = np.float32(update.alpha + update.slope * (position - update.origin))
         i = 0
         while i < n:
-            x0 = contexts[i]
-            if i + 1 < n and contexts[i + 1] != x0:
-                x1 = contexts[i + 1]
-                for g in range(n_groups):
-                    step_two(
-                        source,
-                        x0,
-                        x1,
-                        output,
-                        rows[turn],
-                        signs[turn],
-                        g,
-                        width,
-                        alpha,
-                        mantissa,
-                        exponent,
-                        tile,
-                    )
-                i += 2
-            else:  # the last of an odd number, or one word twice: each must see the other's move
-                for g in range(n_groups):
-                    step_one(
-                        source,
-                        x0,
-                        x0,
-                        output,
-                        rows[turn],
-                        signs[turn],
-                        g,
-                        width,
-                        alpha,
-                        mantissa,
-                        exponent,
-                        tile,
-                    )
-                i += 1
+            taken = _distinct(contexts, i, n)
+            for g in range(n_groups):
+                if taken == 4:
+                    x = (contexts[i], contexts[i + 1], contexts[i + 2], contexts[i + 3])
+                    step_four(source, x, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
+                elif taken == 2:
+                    y = (contexts[i], contexts[i + 1])
+                    step_two(source, y, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
+                else:
+                    z = (contexts[i],)
+                    step_one(source, z, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
+            i += taken
         turn = 1 - turn
     loss = 0.0
     for lane in range(16):

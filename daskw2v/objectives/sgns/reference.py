@@ -43,7 +43,7 @@ def tile(
     source, output
         Tables of rows, shapes (V, D) float64.
     contexts
-        One or two distinct rows of `source`.
+        One, two or four distinct rows of `source`.
     targets, signs
         Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
     alpha
@@ -88,7 +88,7 @@ def train(
         alpha = float(np.float32(update.alpha + update.slope * (position - update.origin)))
         pairs += len(contexts)
         while contexts:
-            taken = 2 if len(contexts) > 1 and contexts[0] != contexts[1] else 1
+            taken = next(n for n in (4, 2, 1) if len(set(contexts[:n])) == n)
             for g in range(0, len(targets), group):
                 loss += tile(source, output, contexts[:taken], targets[g : g + group], signs[g : g + group], alpha)
             del contexts[:taken]
