@@ -18,7 +18,7 @@ LONGEST = 1 << 22  # bytes of a line that is surely kept whole
 _PROBE = 1 << 16  # bytes read at once where a line's end is looked for, and of compressed data
 _NO_SEPARATORS = bytes(range(0x21, 0x100))
 
-_ZSTD_STEP = 512  # compressed bytes that hold 16 MiB of text at most: a block of 4 can hold 128 KiB
+_ZSTD_STEP = 256  # compressed bytes that hold 8 MiB of text at most: a block of 4 can hold 128 KiB
 
 
 class _Zstd:
@@ -38,7 +38,8 @@ class _Zstd:
         return bytes(self._inner.unused_data) + self.unconsumed_tail
 
     def decompress(self, data: bytes, limit: int) -> bytes:
-        parts, held, fed = [self._text], len(self._text), 0
+        parts: list[bytes | memoryview] = [self._text] if self._text else []  # one part is joined without a copy
+        held, fed = len(self._text), 0
         while held < limit and fed < len(data) and not self._inner.eof:
             parts.append(self._inner.decompress(data[fed : fed + _ZSTD_STEP]))
             held += len(parts[-1])

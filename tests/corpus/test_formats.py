@@ -207,8 +207,9 @@ def test_compressed__reads_zstd_of_unknown_size_and_skippable_frames(tmp_path):
     assert text(read(tmp_path / "a.zst")[0]) == b"one\n"
 
 
-@pytest.mark.parametrize("suffix", PACK)
-@pytest.mark.parametrize("line", [b"\0", b"the same line again and again\n"])
+@pytest.mark.parametrize(
+    ("suffix", "line"), [*((suffix, b"\0") for suffix in PACK), ("gz", b"a line\n"), ("zst", b"a line\n")]
+)
 def test_decompressed__bounds_what_is_extremely_compressible(suffix, line):
     content = line * ((32 << 20) // len(line))
     packed = io.BytesIO(PACK[suffix](content))
@@ -222,7 +223,7 @@ def test_decompressed__bounds_what_is_extremely_compressible(suffix, line):
     tracemalloc.stop()
     assert longest <= streams.CHUNK
     assert digest.digest() == hashlib.sha256(content).digest()
-    assert peak < 20 << 20  # one step of zstd, or the dictionary of xz
+    assert peak < 20 << 20  # one step of zstd, twice, or the dictionary of xz
 
 
 @pytest.mark.parametrize("suffix", PACK)
