@@ -3,7 +3,7 @@
 Counted in raw in-vocabulary corpus words per second, before subsampling. What is timed is the whole task that a
 worker runs (reading shards, subsampling, training, copying the model in and out), and gensim's `train`.
 
-    python -m benchmarks.train_speed [--parts 3] [--times 5] [--json]
+    python -m benchmarks.train_speed [--parts 3] [--times 5] [--settings "d=100 sample 1e-4"] [--json]
 """
 
 import argparse
@@ -49,7 +49,7 @@ def ours(work: Store, text: Path, params: Params, threads: int) -> Callable[[], 
     with one_thread() as client:
         corpus = build_corpus(text, work, params, resources, client)
         vocabulary = build_vocabulary(corpus, work, params, resources, client)
-    run = Run(work, vocabulary, params, "cpu", threads)
+    run = Run(work, corpus.name, vocabulary, params, "cpu", threads)
     blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
     rows = [initial_block(params, block) for block in blocks]
 
@@ -87,13 +87,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         text = write_text(Path(folder) / "wiki.txt", options.parts)
         work = Store(f"{folder}/work")
-        for setting, params in SETTINGS.items():
+        for setting in options.settings:
+            params = SETTINGS[setting]
             for threads in (1, 2):
                 runs = {
                     "daskw2v": ours(work, text, params, threads),

@@ -1,6 +1,7 @@
 """The command line: `daskw2v train`, and what is done with a model afterwards."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -113,15 +114,49 @@ def _train(inputs: list[str], work: str, params: Params, resources: Resources) -
     console = Console(stderr=True, highlight=False)
     with _cluster(resources) as client, watching(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, client=client, listener=listener)
-    metrics = vectors.metadata["metrics"]
-    rows = (
-        ("model", str(vectors.url)),
-        ("size", f"{len(vectors):,} words x {vectors.vector_size}"),
-        ("speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds']:,.1f} s"),
-        ("loss", f"{metrics['loss']:.4f}"),
-    )
-    _print_table(("", ""), rows)
+    for note in _notes(vectors.metadata):
+        console.print(f"Note: {note}", markup=False, soft_wrap=True)
+    _print_table(("", ""), _outcome(vectors))
     return vectors
+
+
+def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
+    """Yield what came out; models of earlier versions do not tell all of it."""
+    corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
+    known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
+    yield "model", str(vectors.url)
+    yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
+    yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
+    yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds']:,.1f} s"
+    yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
+
+
+def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was not as the user might think: lines that were changed, words that were not found."""
+    report = metadata["corpus"]["report"]
+    if count := report["replaced"]:
+        yield f"{_count(count, 'line')} held invalid Unicode, which U+FFFD now stands for."
+    if count := report["skipped"]:
+        yield f"{_count(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out."
+    if report["first_offence"]:
+        yield f"The first of them: {report['first_offence']}."
+    if count := report["cut"]:
+        yield f"Lines longer than 4 MiB were cut at whitespace, {_count(count, 'time')}."
+    vocabulary = metadata.get("vocabulary", {})  # models of earlier versions have none
+    if count := vocabulary.get("missing", 0):
+        shown = ", ".join(vocabulary.get("missing_words", ()))
+        yield f"{_count(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _import_from_here() -> None:
+    """Let a tokenizer stand in the current directory, as with `python -m`; local workers inherit the path."""
+    here = os.getcwd()
+    if not sys.flags.safe_path and here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def _summary(vectors: Vectors) -> dict[str, Any]:
@@ -145,13 +180,14 @@ def _summary(vectors: Vectors) -> dict[str, Any]:
 @fields_of(Params, Resources)
 @click.pass_context
 def train_command(ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, **_: Any) -> None:
-    """Train vectors on text at INPUT (files, folders, patterns, URLs).
+    """Train vectors on text at INPUT (files, patterns, URLs).
 
     Stopped at any point, the same command goes on where it stopped. Options may also stand in the
     environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file; the command line wins, then the
     environment.
     """
     params, resources = choose(ctx, config)
+    _import_from_here()
     _train(list(inputs), work, params, resources)
 
 

@@ -2,11 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, wait
+from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.params import Resources
@@ -15,6 +17,9 @@ from daskw2v.storage import Store
 _PATIENCE = 60  # seconds to wait for a first worker
 _ALONE = 300  # seconds to wait while all workers are gone
 _CHECK = 10  # seconds between looks at the cluster
+_AGAIN = "The same command goes on where this one stopped."
+_LOST = (CancelledError, CommClosedError)  # what Dask says when its scheduler died
+_SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
 
 
 @contextmanager
@@ -65,12 +70,7 @@ def check_cluster(client: Client, work: Store) -> None:
             f"The cluster at {client.scheduler.address} has no worker after {_PATIENCE} s.",
             "Start workers, or raise the limits of what starts them.",
         ) from None
-    try:
-        client.get_versions(check=True, packages=["daskw2v", "numba", "zarr"])
-    except ValueError as error:
-        raise ClusterError(
-            f"Client and workers run different versions: {error}", "Install the same versions everywhere."
-        ) from error
+    _check_versions(client)
     name, token = f".probe-{uuid.uuid4().hex}", uuid.uuid4().hex
     work.write_bytes(name, token.encode())
     try:
@@ -85,6 +85,22 @@ def check_cluster(client: Client, work: Store) -> None:
         )
 
 
+def _check_versions(client: Client) -> None:
+    """Refuse workers whose machine code, pickles or stores could differ from the client's (Dask would only warn)."""
+    versions = client.get_versions(packages=["daskw2v", "numba", "zarr"])
+    ours = versions["client"]["packages"]
+    for address, worker in versions["workers"].items():
+        theirs = worker["packages"]
+        differing = [
+            f"{name} {theirs.get(name)} against {ours[name]}" for name in _SAME if theirs.get(name) != ours[name]
+        ]
+        if differing:
+            raise ClusterError(
+                f"Worker {address} runs other versions than the client: {', '.join(differing)}.",
+                "Install the same versions everywhere.",
+            )
+
+
 def _sees(work: Store, name: str, token: str) -> bool:
     return work.read_bytes(name) == token.encode()
 
@@ -94,23 +110,18 @@ def total_threads(client: Client) -> int:
     return max(1, int(sum(client.nthreads().values())))
 
 
-def gather(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Wait for tasks and return their results, in order.
+def first_done(client: Client, futures: Collection[Future]) -> set[Future]:
+    """Wait until some of the tasks are done, and return these.
 
     Raises
     ------
     ClusterError
-        If the cluster has had no worker for a while: the tasks would wait for ever.
-    TrainingError
-        If a task keeps killing its workers.
-    Exception
-        What a task raised.
+        If the cluster has had no worker for a while, or its scheduler is gone: the tasks would wait for ever.
     """
     alone_since: float | None = None
     while True:
         try:
-            wait(futures, timeout=_CHECK)
-            break
+            done: set[Future] = wait(futures, timeout=_CHECK, return_when="FIRST_COMPLETED").done
         except TimeoutError:
             if client.nthreads():
                 alone_since = None
@@ -118,14 +129,48 @@ def gather(client: Client, futures: Sequence[Future]) -> list[Any]:
             alone_since = alone_since or time.monotonic()
             if time.monotonic() - alone_since > _ALONE:
                 raise ClusterError(
-                    f"The cluster has had no worker for {_ALONE} s.",
-                    "Start workers and give the same command again: it goes on from the last checkpoint.",
+                    f"The cluster has had no worker for {_ALONE} s.", f"Start workers. {_AGAIN}"
                 ) from None
+        except _LOST as error:
+            raise _lost() from error
+        else:
+            return done
+
+
+def result_of(future: Future, task: str) -> Any:
+    """Return the result of a task that is done.
+
+    Raises
+    ------
+    TrainingError
+        If it killed its workers, again and again.
+    ClusterError
+        If the scheduler is gone.
+    Exception
+        What the task raised.
+    """
     try:
-        return list(client.gather(list(futures)))
+        return future.result()
     except KilledWorker as error:
         raise TrainingError(
-            f"A task died with its worker, several times: {error}",
-            "The usual cause is memory: raise memory_limit, use fewer threads a worker, or train a smaller model "
-            "(max_final_vocab, vector_size). The same command then goes on from the last checkpoint.",
+            f"{task} died with its worker, several times ({error}).",
+            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, or train a "
+            f"smaller model (max_final_vocab, vector_size). {_AGAIN}",
         ) from error
+    except _LOST as error:
+        raise _lost() from error
+
+
+def gather(client: Client, futures: Sequence[Future], task: str) -> list[Any]:
+    """Wait for all of the tasks and return their results, in order; raises as `first_done` and `result_of` do."""
+    waiting = set(futures)
+    while waiting:
+        done = first_done(client, waiting)
+        for future in done:
+            result_of(future, task)
+        waiting -= done
+    return [result_of(future, task) for future in futures]
+
+
+def _lost() -> ClusterError:
+    return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {_AGAIN}")

@@ -1,32 +1,52 @@
 """Shows how far a run is: bars on a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as Bars
+from rich.table import Column
+from rich.text import Text
 
 from daskw2v.progress import Listener, Progress
 
 _LINE_SECONDS = 5.0  # at most one plain line in so many seconds
+_BAR_WIDTHS = 8, 40  # the least and the most
+_BESIDE_BAR = 72  # what a whole line of training takes beside the bar: both fit into 80
 
 
 def _joined(*parts: str) -> str:
     return "  ".join(part for part in parts if part)
 
 
+def _short(number: float) -> str:
+    """Return a number by its three first digits: 950, 1.23k, 45.6M."""
+    for suffix in ("", "k", "M", "G"):
+        if number < 999.5:  # more would round to 1000
+            return f"{number:.3g}{suffix}"
+        number /= 1000
+    return f"{number:.2f}T"
+
+
+def _clock_face(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
 def _rates(report: Progress) -> str:
     """Return words per second and loss, as far as they are known."""
-    speed = "" if report.words_per_second is None else f"{report.words_per_second:,.0f} words/s"
-    loss = "" if report.loss is None else f"loss {report.loss:.4f}"
+    speed = "" if report.words_per_second is None else f"{_short(report.words_per_second)} words/s"
+    loss = "" if report.loss is None else f"loss {report.loss:.3f}"
     return _joined(speed, loss, report.message)
 
 
-def _amount(report: Progress) -> str:
-    """Return how much is done; nothing for a report that only brings a message."""
-    return "" if report.total == 0 else f"{report.done:,.0f}/{report.total:,.0f} {report.unit}"
+def _said(report: Progress) -> str | None:
+    """Return the line of a report that only brings a message: there is nothing to do in it."""
+    return f"{report.stage}: {report.message}" if report.total == 0 else None
 
 
 class Lines:
@@ -50,6 +70,10 @@ class Lines:
 
     def __call__(self, report: Progress) -> None:
         """Write the report, or hold it back."""
+        if said := _said(report):
+            self.finish()
+            self._write(said)
+            return
         now = self._clock()
         starts = self._last is None or self._last.stage != report.stage
         if starts:
@@ -64,44 +88,57 @@ class Lines:
         """Write the last report, if it was held back."""
         if self._last is not None and not self._written:
             self._written = True
-            parts = (_amount(self._last), _rates(self._last), self._remaining(self._last))
-            self._write(f"{self._last.stage}: {_joined(*parts)}")
+            amount = f"{_short(self._last.done)}/{_short(self._last.total)} {self._last.unit}"
+            self._write(f"{self._last.stage}: {_joined(amount, _rates(self._last), self._remaining(self._last))}")
 
     def _remaining(self, report: Progress) -> str:
         gained, left = report.done - self._stage_done, report.total - report.done
         if gained <= 0 or left <= 0:
             return ""
-        seconds = int((self._clock() - self._stage_time) * left / gained)
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
+        return f"{_clock_face((self._clock() - self._stage_time) * left / gained)} left"
+
+
+class _TimeColumn(ProgressColumn):
+    """The time left; after the end, the time taken."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        if task.finished_time is not None:
+            return Text(f"took {_clock_face(task.finished_time)}")
+        return Text("left -:--:--" if task.time_remaining is None else f"left {_clock_face(task.time_remaining)}")
 
 
 def _bars(console: Console) -> tuple[Bars, Listener]:
     """Return bars for a terminal, and the listener that moves them."""
+    least, most = _BAR_WIDTHS
     bars = Bars(
         TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[amount]}  {task.fields[rates]}"),
+        BarColumn(bar_width=min(max(console.width - _BESIDE_BAR, least), most)),
+        TextColumn("{task.percentage:>3.0f}% of {task.fields[whole]}"),
+        _TimeColumn(Column(no_wrap=True)),
+        # The only one that yields where the line is too long.
+        TextColumn(
+            "{task.fields[rates]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        ),
         console=console,
+        expand=True,
+        speed_estimate_period=math.inf,  # a round may take longer than any window
     )
     tasks: dict[str, TaskID] = {}
 
     def move(report: Progress) -> None:
-        if report.total == 0:
-            console.print(f"{report.stage}: {report.message}", markup=False, soft_wrap=True)
+        if said := _said(report):
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
             return
+        shown: dict[str, Any] = {
+            "total": report.total,
+            "whole": f"{_short(report.total)} {report.unit}",
+            "rates": _rates(report),
+        }
         if report.stage not in tasks:
-            tasks[report.stage] = bars.add_task(report.stage, amount="", rates="")
-        bars.update(
-            tasks[report.stage],
-            completed=report.done,
-            total=report.total,
-            amount=_amount(report),
-            rates=_rates(report),
-        )
+            tasks[report.stage] = bars.add_task(report.stage, **shown)
+        bars.update(tasks[report.stage], completed=report.done, **shown)
 
     return bars, move
 

@@ -10,6 +10,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
@@ -17,10 +18,22 @@ import numba
 
 
 def _cache_folder() -> str:
-    """Return this host's, user's and processor's own cache folder."""
-    host = f"{platform.node()}-{llvmlite.binding.get_host_cpu_name()}-{numba.__version__}"
-    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return os.path.join(tempfile.gettempdir(), f"daskw2v-{user}-{hashlib.sha256(host.encode()).hexdigest()[:12]}")
+    """Return the folder of this host's, processor's and code's own cache, which nobody else can write.
+
+    Numba looks only at a kernel's own file, not at what it inlines from others: so the name holds a digest of all
+    of the package. And it unpickles what it finds: so the folder is below the user's own.
+    """
+    code = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        code.update(path.read_bytes())
+    place = f"{platform.node()}-{llvmlite.binding.get_host_cpu_name()}-numba{numba.__version__}"
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(base, "daskw2v", f"{place}-{code.hexdigest()[:12]}")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError:  # no home, or one that cannot be written: compiled anew in each process
+        return tempfile.mkdtemp(prefix="daskw2v-")
+    return folder
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:  # read by Numba at each decoration

@@ -21,6 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares with its group
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_LOCAL = ("workers", "memory_limit")  # what describes a local cluster, and no other
 
 
 class Many(click.Option):
@@ -111,6 +112,11 @@ def _kinds(hint: Any) -> set[Any]:
     return {get_origin(member) or member for member in members}
 
 
+def _variable(name: str) -> str:
+    """Return the environment variable of a field."""
+    return f"DASKW2V_{name.upper()}"
+
+
 def _add(f: "Field[Any]", hint: Any, function: Function) -> Function:
     """Add the option of one field."""
     kinds = _kinds(hint)
@@ -124,7 +130,7 @@ def _add(f: "Field[Any]", hint: Any, function: Function) -> Function:
         type=kind,
         default=None if f.default is MISSING else f.default,
         show_default=f.default is not None,
-        envvar=f"DASKW2V_{f.name.upper()}",
+        envvar=_variable(f.name),
         help=f.metadata["help"][0].upper() + f.metadata["help"][1:] + ".",
     )(function)
 
@@ -172,11 +178,19 @@ def choose(ctx: click.Context, config: Path | None) -> tuple[Params, Resources]:
     Raises
     ------
     ParameterError
-        If a value is out of range, or the file names an unknown field.
+        If a value is out of range, the file names an unknown field, or a local cluster is described although
+        `scheduler` names one.
     """
     values = read_config(config) if config else {}
     values |= {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
-    return (
-        Params(**{n: values[n] for n in _names(Params) if n in values}),
-        Resources(**{n: values[n] for n in _names(Resources) if n in values}),
-    )
+    params = Params(**{n: values[n] for n in _names(Params) if n in values})
+    resources = Resources(**{n: values[n] for n in _names(Resources) if n in values})
+    unread = [n for n in _LOCAL if n in values]
+    if resources.scheduler is not None and unread:
+        given = " and ".join(f"{n}={values[n]!r}" for n in unread)
+        variables = " and ".join(map(_variable, unread))
+        raise ParameterError(
+            f"{given} would be ignored: the cluster of scheduler={resources.scheduler!r} has its workers already.",
+            f"Leave out {' and '.join(unread)} (options, {variables}, the TOML file), or leave out scheduler.",
+        )
+    return params, resources

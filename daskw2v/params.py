@@ -5,40 +5,47 @@ them from there.
 """
 
 import dataclasses
-import math
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from functools import reduce
+from typing import Any, NamedTuple, Self
 
 from dask.utils import parse_bytes
 
 from daskw2v.errors import ParameterError
 
-Rule = tuple[Callable[[Any], bool], str]
+_FINITE = sys.float_info.max
 
 
-def _integer(low: int, high: int | None = None) -> Rule:
+class _Rule(NamedTuple):
+    """Which values a field takes, in code and in words, and what makes equal ones look the same."""
+
+    check: Callable[[Any], bool]
+    bound: str
+    convert: Callable[[Any], Any] | None = None
+
+
+def _integer(low: int, high: int | None = None) -> _Rule:
     bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
-    return (
-        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= low and (high is None or v <= high)
-    ), bound
+    return _Rule(
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= low and (high is None or v <= high), bound
+    )
 
 
-def _number(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
-    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == math.inf else f" and <= {high:g}")
-    return (
+def _number(low: float, high: float = _FINITE, *, open_low: bool = False) -> _Rule:
+    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == _FINITE else f" and <= {high:g}")
+    return _Rule(
         lambda v: (
-            isinstance(v, int | float)
-            and not isinstance(v, bool)
-            and math.isfinite(v)
-            and (v > low if open_low else v >= low)
-            and v <= high
-        )
-    ), bound
+            isinstance(v, int | float) and not isinstance(v, bool) and (v > low if open_low else v >= low) and v <= high
+        ),
+        bound,
+        lambda v: float(v) + 0.0,  # 1 and 1.0, 0.0 and -0.0 are equal, but are not written alike
+    )
 
 
-def _one_of(*names: str) -> Rule:
-    return (lambda v: v in names), "one of " + ", ".join(names)
+def _one_of(*names: str) -> _Rule:
+    return _Rule(lambda v: v in names, "one of " + ", ".join(names))
 
 
 def _is_size(value: Any) -> bool:
@@ -48,27 +55,45 @@ def _is_size(value: Any) -> bool:
         return False
 
 
-_flag: Rule = (lambda v: isinstance(v, bool)), "true or false"
-_text: Rule = (lambda v: isinstance(v, str) and bool(v)), "a non-empty string"
-_tokenizer: Rule = (
-    (lambda v: callable(v) or (isinstance(v, str) and bool(v))),
-    "whitespace, lower, normalize, regex:PATTERN, package.module:function or a callable",
+def _is_tokenizer(value: Any) -> bool:
+    return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
+
+
+def _is_importable(function: Any) -> bool:
+    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
+    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
+    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
+        return False
+    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
+    return found is function
+
+
+_flag = _Rule(lambda v: isinstance(v, bool), "true or false")
+_text = _Rule(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
+_tokenizer = _Rule(
+    _is_tokenizer,
+    "whitespace, lower, normalize, regex:PATTERN, package.module:function, or a function that a module holds under "
+    "its name (no lambda, local function, partial, method or object: write a function in a module)",
 )
-_size: Rule = _is_size, "a size in bytes, as a number or as text such as '32 MiB'"
-_options: Rule = (lambda v: isinstance(v, Mapping)), "a mapping"
+_size = _Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'")
+_options = _Rule(lambda v: isinstance(v, Mapping), "a mapping")
 
 
-def _choice(default: Any, help: str, rule: Rule, *, optional: bool = False) -> Any:
+def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
+    """Return the text that stands for a tokenizer: module:function for a function."""
+    return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
+
+
+def _choice(default: Any, help: str, rule: _Rule, *, optional: bool = False) -> Any:
     """Declare a field with its help and rule; `optional` fields also take None, meaning "chosen for you"."""
-    check, bound = rule
-    metadata = {"help": help, "check": check, "bound": bound, "optional": optional}
+    metadata = {"help": help, **rule._asdict(), "optional": optional}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
 class _Checked:
-    """Validation and copying shared by the two dataclasses."""
+    """Checks and conversions shared by the two dataclasses."""
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
@@ -80,6 +105,8 @@ class _Checked:
                 raise ParameterError(
                     f"{f.name}={value!r} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
                 )
+            if f.metadata["convert"] is not None:
+                object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
@@ -90,7 +117,9 @@ class _Checked:
 class Params(_Checked):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
 
-    The names are gensim's wherever it has one.
+    The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
+    that is edited, text is read again. Edits of what it calls or of globals that it reads are not seen; give the
+    function another name then.
 
     Raises
     ------
@@ -113,7 +142,8 @@ class Params(_Checked):
     column: str = _choice("text", "column (Parquet) or key (JSONL) that holds text or tokens", _text)
     errors: str = _choice(
         "replace",
-        "invalid UTF-8: strict stops, replace puts U+FFFD, skip drops the line; the last two are counted",
+        "invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both drop lines "
+        "that are no readable JSONL; what is replaced and skipped is counted",
         _one_of("strict", "replace", "skip"),
     )
     # Which words
@@ -163,10 +193,9 @@ class Params(_Checked):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types; a callable tokenizer becomes its import path."""
-        values = dataclasses.asdict(self)
-        if callable(self.tokenizer):
-            values["tokenizer"] = f"{self.tokenizer.__module__}:{self.tokenizer.__qualname__}"
-        return values
+        # Not dataclasses.asdict: it would copy the tokenizer.
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "tokenizer": tokenizer_name(self.tokenizer)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -209,7 +238,7 @@ class Resources(_Checked):
     memory_limit: str | int = _choice(
         "auto",
         "memory of each local worker, such as '4 GiB'",
-        (
+        _Rule(
             lambda v: v == "auto" or _is_size(v),
             "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
         ),

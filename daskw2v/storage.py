@@ -22,7 +22,7 @@ from daskw2v.errors import StoreError
 
 FORMAT_VERSION = 1
 Location = str | os.PathLike[str]  # an fsspec URL or a local path
-_CHUNK = 1 << 18  # elements of a one-dimensional chunk: 1 MB of int32
+_CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class Store:
         local = self.local_path
         return LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
 
-    def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
+    def create_group(self) -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is replaced."""
-        return zarr.create_group(self._zarr_store(), overwrite=True, attributes=attributes or {})
+        return zarr.create_group(self._zarr_store(), overwrite=True)
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Open the Zarr group that lies here.
@@ -168,7 +168,8 @@ class Store:
         except (FileNotFoundError, KeyError) as error:
             raise StoreError(
                 f"{self.url} holds no Zarr group.",
-                "Check the URL; a stage that was cut short is rerun by train.",
+                "Check the URL. If it lies in a work directory, that is damaged: delete the stage (shards, vocabulary, "
+                "runs) and run train again.",
             ) from error
 
 
@@ -179,7 +180,14 @@ def create_array(
     chunks = (max(1, min(chunk_rows, shape[0])), *(max(1, n) for n in shape[1:]))
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
-    return group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, compressors=compressor)
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        compressors=compressor,
+        config={"write_empty_chunks": True},  # looking for empty ones costs more than writing them
+    )
 
 
 def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:

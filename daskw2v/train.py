@@ -1,7 +1,6 @@
 """The whole way: text in, vectors out. Each stage writes its manifest last, and is skipped where that is there."""
 
 import os
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -12,7 +11,7 @@ from distributed import Client
 from daskw2v.cluster import check_cluster, connect, gather, total_threads
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import find_device
-from daskw2v.models.store import next_version, publish, write_vocabulary
+from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import find_objective, find_trainer
 from daskw2v.params import Params, Resources
@@ -27,6 +26,8 @@ from daskw2v.strategies.checkpoint import State
 from daskw2v.strategies.merge import find_merge_rule
 from daskw2v.strategies.replica import Run
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+
+_HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
 
 STRATEGIES: dict[str, Callable[..., State]] = {"averaging": train_averaging}
 
@@ -81,6 +82,7 @@ def train(
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
     store = Store(os.fspath(work), dict(resources.storage_options))
+    store = Store(store.local_path or store.url, store.options)  # workers may stand in another directory
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
@@ -101,20 +103,27 @@ def train_model(
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     _check_names(params, resources)
     run_id = run_identity(corpus, vocabulary, params)
-    models = store / "models"
+    models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
     if (models / version).read_manifest() is None:
-        place = store / "runs" / run_id
         threads = _threads(client, params, resources)
-        run = Run(store, vocabulary, params, resources.device, threads)
-        objective = find_objective(params.objective)
-        blocks = cut_tables(objective.tables(params, vocabulary.size), params.vector_size)
-        length = corpus.n_tokens
-        began = time.monotonic()
-        state = STRATEGIES[params.strategy](client, run, place, blocks, length, resources.checkpoint_seconds, listener)
-        _publish(client, models, version, state, vocabulary, _manifest(corpus, vocabulary, params, state))
-        (place / "checkpoints").remove()
-        listener(Progress("train", 0, 0, "", message=f"{time.monotonic() - began:.1f} s of training"))
+        if threads > 1:
+            listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads)))
+        run = Run(store, corpus.name, vocabulary, params, resources.device, threads)
+        blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
+        state = STRATEGIES[params.strategy](
+            client, run, place, blocks, corpus.n_tokens, resources.checkpoint_seconds, listener
+        )
+        saved = save_blocks(client, models / version, state.blocks, params.vector_size, uuid.uuid4().hex)
+        gather(client, saved, "Writing the model")
+        write_vocabulary(models / version, vocabulary.load())
+        manifest = _manifest(corpus, vocabulary, run, state)
+        # On a worker: all tables are read once more, and need not come here for that.
+        key = f"publish-{uuid.uuid4().hex}"
+        gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
+    if latest_version(models) != version:  # trained before, or killed before it was published
+        point_to(models, version)
+    (place / "checkpoints").remove()
     vectors = Vectors.open((models / version).url, resources.storage_options)
     listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
     return vectors
@@ -122,8 +131,7 @@ def train_model(
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
     """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
-    words = [vocabulary.size, vocabulary.total, params.vocabulary and vocabulary.key]
-    return digest([corpus.identity, words, params.as_dict()])[:12]
+    return digest([corpus.identity, vocabulary.identity, params.as_dict()])[:12]
 
 
 def _check_names(params: Params, resources: Resources) -> None:
@@ -136,45 +144,33 @@ def _check_names(params: Params, resources: Resources) -> None:
 
 def _threads(client: Client, params: Params, resources: Resources) -> int:
     """Return the threads of a training task: replicas share the cluster's, and a task stays on one worker."""
-    most = resources.threads or max(client.nthreads().values(), default=1)
+    largest = max(client.nthreads().values(), default=1)
+    most = min(resources.threads or largest, largest)
     return max(1, min(most, total_threads(client) // params.n_replicas))
 
 
-def _publish(
-    client: Client,
-    models: Store,
-    version: str,
-    state: State,
-    vocabulary: StoredVocabulary,
-    manifest: dict[str, Any],
-) -> None:
-    store = models / version
-    gather(
-        client,
-        save_blocks(client, store, state.blocks, manifest["params"]["vector_size"], f"publish-{uuid.uuid4().hex}"),
-    )
-    write_vocabulary(store, vocabulary.load())
-    publish(models, version, manifest)
-
-
-def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, state: State) -> dict[str, Any]:
+def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, state: State) -> dict[str, Any]:
     words, seconds, pairs, loss = (
         sum(entry[name] for entry in state.history) for name in ("words", "seconds", "pairs", "loss")
     )
     return {
-        "params": params.as_dict(),
-        "corpus": {
-            "identity": corpus.identity,
-            "tokens": corpus.n_tokens,
-            "words": vocabulary.total,
-            "report": corpus.report.as_dict(),
+        "params": run.params.as_dict(),
+        "resources": {"device": run.device, "threads": run.threads},
+        "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": corpus.report.as_dict()},
+        "vocabulary": {
+            "words": vocabulary.size,
+            "total": vocabulary.total,
+            "raw_words": vocabulary.raw_words,
+            "raw_types": vocabulary.raw_types,
+            "missing": vocabulary.missing,
+            "missing_words": list(vocabulary.missing_words),
         },
         "metrics": {
             "words": words,
             "seconds": round(seconds, 3),
             "words_per_second": round(words / max(seconds, 1e-9)),
             "pairs": pairs,
-            "loss": loss / max(1, pairs),
+            "loss": loss / pairs if pairs else None,
             "history": state.history,
         },
     }

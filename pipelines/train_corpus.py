@@ -19,12 +19,13 @@ PARAMS = Params(vector_size=300, window=5, negative=5, epochs=3, min_count=10)
 
 
 def report(progress: Progress) -> None:
-    print(f"{progress.stage} {progress.done:.0f}/{progress.total:.0f} {progress.unit}", file=sys.stderr)
+    amount = f"{progress.done:.0f}/{progress.total:.0f} {progress.unit} " if progress.total else ""
+    print(f"{progress.stage}: {amount}{progress.message}", file=sys.stderr)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("inputs", nargs="+", help="files, folders, patterns or URLs of text")
+    parser.add_argument("inputs", nargs="+", help="files, patterns or URLs of text")
     parser.add_argument("--work", required=True, help="folder or URL that all workers share")
     parser.add_argument("--scheduler", required=True, help="address of the Dask scheduler")
     parser.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")

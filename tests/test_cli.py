@@ -1,13 +1,17 @@
 import json
+import os
 import signal
+import sys
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
 from daskw2v import cli, console, demo, options
+from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
@@ -21,6 +25,7 @@ class FakeVectors:
     url = "w/models/v1"
     metadata = {  # noqa: RUF012
         "params": {"window": 4},
+        "corpus": {"tokens": 4321, "report": ReadReport().as_dict()},
         "metrics": {"words_per_second": 12345, "seconds": 2.0, "loss": 1.5, "history": [{"words": 1}] * 9},
     }
 
@@ -84,6 +89,7 @@ def test_train__defaults_are_those_of_the_dataclasses(calls):
     rows = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
     assert [(name, value.rstrip()) for name, value in rows] == [
         ("model", "w/models/v1"),
+        ("text", "4,321 tokens"),
         ("size", "2 words x 3"),
         ("speed", "12,345 words/s in 2.0 s"),
         ("loss", "1.5000"),
@@ -98,6 +104,55 @@ def test_train__prefers_the_command_line_then_the_environment_then_the_file(call
     assert result.exit_code == 0, result.output
     assert calls["train"]["params"] == Params(window=4, epochs=3, alpha=0.02, shrink_windows=False)
     assert calls["train"]["resources"] == Resources(storage_options={"anon": True}, memory_limit="2 GiB")
+
+
+@pytest.mark.parametrize(("name", "value"), [("workers", 1), ("memory_limit", "2 GiB")])
+@pytest.mark.parametrize("place", ["command line", "environment", "file"])
+def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tmp_path, name, value, place):
+    config = tmp_path / "c.toml"
+    config.write_text(f"{name} = {value!r}\n" if place == "file" else "")
+    options_given = (f"--{name.replace('_', '-')}", str(value)) if place == "command line" else ()
+    env = {f"DASKW2V_{name.upper()}": str(value)} if place == "environment" else {}
+    args = ("train", "a", "--work", "w", "--config", str(config), *options_given)
+    result = run(*args, "--scheduler", "tcp://here:1", env=env)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f"Error: {name}={value!r} would be ignored: the cluster of scheduler='tcp://here:1'"
+    )
+    assert len(result.stderr.splitlines()) == 1
+    assert run(*args, env=env).exit_code == 0
+
+
+def test_train__tells_what_was_repaired_and_what_is_missing(calls, monkeypatch):
+    report = ReadReport(replaced=1200, skipped=1, cut=2, first_offence="[a].txt at byte 7: invalid start byte")
+    changes = {
+        "corpus": {"tokens": 4321, "report": report.as_dict()},
+        "vocabulary": {"total": 1234, "missing": 3, "missing_words": ["x", "y"]},
+        "metrics": {**FakeVectors.metadata["metrics"], "loss": None},
+    }
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **changes})
+    result = run("train", "a", "--work", "w")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[2:] == [
+        "Note: 1,200 lines held invalid Unicode, which U+FFFD now stands for.",
+        "Note: 1 line could not be read and was left out.",
+        "Note: The first of them: [a].txt at byte 7: invalid start byte.",
+        "Note: Lines longer than 4 MiB were cut at whitespace, 2 times.",
+        "Note: 3 words of the given vocabulary did not occur in the text, such as x, y.",
+    ]
+    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert rows["text"].rstrip() == "4,321 tokens, 1,234 of them in the vocabulary"
+    assert rows["loss"].rstrip() == "none: no pair of words was left"
+
+
+@pytest.mark.parametrize("safe_path", [False, True])
+def test_train__imports_from_the_current_directory_as_python_m_does(calls, monkeypatch, tmp_path, safe_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", path := list(sys.path))
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(safe_path=safe_path))
+    for _ in range(2):
+        assert run("train", "a", "--work", "w").exit_code == 0
+    assert path.count(os.getcwd()) == (0 if safe_path else 1)
 
 
 def test_train__reads_flags_and_storage_options(calls):
@@ -233,6 +288,13 @@ def test_info__tells_sizes_and_metadata(calls):
         "vector_size": "3",
         "url": "w/models/v1",
         "params.window": "4",
+        "corpus.tokens": "4321",
+        "corpus.report.bytes_read": "0",
+        "corpus.report.lines": "0",
+        "corpus.report.replaced": "0",
+        "corpus.report.skipped": "0",
+        "corpus.report.cut": "0",
+        "corpus.report.first_offence": "None",
         "metrics.words_per_second": "12345",
         "metrics.seconds": "2",
         "metrics.loss": "1.5",
@@ -282,11 +344,27 @@ def test_lines__writes_start_end_and_a_line_every_few_seconds():
     lines = console.Lines(written.append, clock=lambda: now[0])
     for second in range(11):
         now[0] = float(second)
-        lines(Progress("train", second * 10, 100, "words", words_per_second=1234.5, loss=0.5))
+        lines(Progress("train", second * 1000, 10_000, "tokens", words_per_second=123_450.6, loss=0.5))
     assert written == [
-        "train: 0/100 words  1,234 words/s  loss 0.5000",
-        "train: 50/100 words  1,234 words/s  loss 0.5000  0:00:05 left",
-        "train: 100/100 words  1,234 words/s  loss 0.5000",
+        "train: 0/10k tokens  123k words/s  loss 0.500",
+        "train: 5k/10k tokens  123k words/s  loss 0.500  0:00:05 left",
+        "train: 10k/10k tokens  123k words/s  loss 0.500",
+    ]
+
+
+def test_lines__writes_messages_at_once_and_in_order():
+    now, written = [0.0], []
+    lines = console.Lines(written.append, clock=lambda: now[0])
+    lines(Progress("train", 0, 0, "", message="2 threads train one model without locks"))
+    for done in (50, 60):  # went on from a checkpoint: the time left goes by what was done since
+        lines(Progress("train", done, 100, "tokens"))
+        now[0] += 1
+    lines(Progress("train", 0, 0, "", message="1.0 s of training"))
+    assert written == [
+        "train: 2 threads train one model without locks",
+        "train: 50/100 tokens",
+        "train: 60/100 tokens  0:00:08 left",
+        "train: 1.0 s of training",
     ]
 
 
@@ -304,11 +382,35 @@ def test_lines__writes_the_last_report_of_a_stage_that_never_filled():
     ]
 
 
-def test_watching__draws_bars_on_a_terminal():
-    screen = Console(force_terminal=True, record=True, width=120)
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (999.4, "999"),
+        (999.6, "1k"),
+        (45_678_901, "45.7M"),
+        (5.6e9, "5.6G"),
+        (1.25e15, "1250.00T"),
+    ],
+)
+def test_short__keeps_three_digits(number, text):
+    assert console._short(number) == text
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_watching__draws_bars_that_fit_the_terminal(width):
+    now = [0.0]
+    screen = Console(force_terminal=True, record=True, width=width, get_time=lambda: now[0])
     with console.watching(screen) as listener:
         listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
-        listener(Progress("train", 5, 10, "words", words_per_second=1000.0, loss=0.5))
-    text = screen.export_text()
-    assert "cluster: dashboard at http://here" in text
-    assert "5/10 words  1,000 words/s  loss 0.5000" in text
+        listener(Progress("vocabulary", 1, 1, "steps", message="a message that is too long " * 9))
+        for done in (1, 2):  # further apart than Rich looks back by itself
+            listener(Progress("train", done * 56e8, 10 * 56e8, "tokens", words_per_second=9_123_456.7, loss=12.3456))
+            now[0] += 3600
+    drawn = screen.export_text().splitlines()
+    assert "cluster: dashboard at http://here" in drawn
+    vocabulary, train = drawn[-2:]  # the last frame; redrawn ones run together
+    assert "100% of 1 steps    took 0:00:00 a message" in vocabulary
+    assert "20% of 56G tokens left 8:00:00 9.12M words/s  loss 12.346" in train
+    assert (len(vocabulary) % width, len(train)) == (0, width)

@@ -1,6 +1,8 @@
 import dataclasses
+import functools
 import json
 import math
+import threading
 
 import pytest
 from hypothesis import given
@@ -68,7 +70,8 @@ def test_any_value__is_either_kept_or_refused_by_name(case, value):
     cls, f = case
     values = {**OTHER.get(f.name, {}), f.name: value}
     if (value is None and f.metadata["optional"]) or f.metadata["check"](value):
-        assert getattr(cls(**values), f.name) is value
+        kept = getattr(cls(**values), f.name)
+        assert kept is value or (f.metadata["convert"] is not None and kept == value and type(kept) is float)
     else:
         with pytest.raises(ParameterError) as caught:
             cls(**values)
@@ -109,6 +112,76 @@ def split_lines(lines):
 
 def test_as_dict__names_a_callable_tokenizer_by_its_import_path():
     assert Params(tokenizer=split_lines).as_dict()["tokenizer"] == f"{__name__}:split_lines"
+
+
+class Splitter:
+    """Callable, with what cannot be copied; `call` makes it a function that its module holds by name."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, lines):
+        return split_lines(lines)
+
+
+@functools.lru_cache
+def cached(lines):
+    return split_lines(lines)
+
+
+holds_a_lock = functools.wraps(split_lines)(Splitter())
+holds_a_lock.__qualname__ = "holds_a_lock"
+
+
+@pytest.mark.parametrize("function", [cached, holds_a_lock])
+def test_as_dict__does_not_copy_the_tokenizer(function):
+    assert Params(tokenizer=function).as_dict()["tokenizer"] == f"{__name__}:{function.__qualname__}"
+    assert Params(tokenizer=function).replace(window=3).tokenizer is function
+
+
+class Unhashable(Splitter):
+    __hash__ = None
+
+
+unhashable = functools.wraps(split_lines)(Unhashable())
+unhashable.__qualname__ = "unhashable"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda lines: lines,
+        functools.partial(split_lines),
+        Splitter(),
+        Splitter().__call__,
+        functools.wraps(split_lines)(Splitter()),  # goes by a name that is another's
+        str.split,
+        unhashable,
+    ],
+)
+def test_tokenizer__must_be_a_function_that_its_name_stands_for(function):
+    def local(lines):
+        return lines
+
+    for refused in (function, local):
+        with pytest.raises(ParameterError, match=r"a function that a module holds under its name.*write a function"):
+            Params(tokenizer=refused)
+
+
+@pytest.mark.parametrize(("name", "one", "other"), [("sample", 0, -0.0), ("alpha", 1, 1.0), ("warmup", 0, 0.0)])
+def test_as_dict__writes_equal_numbers_alike(name, one, other):
+    texts = {json.dumps(Params(**{name: value}).as_dict()) for value in (one, other)}
+    assert len(texts) == 1
+
+
+def test_number__may_be_too_large_for_a_float():
+    with pytest.raises(ParameterError, match=r"checkpoint_seconds=1000.*finite"):
+        Resources(checkpoint_seconds=10**400)
+
+
+def test_errors__says_what_becomes_of_bad_jsonl():
+    (errors,) = (f for f in dataclasses.fields(Params) if f.name == "errors")
+    assert "both drop lines that are no readable JSONL" in errors.metadata["help"]
 
 
 def test_from_dict__refuses_unknown_names():

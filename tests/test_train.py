@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
 from daskw2v.models.store import latest_version, resolve
+from daskw2v.shards.encode import build_corpus
 from daskw2v.storage import Store
 from daskw2v.train import STRATEGIES
 
@@ -67,7 +68,7 @@ def test_train__publishes_what_it_did(undisturbed, sentences):
     metadata = undisturbed.metadata
     words = sum(map(len, sentences))
     assert metadata["params"] == SMALL.as_dict()
-    assert metadata["corpus"]["tokens"] == metadata["corpus"]["words"] == words
+    assert metadata["corpus"]["tokens"] == metadata["vocabulary"]["total"] == words
     assert metadata["metrics"]["words"] == 2 * words
     assert metadata["metrics"]["pairs"] == sum(e["pairs"] for e in metadata["metrics"]["history"]) > words
     assert 0 < metadata["metrics"]["loss"] < 6 * np.log(2) + 1
@@ -158,12 +159,12 @@ KILLED_RUN = """
     def dying(store, values, name="manifest.json"):
         if moment == "checkpoint" and "checkpoints" in store.url and "/000003" in store.url:
             die()  # everything is written but the manifest
-        if moment == "publish" and "/models/" in store.url:
-            die()
         write_manifest(store, values, name)
 
     if __name__ == "__main__":
         Store.write_manifest = dying
+        if moment == "publish":
+            sys.modules["daskw2v.train"].write_vocabulary = lambda *_: die()  # the tables are written, the manifest is not
         params = Params(
             vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2
         )
@@ -190,6 +191,67 @@ def test_train__killed_and_run_again_gives_the_same_bits(client, text, undisturb
     else:
         assert len(rounds) < all_rounds, "what was checkpointed is not done again"
     assert not (Store(str(work)) / "runs" / resolve(str(work)).name.split("-")[1] / "checkpoints").exists()
+
+
+def test_train__killed_before_the_pointer_moved_is_mended_by_the_next_run(client, text, undisturbed, tmp_path):
+    options = {"work": tmp_path, "params": SMALL, "resources": ONE_THREAD, "client": client}
+    first = train(text, **options)
+    (tmp_path / "models" / "LATEST").unlink()
+    left = tmp_path / "runs" / first.url.rsplit("-", 1)[1] / "checkpoints"
+    left.mkdir(parents=True)
+    train(text, **options)
+    same(Vectors.open(tmp_path), undisturbed)
+    assert not left.exists()
+
+
+def test_train__returns_and_points_to_an_experiment_done_before(client, text, tmp_path):
+    def run(**changes):
+        return train(text, work=tmp_path, params=SMALL.replace(**changes), resources=ONE_THREAD, client=client)
+
+    first, other, again = run(), run(seed=2), run()
+    assert first.url == again.url != other.url
+    assert Vectors.open(tmp_path).url == first.url
+
+
+def test_train__two_corpora_in_one_work_directory_do_not_mix(client, text, undisturbed, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("".join(" ".join(s) + "\n" for s in topic_sentences(seed=5)))
+    started = []
+
+    def build_another(progress):
+        if progress.stage == "vocabulary" and not started:
+            started.append(True)
+            build_corpus(other, Store(str(tmp_path / "work")), SMALL, ONE_THREAD, client)
+
+    vectors = train(
+        text,
+        work=tmp_path / "work",
+        params=SMALL,
+        resources=ONE_THREAD,
+        client=client,
+        listener=build_another,
+    )
+    assert started
+    same(vectors, undisturbed)
+
+
+def test_train__rare_words_keep_their_windows_wherever_work_is_cut(client, tmp_path):
+    """Known words far apart in one long sentence: pairs do not depend on rounds."""
+    path, words = tmp_path / "sparse.txt", tmp_path / "words.txt"
+    path.write_text(" ".join("rare" if i % 700 == 0 else f"filler{i % 50}" for i in range(40_000)))
+    words.write_text("rare\n")
+    params = SMALL.replace(vocabulary=str(words), n_replicas=1, sample=0, epochs=1)
+    pairs = set()
+    for rounds in (1, 20):
+        vectors = train(
+            path,
+            work=tmp_path / "work",
+            params=params.replace(rounds_per_epoch=rounds),
+            resources=ONE_THREAD,
+            client=client,
+        )
+        pairs.add(vectors.metadata["metrics"]["pairs"])
+    assert len(pairs) == 1
 
 
 def test_train__stops_when_it_diverges(client, text, tmp_path):

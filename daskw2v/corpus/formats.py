@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +11,7 @@ from daskw2v.corpus.pieces import ReadReport, Text, Tokens, tokens_of
 from daskw2v.corpus.policy import Policy
 from daskw2v.corpus.sources import Block, open_source
 from daskw2v.corpus.streams import decompressed, line_chunks, line_start, pieces
-from daskw2v.corpus.tokenizers import Tokenizer
+from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 
 __all__ = ["ReadReport", "Text", "Tokens", "read_block"]
 
@@ -55,8 +56,9 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, or offends in strict mode.
+        If the file changed since it was found, is damaged, or offends in strict mode; if the tokenizer fails.
     """
+    tokenizer = partial(tokenize, tokenizer, block.source.url)
     policy = Policy(errors, report)
     with open_source(block.source, storage_options) as file:
         if block.source.format == "parquet":

@@ -12,12 +12,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.pieces import Text, Tokens, tokens_of
-from daskw2v.errors import ParameterError
+from daskw2v.errors import Daskw2vError, InputError, ParameterError
+from daskw2v.params import tokenizer_name
 
 Tokenizer = Callable[[bytes], Text | Tokens]
 LineFunction = Callable[[list[str]], list[list[str]]]
 
+_REGEX = "regex:"
 _JOINERS = np.frombuffer(b"'-", np.uint8)
 
 
@@ -41,18 +44,54 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
         If the spec means nothing, the pattern is invalid or the function cannot be imported. The tokenizer
         itself raises it where the function returns something else.
     """
-    if callable(spec):
-        return _Function(spec)
-    if spec in _BY_NAME:
+    if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
-    kind, _, rest = spec.partition(":")
-    if kind == "regex":
-        return _Function(_Pattern(_compiled(rest)))
-    if kind and rest:
-        return _Function(_imported(kind, rest))
+    if isinstance(spec, str) and spec.startswith(_REGEX):
+        return _Function(spec, _Pattern(_compiled(spec.removeprefix(_REGEX))))
+    return _Function(tokenizer_name(spec), _users(spec))
+
+
+def tokenizer_identity(spec: str | LineFunction) -> list[str]:
+    """Return what stands for a tokenizer: its name and, of a user's function, the fingerprint of its code.
+
+    Raises
+    ------
+    ParameterError
+        As `make_tokenizer` does.
+    """
+    ours = isinstance(spec, str) and (spec in _BY_NAME or spec.startswith(_REGEX))
+    return [tokenizer_name(spec)] if ours else [tokenizer_name(spec), fingerprint(_users(spec))]
+
+
+def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> Text | Tokens:
+    """Call a tokenizer on text of a file.
+
+    Raises
+    ------
+    InputError
+        If a user's function fails, with whatever exception: another try would end the same.
+    """
+    try:
+        return tokenizer(data)
+    except (Daskw2vError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"The tokenizer {tokenizer} failed on text of {url} ({type(error).__name__}: {error}).",
+            "Repair the function, or the text.",
+        ) from error
+
+
+def _users(spec: str | LineFunction) -> LineFunction:
+    """Return the function that the user names or gives."""
+    if not isinstance(spec, str):
+        return spec
+    module, _, name = spec.partition(":")
+    if module and name:
+        return _imported(module, name)
     raise ParameterError(
         f"tokenizer={spec!r} is unknown.",
-        f"Give {', '.join(_BY_NAME)}, regex:PATTERN, package.module:function or a callable.",
+        f"Give {', '.join(_BY_NAME)}, regex:PATTERN, package.module:function or a function.",
     )
 
 
@@ -101,7 +140,11 @@ class _Pattern:
 class _Function:
     """Tokens by a function over lines, whose answer is checked: it is the user's."""
 
+    name: str
     function: LineFunction
+
+    def __str__(self) -> str:
+        return self.name
 
     def __call__(self, data: bytes) -> Tokens:
         lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -121,7 +164,7 @@ class _Function:
 
     def _refuse(self, found: str) -> NoReturn:
         raise ParameterError(
-            f"The tokenizer {self.function!r} returned {found}.",
+            f"The tokenizer {self} returned {found}.",
             "It must return a list with one list of strings for each line it is given.",
         )
 

@@ -126,6 +126,11 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )
+    point_to(models, version)
+
+
+def point_to(models: Store, version: str) -> None:
+    """Make a finished version the latest, atomically."""
     models.write_bytes(_POINTER, version.encode())
 
 

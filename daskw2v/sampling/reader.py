@@ -12,6 +12,7 @@ from daskw2v.shards.layout import Corpus, open_codes, read_starts
 from daskw2v.storage import Store
 from daskw2v.vocabulary.count import StoredVocabulary
 
+_MARGIN = 64  # positions read around a range at first, for each word of the window
 _OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB besides its codes
 
 
@@ -42,16 +43,16 @@ class SegmentReader:
         self._open_shard = lru_cache(_OPEN_SHARDS)(open_shard)
 
     def read(
-        self, start: int, stop: int, margin: int, keep: npt.NDArray[np.uint64], key: np.uint64
+        self, start: int, stop: int, window: int, keep: npt.NDArray[np.uint64], key: np.uint64
     ) -> tuple[Segment, int]:
-        """Read the positions start..stop-1, and up to `margin` more on either side for their windows.
+        """Read the positions start..stop-1, and so much around them that no window is cut.
 
         Parameters
         ----------
         start, stop
             Range of corpus positions.
-        margin
-            Positions read around it.
+        window
+            Tokens kept on either side that windows may reach.
         keep, key
             Subsampling: `keep_thresholds` of the vocabulary, and the stream of the epoch's draws.
 
@@ -60,10 +61,25 @@ class SegmentReader:
         segment, words
             What is left after subsampling, and how many of start..stop-1 are words of the vocabulary.
         """
+        end = int(self._corpus.bounds[-1])
+        margin = _MARGIN * window
+        while True:
+            low, high = max(0, start - margin), min(end, stop + margin)
+            segment, words, begun, ended = self._read(low, start, stop, high, keep, key)
+            first, last = segment.centers(start, stop)
+            before = low == 0 or begun or first >= window
+            after = high == end or ended or len(segment.tokens) - last >= window
+            if before and after:
+                return segment, words
+            margin *= 8  # few words are kept here: look further
+
+    def _read(
+        self, low: int, start: int, stop: int, high: int, keep: npt.NDArray[np.uint64], key: np.uint64
+    ) -> tuple[Segment, int, bool, bool]:
+        """Read low..high-1; tell too whether a sentence starts in low..start, and in stop..high-1."""
         bounds = self._corpus.bounds
-        low, high = max(0, start - margin), min(int(bounds[-1]), stop + margin)
         builder = SegmentBuilder(high - low, keep, key)
-        words = 0
+        words, begun, ended = 0, False, False
         first = int(np.searchsorted(bounds, low, side="right")) - 1
         for number in range(first, len(self._corpus.shards)):
             origin = int(bounds[number])
@@ -72,8 +88,11 @@ class SegmentReader:
             a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
             array, starts, ids = self._open_shard(number)
             codes = np.asarray(array[a:b])
-            starts = starts[slice(*np.searchsorted(starts, [a, b]))] - a
-            builder.add(codes, starts, ids, origin + a)
+            at_low, after_start, at_stop, at_high = np.searchsorted(
+                starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
+            )
+            begun, ended = begun or after_start > at_low, ended or at_high > at_stop
+            builder.add(codes, starts[at_low:at_high] - a, ids, origin + a)
             inner = slice(max(start - origin - a, 0), max(stop - origin - a, 0))
             words += int(count_known(codes[inner], ids))
-        return builder.finish(), words
+        return builder.finish(), words, bool(begun), bool(ended)

@@ -15,7 +15,6 @@ from daskw2v.jit import kernel
 from daskw2v.sampling.rng import draw
 
 SEGMENT = 1 << 21  # corpus positions held at once: 8 MB of codes
-_MARGIN = 512  # positions read around a segment, for each word of the window
 
 
 class Segment(NamedTuple):
@@ -57,11 +56,6 @@ def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int
     """Cut the positions start..stop-1 into consecutive ranges of at most `length`."""
     for a in range(start, stop, length):
         yield a, min(stop, a + length)
-
-
-def margin(window: int) -> int:
-    """Return how many positions around a range are read so that windows at its ends are whole."""
-    return _MARGIN * window
 
 
 class SegmentBuilder:

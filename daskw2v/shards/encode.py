@@ -1,6 +1,7 @@
 """From text to corpus shards: every block is read once, by one task."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,17 @@ from distributed import Client
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
 from daskw2v.corpus.sources import Block, Inputs, find_sources, plan_blocks
-from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer
-from daskw2v.errors import InputError
+from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
+from daskw2v.errors import InputError, StoreError
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import Corpus, Shard, corpus_identity, digest, write_shard
+from daskw2v.shards.layout import Corpus, Shard, corpus_identity, digest, groups_exist, write_shard
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_tasks
 from daskw2v.shards.whitespace import split
 from daskw2v.storage import Store
 
+_THREADS = 16  # that read manifests, which mostly wait
 _BATCH = 1 << 14  # words found before they are looked up: some 100 KB of text, which stay in the cache
 
 
@@ -77,8 +79,7 @@ class _Builder:
 
 def encoding_signature(params: Params, shard_bytes: int) -> str:
     """Return 20 hexadecimal digits that stand for all that decides what shards a block becomes."""
-    values = params.as_dict()
-    return digest([*(values[name] for name in ("tokenizer", "column", "errors")), shard_bytes])
+    return digest([tokenizer_identity(params.tokenizer), params.column, params.errors, shard_bytes])
 
 
 def encode_block(
@@ -113,10 +114,10 @@ def encode_block(
     Raises
     ------
     InputError
-        If the text cannot be read.
+        If the text cannot be read, or the tokenizer fails.
     """
     home = store / block.key
-    manifest = home.read_manifest()
+    manifest = _finished(store, block.key)
     if manifest is not None:
         return manifest
     attempt, report = new_attempt(), ReadReport()
@@ -148,15 +149,23 @@ def encode_block(
     if builder.n_tokens:
         finish(builder)
     # Another run of this task may have finished meanwhile: then its shards count.
-    winner = home.read_manifest()
+    winner = _finished(store, block.key)
     if winner is None:
         winner = {"attempt": attempt, "shards": shards, "report": report.as_dict()}
         home.write_manifest(winner)
     return winner
 
 
-def _encode(block: Block, store: Store, rules: Mapping[str, Any]) -> dict[str, Any]:
-    return encode_block(block, store, **rules)
+def _finished(store: Store, key: str) -> dict[str, Any] | None:
+    """Return a block's manifest if its shards are there."""
+    manifest = (store / key).read_manifest()
+    if manifest is None or not groups_exist(store, (shard["path"] for shard in manifest["shards"])):
+        return None
+    return manifest
+
+
+def _encode(block: Block, store: Store, rules: Mapping[str, Any]) -> None:
+    encode_block(block, store, **rules)
 
 
 def build_corpus(
@@ -188,18 +197,20 @@ def build_corpus(
     Returns
     -------
     Corpus
-        Written as `corpus.json` too.
+        Saved in the work directory too.
 
     Raises
     ------
     InputError
-        If an input cannot be read, or holds no word at all.
+        If an input cannot be read, or holds no word at all; if the tokenizer fails.
+    StoreError
+        If somebody deletes blocks meanwhile.
     TrainingError
         If a block keeps killing its workers.
     """
     sources = find_sources(inputs, params.format, resources.storage_options)
     identity = corpus_identity(sources, params)
-    known = _known_corpus(store, identity)
+    known = Corpus.find(store, identity)
     if known is not None:
         return known
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
@@ -222,17 +233,6 @@ def build_corpus(
     return corpus
 
 
-def _known_corpus(store: Store, identity: str) -> Corpus | None:
-    """Return the store's corpus if it is the one asked for and its blocks are there."""
-    if store.read_manifest("corpus.json") is None:
-        return None
-    corpus = Corpus.load(store)
-    homes = {shard.path.rsplit("/", 3)[0] for shard in corpus.shards}
-    there = {f"{home}/{key}" for home in homes for key in (store / home).children()}
-    whole = all(shard.path.rsplit("/", 2)[0] in there for shard in corpus.shards)
-    return corpus if corpus.identity == identity and whole else None
-
-
 def _encode_all(
     blocks: list[Block], home: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> dict[str, dict[str, Any]]:
@@ -249,12 +249,27 @@ def _encode_all(
     for block in distinct.values():
         units[block.source.url] = units.get(block.source.url, 0) + block.stop - block.start
     weights = {key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()}
-    manifests: dict[str, dict[str, Any]] = {}
     done, total = 0.0, sum(weights.values())
     jobs = {key: (block, home, rules) for key, block in distinct.items()}
     listener(Progress("encode", 0, total, "bytes", message=f"{len(jobs)} blocks"))
-    for key, manifest in run_tasks(client, "encode", _encode, jobs):
-        manifests[key] = manifest
+    for finished, (key, _) in enumerate(run_tasks(client, "encode", _encode, jobs), 1):
         done += weights[key]
-        listener(Progress("encode", done, total, "bytes", message=f"{len(manifests)} of {len(jobs)} blocks"))
-    return manifests
+        listener(Progress("encode", done, total, "bytes", message=f"{finished} of {len(jobs)} blocks"))
+    return _read_manifests(home, jobs)
+
+
+def _read_manifests(home: Store, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the manifests of blocks by their keys, as they stand now.
+
+    Not as tasks return them: of two runs of a task the one that Dask forgot may have written last, and what a
+    manifest names must stay.
+    """
+
+    def read(key: str) -> tuple[str, dict[str, Any]]:
+        manifest = (home / key).read_manifest()
+        if manifest is None:
+            raise StoreError(f"{(home / key).url} is gone.", "Let nobody delete what a run is writing; run again.")
+        return key, manifest
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return dict(pool.map(read, keys))

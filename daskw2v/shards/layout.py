@@ -1,4 +1,4 @@
-"""How a corpus lies in its store: shards of codes with their dictionaries, and a manifest.
+"""How corpora lie in a work directory: shards of codes with their dictionaries, and `corpora/<name>.json`.
 
 A corpus shard is one Zarr group, written whole by one task and never changed:
 
@@ -15,7 +15,8 @@ Codes by first appearance compress better than places (by 18 %), and their frequ
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -26,13 +27,15 @@ import zarr
 
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import Source
+from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import StoreError
 from daskw2v.params import Params
 from daskw2v.shards.dictionary import Dictionary, take_words
 from daskw2v.storage import Store, open_array, read_array, write_array
 
 N_EDGES = 1 << 12  # most buckets that dictionaries can be cut into
-_MANIFEST = "corpus.json"
+_MANIFESTS = "corpora"
+_THREADS = 16  # that look for groups, which mostly wait
 _CODES_CHUNK = 1 << 20  # codes are read in long runs: larger chunks are written faster
 
 
@@ -76,6 +79,11 @@ class Corpus:
     report: ReadReport
 
     @cached_property
+    def name(self) -> str:
+        """What it is saved as: the identity, and digits that stand for the very shards."""
+        return f"{self.identity}-{digest([shard.path for shard in self.shards])}"
+
+    @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
         """Position of each shard's first word, and the number of words, shape (shards + 1,) int64."""
         return np.cumsum([0, *(shard.n_tokens for shard in self.shards)], dtype=np.int64)
@@ -86,27 +94,44 @@ class Corpus:
         return int(self.bounds[-1])
 
     def save(self, store: Store) -> None:
-        """Write the manifest into a work directory."""
-        store.write_manifest(asdict(self), _MANIFEST)
+        """Write the manifest into a work directory, beside those of other corpora."""
+        (store / _MANIFESTS).write_manifest(asdict(self), f"{self.name}.json")
 
     @classmethod
-    def load(cls, store: Store) -> Self:
+    def load(cls, store: Store, name: str) -> Self:
         """Read what `save` wrote.
+
+        Parameters
+        ----------
+        store
+            The work directory.
+        name
+            The corpus' `name`.
 
         Raises
         ------
         StoreError
-            If there is none.
+            If there is none of that name.
         """
-        values = store.read_manifest(_MANIFEST)
+        values = (store / _MANIFESTS).read_manifest(f"{name}.json")
         if values is None:
-            raise StoreError(f"{store.url} holds no corpus.", "Build one with build_corpus, or run train.")
+            raise StoreError(f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.")
         return cls(
             values["identity"],
             tuple(Shard(**shard) for shard in values["shards"]),
             tuple(Source(**source) for source in values["sources"]),
             ReadReport(**values["report"]),
         )
+
+    @classmethod
+    def find(cls, store: Store, identity: str) -> Self | None:
+        """Return a corpus of this identity whose shards are all there, or None."""
+        for file in (store / _MANIFESTS).children():
+            if file.startswith(identity):
+                corpus = cls.load(store, file.removesuffix(".json"))
+                if groups_exist(store, (shard.path for shard in corpus.shards)):
+                    return corpus
+        return None
 
 
 def digest(values: Any) -> str:
@@ -117,8 +142,15 @@ def digest(values: Any) -> str:
 def corpus_identity(sources: Sequence[Source], params: Params) -> str:
     """Return the identity of files read by the rules of `params`: all that changes the words, no more."""
     values = params.as_dict()
-    rules = [values[name] for name in ("tokenizer", "format", "column", "errors")]
-    return digest([[(s.url, s.size, s.version) for s in sources], rules])
+    rules = [values[name] for name in ("format", "column", "errors")]
+    return digest([[(s.url, s.size, s.version) for s in sources], tokenizer_identity(params.tokenizer), rules])
+
+
+def groups_exist(store: Store, paths: Iterable[str]) -> bool:
+    """Tell whether Zarr groups lie at all these paths below a store."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        # Read, not listed: listings may come from a cache that knows nothing of what others deleted.
+        return all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, set(paths)))
 
 
 def write_shard(

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, as_completed
+from distributed import Client, Future
 
-from daskw2v.errors import Daskw2vError, TrainingError
+from daskw2v.cluster import first_done, result_of, total_threads
+from daskw2v.errors import Daskw2vError
 from daskw2v.storage import Store
 
 _PER_THREAD, _LEAST = 4, 16  # futures in flight
@@ -53,11 +54,13 @@ def run_tasks(
     ------
     TrainingError
         If a job keeps killing its workers.
+    ClusterError
+        If the cluster has no workers any more, or no scheduler.
     Daskw2vError
         What a job raised; jobs not yet done are cancelled.
     """
     run = new_attempt()
-    limit = max(_LEAST, _PER_THREAD * sum(client.nthreads().values()))
+    limit = max(_LEAST, _PER_THREAD * total_threads(client))
     names: dict[Future, Hashable] = {}
 
     def submit(name: Hashable) -> Future:
@@ -66,14 +69,17 @@ def run_tasks(
         return future
 
     waiting = iter(jobs)
-    active = as_completed([submit(name) for name in islice(waiting, limit)])
+    active = {submit(name) for name in islice(waiting, limit)}
     try:
-        for future in active:
-            name = names.pop(future)
-            yield name, _result(future, stage, name)
-            future.release()
-            for following in islice(waiting, 1):
-                active.add(submit(following))
+        while active:
+            for future in first_done(client, active):
+                name = names.pop(future)
+                active.discard(future)
+                answer = result_of(future, f"{stage} {name}")
+                if isinstance(answer, Daskw2vError):
+                    raise answer
+                active |= {submit(following) for following in islice(waiting, 1)}
+                yield name, answer
     finally:
         client.cancel(list(names))
 
@@ -81,19 +87,6 @@ def run_tasks(
 def run_task(client: Client, stage: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call `function(*args)` on the cluster and wait for its result; raises as `run_tasks` does."""
     return next(result for _, result in run_tasks(client, stage, function, {0: args}))
-
-
-def _result(future: Future, stage: str, name: Hashable) -> Any:
-    try:
-        answer = future.result()
-    except KilledWorker as error:
-        raise TrainingError(
-            f"{stage} {name} killed its worker again and again, most likely for memory.",
-            "Give workers more memory (memory_limit), fewer threads, or a smaller block_size.",
-        ) from error
-    if isinstance(answer, Daskw2vError):
-        raise answer
-    return answer
 
 
 def remove_losers(store: Store, winners: Mapping[str, set[str]]) -> None:

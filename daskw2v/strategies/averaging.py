@@ -25,7 +25,7 @@ from daskw2v.strategies.blocks import Block, initial_block
 from daskw2v.strategies.checkpoint import State
 from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves
 from daskw2v.strategies.replica import Run, Totals, train_replica
-from daskw2v.strategies.schedule import Round, averaging_rounds
+from daskw2v.strategies.schedule import AveragingRounds, Round
 
 _FAN_IN = 4  # replicas, or sums of them, that one task adds up
 
@@ -65,13 +65,13 @@ def train_averaging(
     """
     params = run.params
     rule = find_merge_rule(params.merge)
-    rounds = averaging_rounds(params, length)
+    rounds = AveragingRounds(params, length)
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     state = checkpoint.restore(client, place, blocks, session)
     if state is None:
         state = State(0, _initial(client, params, blocks, session))
     saved = time.monotonic()
-    for this in rounds[state.next_round :]:
+    for this in map(rounds.__getitem__, range(state.next_round, len(rounds))):
         began = time.monotonic()
         key = f"{session}-{this.number}"
         state, totals = _play(client, run, this, state, rule, key)
@@ -79,7 +79,7 @@ def train_averaging(
         seconds = time.monotonic() - began
         state.history.append(_entry(this, totals, seconds))
         listener(_progress(this, length * params.epochs, state.history[-1]))
-        if time.monotonic() - saved >= checkpoint_seconds and this is not rounds[-1]:
+        if time.monotonic() - saved >= checkpoint_seconds and this.number + 1 < len(rounds):
             state = checkpoint.save(client, place, state, params.vector_size, key)
             saved = time.monotonic()
     return state
@@ -87,7 +87,7 @@ def train_averaging(
 
 def _initial(client: Client, params: Params, blocks: list[Block], session: str) -> dict[Block, Future]:
     return {
-        block: client.submit(initial_block, params, block, key=f"{session}-initial-{block.table}-{block.start}")
+        block: client.submit(initial_block, params, block, key=f"initial-{session}-{block.table}-{block.start}")
         for block in blocks
     }
 
@@ -102,25 +102,27 @@ def _play(client: Client, run: Run, this: Round, state: State, rule: MergeRule, 
             work,
             blocks,
             *state.blocks.values(),
-            key=f"{key}-train-{work.replica}",
+            key=f"train-{key}-{work.replica}",
             retries=2,
         )
         for work in this.works
     ]
-    totals = [client.submit(itemgetter(1), replica, key=f"{replica.key}-totals") for replica in replicas]
+    totals = [client.submit(itemgetter(1), replica, key=f"totals-{replica.key}") for replica in replicas]
     new_blocks, new_velocity = {}, dict(state.velocity)
     for number, block in enumerate(blocks):
         trained = [
-            client.submit(_nth_block, replica, number, key=f"{replica.key}-block-{number}") for replica in replicas
+            client.submit(_nth_block, replica, number, key=f"block-{replica.key}-{number}") for replica in replicas
         ]
         if len(trained) == 1:
             new_blocks[block] = trained[0]
             continue
         merged = _merge(client, rule, state.blocks[block], state.velocity.get(block), trained, f"{key}-{number}")
-        new_blocks[block] = client.submit(itemgetter(0), merged, key=f"{merged.key}-rows")
+        new_blocks[block] = client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
         if rule.has_velocity:
-            new_velocity[block] = client.submit(itemgetter(1), merged, key=f"{merged.key}-velocity")
-    return State(this.number + 1, new_blocks, new_velocity, state.history), gather(client, totals)
+            new_velocity[block] = client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
+    return State(this.number + 1, new_blocks, new_velocity, state.history), gather(
+        client, totals, f"Round {this.number}"
+    )
 
 
 def _nth_block(trained: tuple[list[FloatArray], Totals], number: int) -> FloatArray:
@@ -132,17 +134,17 @@ def _merge(
 ) -> Future:
     """Return the future of a block's `Merged`, by a tree whose shape depends on the number of replicas only."""
     parts = [
-        client.submit(add_moves, base, *trained[i : i + _FAN_IN], key=f"{key}-moves-{i}")
+        client.submit(add_moves, base, *trained[i : i + _FAN_IN], key=f"moves-{key}-{i}")
         for i in range(0, len(trained), _FAN_IN)
     ]
     level = 0
     while len(parts) > 1:
         parts = [
-            client.submit(join_moves, *parts[i : i + _FAN_IN], key=f"{key}-join-{level}-{i}")
+            client.submit(join_moves, *parts[i : i + _FAN_IN], key=f"join-{key}-{level}-{i}")
             for i in range(0, len(parts), _FAN_IN)
         ]
         level += 1
-    return client.submit(_finish, rule.name, base, velocity, parts[0], key=f"{key}-merge")
+    return client.submit(_finish, rule.name, base, velocity, parts[0], key=f"merge-{key}")
 
 
 def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> tuple[Any, Any]:
@@ -177,7 +179,7 @@ def _progress(this: Round, total: int, entry: dict[str, Any]) -> Progress:
         "train",
         this.stop,
         total,
-        "words",
+        "tokens",
         words_per_second=entry["words"] / max(entry["seconds"], 1e-9),
-        loss=entry["loss"] / max(1, entry["pairs"]),
+        loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
     )

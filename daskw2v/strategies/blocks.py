@@ -58,7 +58,7 @@ def save_block(store: Store, block: Block, rows: FloatArray) -> None:
 def load_blocks(client: Client, store: Store, blocks: Iterable[Block], key: str) -> dict[Block, Future]:
     """Return futures of blocks that begin a new chain: nothing behind them can be asked for again."""
     return {
-        block: client.submit(load_block, store, block, key=f"{key}-load-{block.table}-{block.start}", retries=2)
+        block: client.submit(load_block, store, block, key=f"load-{key}-{block.table}-{block.start}", retries=2)
         for block in blocks
     }
 
@@ -71,7 +71,7 @@ def save_blocks(client: Client, store: Store, blocks: Blocks, vector_size: int, 
         tables[block.table] = (rows, vector_size)
     create_model(store, tables, rows_per_block(vector_size))
     return [
-        client.submit(save_block, store, block, future, key=f"{key}-save-{block.table}-{block.start}", retries=2)
+        client.submit(save_block, store, block, future, key=f"save-{key}-{block.table}-{block.start}", retries=2)
         for block, future in blocks.items()
     ]
 

@@ -10,7 +10,6 @@ from daskw2v.storage import Store
 from daskw2v.strategies.blocks import Block, load_blocks, rename, save_blocks
 
 _VELOCITY = "velocity-"
-_KEPT = 2  # the newest, and one before it in case the newest is found damaged
 
 
 @dataclass
@@ -43,9 +42,9 @@ def save(client: Client, run: Store, state: State, vector_size: int, key: str) -
     """
     store = run / "checkpoints" / f"{state.next_round:06}"
     everything = {**state.blocks, **rename(state.velocity, _VELOCITY)}
-    gather(client, save_blocks(client, store, everything, vector_size, key))
+    gather(client, save_blocks(client, store, everything, vector_size, key), "a checkpoint")
     store.write_manifest({"next_round": state.next_round, "velocity": bool(state.velocity), "history": state.history})
-    for name in _finished(run)[:-_KEPT]:
+    for name in _finished(run)[:-1]:
         (run / "checkpoints" / name).remove()
     return _load(client, store, state, list(state.blocks), bool(state.velocity), key)
 

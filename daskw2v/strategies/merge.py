@@ -4,7 +4,7 @@ A rule is a small value: how replicas' moves add up, and what the sum does to th
 words with 8 replicas (quality relative to one replica): the plain mean ruins the vectors, since each replica
 saw an eighth of the text and the mean undoes its progress; outer momentum with factor 1 - 1/N makes the long-run
 step N times the mean, which is what N replicas' worth of text calls for, and brings nearly all of it back.
-`python -m benchmarks.merge_rules` prints the figures of this package.
+`python -m benchmarks.quality` prints the figures of this package.
 """
 
 from collections.abc import Callable

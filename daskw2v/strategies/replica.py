@@ -14,7 +14,7 @@ from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
-from daskw2v.sampling.segments import cut, keep_thresholds, margin
+from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
 from daskw2v.strategies.blocks import Block
@@ -30,8 +30,8 @@ class Run:
     ----------
     work
         The work directory, which every worker sees.
-    vocabulary
-        The vocabulary in it.
+    corpus, vocabulary
+        Name of the corpus in it, and the vocabulary.
     params
         The experiment.
     device, threads
@@ -39,6 +39,7 @@ class Run:
     """
 
     work: Store
+    corpus: str
     vocabulary: StoredVocabulary
     params: Params
     device: str
@@ -62,9 +63,9 @@ class _Text(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _text(work: Store, vocabulary: StoredVocabulary, params: Params) -> _Text:
+def _text(work: Store, corpus_name: str, vocabulary: StoredVocabulary, params: Params) -> _Text:
     """Open what a run reads. Only a cache: a worker that lacks it makes it again."""
-    corpus = Corpus.load(work)
+    corpus = Corpus.load(work, corpus_name)
     counts = vocabulary.load().counts
     return _Text(
         SegmentReader(work, corpus, vocabulary),
@@ -77,17 +78,16 @@ def _text(work: Store, vocabulary: StoredVocabulary, params: Params) -> _Text:
 def train_replica(run: Run, work: Work, blocks: Sequence[Block], *rows: FloatArray) -> tuple[list[FloatArray], Totals]:
     """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
     params = run.params
-    text = _text(run.work, run.vocabulary, params)
+    text = _text(run.work, run.corpus, run.vocabulary, params)
     tables: dict[str, list[FloatArray]] = {}
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
     replica = find_device(run.device)(find_objective(params.objective), params, text.prepared, tables, run.threads)
     words, pairs, loss = 0, 0, 0.0
-    around = margin(params.window)
     for epoch, start, stop, rate in work.pieces(text.length):
         key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
         for a, b in cut(start, stop):
-            segment, known = text.reader.read(a, b, around, text.keep, key)
+            segment, known = text.reader.read(a, b, params.window, text.keep, key)
             first, last = segment.centers(a, b)
             n, value = replica.train(segment, first, last, rate, epoch)
             words, pairs, loss = words + known, pairs + n, loss + value

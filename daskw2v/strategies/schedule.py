@@ -1,7 +1,9 @@
 """Which replica trains which stretch of text in which round, at which learning rate: pure functions."""
 
-import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from daskw2v.objectives.base import Rate
 from daskw2v.params import Params
@@ -51,36 +53,52 @@ class Round:
     works: tuple[Work, ...]
 
 
-def averaging_rounds(params: Params, length: int) -> list[Round]:
-    """Return the rounds of the averaging strategy over a corpus of `length` positions.
+class AveragingRounds(Sequence[Round]):
+    """The rounds of the averaging strategy over a corpus of `length` positions, each made when it is asked for.
 
     One replica warms the model up (replicas that break symmetry apart cannot be averaged); then each round's
     stretch is cut evenly among n_replicas. The learning rate falls with the progress of the whole run, from alpha
-    to min_alpha: all replicas of a round go through the same fall.
+    to min_alpha: all replicas of a round go through the same fall. Merges have to be many against n_replicas, since
+    outer momentum remembers that many rounds: hence 8 an epoch for each.
     """
-    n = params.n_replicas
-    total = params.epochs * length
-    per_epoch = params.rounds_per_epoch or 8 * n
-    warmup = params.warmup if params.warmup is not None else min(0.1, n / 80)
-    warm = int(warmup * total) if n > 1 else 0
-    n_rounds = max(1, min(params.epochs * per_epoch, total - warm))
 
-    def bounds(start: int, stop: int, parts: int) -> list[int]:
-        return [start + (stop - start) * i // parts for i in range(parts + 1)]
+    def __init__(self, params: Params, length: int) -> None:
+        n = params.n_replicas
+        wanted = params.epochs * (params.rounds_per_epoch or 8 * n)
+        warmup = (params.warmup if params.warmup is not None else min(0.1, n / 80)) if n > 1 else 0.0
+        self._params = params
+        self._total = params.epochs * length
+        self._warm = int(warmup * self._total)
+        self._n_warm = min(self._warm, math.ceil(warmup * wanted))
+        self._n_merged = min(self._total - self._warm, wanted)
 
-    def alpha(progress: int) -> float:
-        return params.alpha + (params.min_alpha - params.alpha) * progress / total
+    def __len__(self) -> int:
+        return self._n_warm + self._n_merged
 
-    # Rounds of the warm-up are as long as a replica's share of a later round
-    n_warm = -(-warm * n_rounds * n // max(1, total - warm)) if warm else 0
-    warm_ends, ends = bounds(0, warm, max(1, n_warm)), bounds(warm, total, n_rounds)
-    stretches = [(a, b, 1) for a, b in itertools.pairwise(warm_ends)]
-    stretches += [(a, b, n) for a, b in itertools.pairwise(ends)]
-    rounds: list[Round] = []
-    for start, stop, replicas in stretches:
-        if start == stop:
-            continue
-        cuts = bounds(start, stop, replicas)
-        works = tuple(Work(i, a, b, alpha(start), alpha(stop)) for i, (a, b) in enumerate(itertools.pairwise(cuts)))
-        rounds.append(Round(len(rounds), start, stop, works))
-    return rounds
+    @overload
+    def __getitem__(self, number: int) -> Round: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Round]: ...
+    def __getitem__(self, number: int | slice) -> Round | Sequence[Round]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        if number < self._n_warm:
+            start, stop = _share(0, self._warm, number, self._n_warm)
+            replicas = 1
+        else:
+            start, stop = _share(self._warm, self._total, number - self._n_warm, self._n_merged)
+            replicas = self._params.n_replicas
+        rates = self._alpha(start), self._alpha(stop)
+        works = (Work(i, *_share(start, stop, i, replicas), *rates) for i in range(replicas))
+        return Round(number, start, stop, tuple(works))
+
+    def _alpha(self, progress: int) -> float:
+        params = self._params
+        return params.alpha + (params.min_alpha - params.alpha) * progress / self._total
+
+
+def _share(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
+    """Return the i-th of n even parts of start..stop."""
+    return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n

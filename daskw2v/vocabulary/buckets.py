@@ -1,8 +1,9 @@
 """Shards' dictionaries merged exactly, one bucket of hashes at a time: any vocabulary, bounded memory.
 
-Below the home of a vocabulary (a Store) lie:
+Each build has a home of its own (a Store), so that two clients cannot disturb each other. Below it lie:
 
     shards.json               paths of the shards, in order
+    listed                    the list of words, where one is given
     plan/<attempt>            from (buckets, shards) int64: where a shard's words in a bucket begin;
                               below (buckets, shards + 1) int64: how many words of the bucket come before it
     merged/<b>/<attempt>      words, offsets, counts: the distinct words of a bucket;

@@ -12,8 +12,8 @@ from distributed import Client
 from daskw2v.errors import InputError
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.shards.layout import Corpus, digest
-from daskw2v.shards.tasks import remove_losers, run_task, run_tasks
+from daskw2v.shards.layout import Corpus, digest, groups_exist
+from daskw2v.shards.tasks import new_attempt, remove_losers, run_task, run_tasks
 from daskw2v.storage import Store
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.choose import choose_words
@@ -30,6 +30,8 @@ class StoredVocabulary:
         The work directory.
     key
         Hexadecimal digits that stand for the corpus, its shards and the rules.
+    identity
+        The same without the shards: equal for equal words, however the text was cut.
     size
         V, the number of words.
     total
@@ -38,18 +40,20 @@ class StoredVocabulary:
         Words in the corpus, and distinct ones, before any was left out.
     missing, missing_words
         How many listed words the corpus lacks, and the first of them.
-    plan, chosen, maps
-        Attempts that count (see `buckets`).
+    build, plan, chosen, maps
+        Attempts that count: the home's name, and what lies there (see `buckets`).
     """
 
     store: Store
     key: str
+    identity: str
     size: int
     total: int
     raw_words: int
     raw_types: int
     missing: int
     missing_words: tuple[str, ...]
+    build: str
     plan: str
     chosen: str
     maps: tuple[str, ...]
@@ -57,7 +61,12 @@ class StoredVocabulary:
     @property
     def home(self) -> Store:
         """Where it lies."""
-        return self.store / "vocabulary" / self.key
+        return self.store / "vocabulary" / self.key / self.build
+
+    def exists(self) -> bool:
+        """Tell whether all of it is there."""
+        maps = [f"maps/{bucket}/{attempt}" for bucket, attempt in enumerate(self.maps)]
+        return groups_exist(self.home, [f"plan/{self.plan}", f"chosen/{self.chosen}", *maps])
 
     def load(self) -> Vocabulary:
         """Read the words.
@@ -120,23 +129,32 @@ def build_vocabulary(
     paths = [shard.path for shard in corpus.shards]
     listed = None if params.vocabulary is None else _read_list(params.vocabulary, resources)
     rules = [params.min_count, params.max_final_vocab] if listed is None else listed
-    key = digest([corpus.identity, paths, rules])
-    home = store / "vocabulary" / key
-    manifest = home.read_manifest()
-    if manifest is None:
-        home.remove()  # what a run that was cut short left behind
-        home.write_manifest({"paths": paths}, "shards.json")
-        if listed is not None:
-            words = Vocabulary.from_words(listed, [0] * len(listed))
-            words.save((home / "listed").create_group())
-        n_types = sum(shard.n_types for shard in corpus.shards)
-        manifest = _build(home, store, params, buckets.count_buckets(n_types), client, listener)
-        home.write_manifest(manifest)
-        (home / "merged").remove()
-        remove_losers(home / "maps", {str(b): {attempt} for b, attempt in enumerate(manifest["maps"])})
+    identity = digest([corpus.identity, rules])
+    key = digest([identity, paths])
+    builds = store / "vocabulary" / key
+    known = builds.read_manifest()
+    if known is not None:
+        vocabulary = _stored(store, key, identity, known)
+        if vocabulary.exists():
+            return vocabulary
+    # What builds that were cut short left behind stays: another client may be writing it now.
+    build = new_attempt()
+    home = builds / build
+    home.write_manifest({"paths": paths}, "shards.json")
+    if listed is not None:
+        Vocabulary.from_words(listed, [0] * len(listed)).save((home / "listed").create_group())
+    n_types = sum(shard.n_types for shard in corpus.shards)
+    manifest = {"build": build, **_build(home, store, params, buckets.count_buckets(n_types), client, listener)}
+    builds.write_manifest(manifest)
+    (home / "merged").remove()
+    remove_losers(home / "maps", {str(b): {attempt} for b, attempt in enumerate(manifest["maps"])})
+    return _stored(store, key, identity, manifest)
+
+
+def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
     values = {name: value for name, value in manifest.items() if name != "format_version"}
     values["missing_words"], values["maps"] = tuple(values["missing_words"]), tuple(values["maps"])
-    return StoredVocabulary(store, key, **values)
+    return StoredVocabulary(store, key, identity, **values)
 
 
 _Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.pieces import Text, tokens_of
-from daskw2v.corpus.tokenizers import make_tokenizer
-from daskw2v.errors import ParameterError
+from daskw2v.corpus.tokenizers import make_tokenizer, tokenize, tokenizer_identity
+from daskw2v.errors import InputError, ParameterError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" '-\n\r’aÄΣ"), max_size=30)
 
@@ -105,6 +106,7 @@ def test_make_tokenizer__makes_what_can_travel(spec):
         ("whitspace", "whitspace.*unknown.*whitespace, lower, normalize, regex"),
         ("regex:", "no pattern"),
         ("regex:(", r"'\('.*invalid"),
+        (":f", "unknown"),
         ("no.such.module:f", "cannot be imported"),
         ("math:no_such", "cannot be imported"),
         (f"{__name__}:not_a_function", "is a int"),
@@ -128,3 +130,33 @@ def test_make_tokenizer__refuses_bad_specs(spec, message):
 def test_function__must_return_a_list_of_tokens_a_line(answer, message):
     with pytest.raises(ParameterError, match=message):
         make_tokenizer(lambda lines: answer)(b"a\nb\n")
+
+
+def test_tokenizer_identity__is_name_and_code():
+    name = f"{__name__}:on_commas"
+    assert tokenizer_identity(on_commas) == tokenizer_identity(name) == [name, fingerprint(on_commas)]
+    assert tokenizer_identity("lower") == ["lower"]
+    assert tokenizer_identity("regex:a") == ["regex:a"]
+    with pytest.raises(ParameterError, match="cannot be imported"):
+        tokenizer_identity("no.such.module:f")
+
+
+def fails(lines):
+    raise KeyError(lines[0])
+
+
+def has_no_memory(lines):
+    raise MemoryError
+
+
+def test_tokenize__names_tokenizer_file_and_error():
+    with pytest.raises(InputError, match=r"test_tokenizers:fails failed on text of a\.txt \(KeyError: 'x'\)") as caught:
+        tokenize(make_tokenizer(fails), "a.txt", b"x\n")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_tokenize__leaves_other_errors_alone():
+    with pytest.raises(MemoryError):
+        tokenize(make_tokenizer(has_no_memory), "a.txt", b"x\n")
+    with pytest.raises(ParameterError, match="The tokenizer builtins:len returned a int"):
+        tokenize(make_tokenizer(len), "a.txt", b"x\n")

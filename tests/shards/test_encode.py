@@ -1,4 +1,6 @@
 import gzip
+import importlib
+import sys
 from itertools import pairwise
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from daskw2v.corpus import streams
 from daskw2v.corpus.pieces import Text, tokens_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, StoreError
 from daskw2v.params import Params, Resources
 from daskw2v.shards import encode
 from daskw2v.shards.encode import build_corpus, encode_block, encoding_signature
@@ -124,6 +126,16 @@ def test_encode_block__run_twice_does_no_harm(tmp_path, monkeypatch):
     assert sentences_of(store, shards_of(second)) == [[b"a", b"b"], [b"c"]]
 
 
+def test_encode_block__is_done_again_when_shards_are_gone(tmp_path):
+    block = a_block(tmp_path / "a.txt", b"a b\nc\n")
+    store = Store(str(tmp_path / "work"))
+    first = encode_block(block, store, **RULES, shard_bytes=100)
+    (store / block.key / first["attempt"]).remove()
+    second = encode_block(block, store, **RULES, shard_bytes=100)
+    assert sentences_of(store, shards_of(second)) == [[b"a", b"b"], [b"c"]]
+    assert (store / block.key).read_manifest()["attempt"] == second["attempt"]
+
+
 def test_encoding_signature__depends_on_what_decides_the_shards():
     params = Params()
     assert encoding_signature(params, 100) == encoding_signature(params.replace(min_count=9), 100)
@@ -150,7 +162,7 @@ def test_build_corpus__is_read_once(text, tmp_path, client, monkeypatch):
     assert corpus.bounds[-1] == corpus.n_tokens == 750
     assert heard[0].done == 0
     assert heard[-1].done == pytest.approx(heard[-1].total)
-    assert Corpus.load(store) == corpus
+    assert Corpus.load(store, corpus.name) == corpus
     monkeypatch.setattr(encode, "read_block", None)
     assert build(text, tmp_path / "work", client, block_size=300) == corpus
     assert build(text, tmp_path / "work", client, block_size=999) == corpus  # blocks have no meaning
@@ -186,14 +198,98 @@ def test_build_corpus__reads_a_file_named_twice_once(text, tmp_path, client):
 def test_build_corpus__removes_what_lost_and_makes_again_what_is_gone(text, tmp_path, client):
     corpus = build(text, tmp_path / "work", client)
     store = Store(str(tmp_path / "work"))
-    block = corpus.shards[0].path.rsplit("/", 2)[0]
-    (store / block).remove()
+    attempt = corpus.shards[0].path.rsplit("/", 1)[0]
+    (store / attempt).remove()  # the manifest that names it stays
     (store / corpus.shards[1].path.rsplit("/", 2)[0] / "loser").create_group()
     again = build(text, tmp_path / "work", client)
     assert again.n_tokens == corpus.n_tokens
     assert again.shards[1:] == corpus.shards[1:]
     assert not (store / corpus.shards[1].path.rsplit("/", 2)[0] / "loser").exists()
     assert words_of(store, again.shards[0])
+    assert Corpus.load(store, corpus.name) == corpus
+    assert build(text, tmp_path / "work", client) == again
+
+
+def test_build_corpus__keeps_what_a_late_run_of_a_task_wrote(text, tmp_path, client, monkeypatch):
+    """Two runs of a task overlap: the one whose result counts for Dask is the first to write its manifest."""
+
+    def twice(block, store, rules):
+        first = encode_block(block, store, **rules)
+        (store / block.key / "manifest.json").remove()  # which the late run looked for a moment too early
+        assert encode_block(block, store, **rules) != first
+        return first
+
+    monkeypatch.setattr(encode, "_encode", twice)
+    corpus = build(text, tmp_path / "work", client)
+    store = Store(str(tmp_path / "work"))
+    for shard in corpus.shards:
+        block, attempt, _ = shard.path.rsplit("/", 2)
+        assert (store / block).children() == [attempt, "manifest.json"]
+        assert (store / block).read_manifest()["attempt"] == attempt
+        assert words_of(store, shard)
+
+
+def test_build_corpus__stops_where_blocks_vanish(text, tmp_path, client, monkeypatch):
+    def vanishes(block, store, rules):
+        encode_block(block, store, **rules)
+        (store / block.key).remove()
+
+    monkeypatch.setattr(encode, "_encode", vanishes)
+    with pytest.raises(StoreError, match=r"is gone.*nobody delete"):
+        build(text, tmp_path / "work", client)
+
+
+def test_build_corpus__keeps_several_corpora(text, tmp_path, client, monkeypatch):
+    store = Store(str(tmp_path / "work"))
+    one, other = build(text, tmp_path / "work", client), build(f"{tmp_path}/a.txt", tmp_path / "work", client)
+    assert [Corpus.load(store, corpus.name) for corpus in (one, other)] == [one, other]
+    assert one.n_tokens == 750
+    monkeypatch.setattr(encode, "read_block", None)
+    assert build(text, tmp_path / "work", client) == one
+    assert build(f"{tmp_path}/a.txt", tmp_path / "work", client) == other
+
+
+def test_build_corpus__cut_otherwise_has_another_name(text, tmp_path, client):
+    one = build(text, tmp_path / "work", client)
+    store = Store(str(tmp_path / "work"))
+    (store / one.shards[0].path).remove()
+    other = build(text, tmp_path / "work", client, block_size=300)
+    assert (other.identity, len(other.shards) > len(one.shards)) == (one.identity, True)
+    assert Corpus.load(store, one.name) == one  # for whoever still has a vocabulary of it
+    assert Corpus.load(store, other.name) == other
+
+
+def calls(module, text, tokenizer, folder, client):
+    (folder / "tokens_of_test.py").write_text(module)
+    sys.modules.pop("tokens_of_test", None)
+    importlib.invalidate_caches()
+    return build_corpus(text, Store(str(folder / "work")), Params(tokenizer=tokenizer), Resources(), client)
+
+
+def test_build_corpus__notices_an_edited_tokenizer(text, tmp_path, client, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    function = "def f(lines):\n    return [line.split('{}') for line in lines]\n"
+    one, other, back = (
+        calls(function.format(by), text, "tokens_of_test:f", tmp_path, client) for by in (" ", "e", " ")
+    )
+    assert one == back
+    assert one.identity != other.identity
+    assert words_of(Store(str(tmp_path / "work")), other.shards[0])[:2] == [b"th", b" a"]
+
+
+tries = []
+
+
+def breaks(lines):
+    tries.append(1)
+    raise ZeroDivisionError("by hand")
+
+
+def test_build_corpus__does_not_try_a_broken_tokenizer_again(text, tmp_path, client):
+    with pytest.raises(InputError, match=r"test_encode:breaks failed on text of .*a\.txt \(ZeroDivisionError: by hand"):
+        build_corpus(f"{tmp_path}/a.txt", Store(str(tmp_path / "work")), Params(tokenizer=breaks), Resources(), client)
+    assert len(tries) == 1
 
 
 def test_build_corpus__changes_with_text_and_rules(text, tmp_path, client):

@@ -4,7 +4,7 @@ import pytest
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import StoreError
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import N_EDGES, Corpus, Shard, open_codes, read_edges, read_words, write_shard
+from daskw2v.shards.layout import N_EDGES, Corpus, Shard, groups_exist, open_codes, read_edges, read_words, write_shard
 from daskw2v.storage import Store
 
 
@@ -45,9 +45,43 @@ def test_read_words__reads_a_slice(shard):
     assert len(offsets) == 11
 
 
-def test_load__refuses_a_store_without_corpus(tmp_path):
-    with pytest.raises(StoreError, match="holds no corpus"):
-        Corpus.load(Store(str(tmp_path)))
+def a_corpus(store, identity, *paths):
+    for path in paths:
+        (store / path).create_group()
+    corpus = Corpus(identity, tuple(Shard(path, 5, 1, 2) for path in paths), (), ReadReport())
+    corpus.save(store)
+    return corpus
+
+
+def test_load__opens_the_very_corpus_that_was_named(tmp_path):
+    store = Store(str(tmp_path))
+    corpora = [a_corpus(store, "aa", "s/1"), a_corpus(store, "aa", "s/2"), a_corpus(store, "bb", "s/1")]
+    assert len({corpus.name for corpus in corpora}) == 3
+    assert [Corpus.load(store, corpus.name) for corpus in corpora] == corpora
+
+
+def test_load__refuses_a_name_that_is_not_there(tmp_path):
+    with pytest.raises(StoreError, match="holds no corpus aa-bb"):
+        Corpus.load(Store(str(tmp_path)), "aa-bb")
+
+
+def test_find__wants_the_identity_and_all_shards(tmp_path):
+    store = Store(str(tmp_path))
+    assert Corpus.find(store, "aa") is None
+    one, other = a_corpus(store, "aa", "s/1", "s/2"), a_corpus(store, "bb", "s/1", "s/3")
+    assert (Corpus.find(store, "aa"), Corpus.find(store, "bb")) == (one, other)
+    (store / "s/2").remove()
+    assert (Corpus.find(store, "aa"), Corpus.find(store, "bb")) == (None, other)
+    again = a_corpus(store, "aa", "s/1", "s/4")
+    assert Corpus.find(store, "aa") == again
+
+
+def test_groups_exist__looks_at_every_path(tmp_path):
+    store = Store(str(tmp_path))
+    (store / "a").create_group()
+    assert groups_exist(store, [])
+    assert groups_exist(store, ["a", "a"])
+    assert not groups_exist(store, ["a", "b"])
 
 
 def test_bounds__are_positions_in_the_corpus():

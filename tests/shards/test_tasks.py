@@ -1,8 +1,6 @@
 import pytest
-from distributed import KilledWorker
 
-from daskw2v.errors import InputError, TrainingError
-from daskw2v.shards import tasks
+from daskw2v.errors import InputError
 from daskw2v.shards.tasks import run_task, run_tasks
 
 
@@ -49,12 +47,3 @@ def test_run_tasks__tries_other_errors_again(client):
     tries.clear()
     assert run_task(client, "flaky", fail_once) == 7
     assert len(tries) == 2
-
-
-def test_run_tasks__names_what_kills_workers():
-    class Killed:
-        def result(self):
-            raise KilledWorker("encode-x", None, 4)
-
-    with pytest.raises(TrainingError, match=r"encode x killed its worker.*memory"):
-        tasks._result(Killed(), "encode", "x")

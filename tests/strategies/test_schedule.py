@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.params import Params
-from daskw2v.strategies.schedule import Work, averaging_rounds
+from daskw2v.strategies.schedule import Work, AveragingRounds
 
 params = st.builds(
     Params,
@@ -18,7 +18,7 @@ params = st.builds(
 
 @given(params, st.integers(1, 500))
 def test_rounds__cover_all_progress_once_in_order(params, length):
-    rounds = averaging_rounds(params, length)
+    rounds = AveragingRounds(params, length)
     assert [r.number for r in rounds] == list(range(len(rounds)))
     at = 0
     for this in rounds:
@@ -33,7 +33,7 @@ def test_rounds__cover_all_progress_once_in_order(params, length):
 @given(params, st.integers(1, 500))
 def test_rounds__share_evenly_and_the_rate_falls(params, length):
     last = params.alpha
-    for this in averaging_rounds(params, length):
+    for this in AveragingRounds(params, length):
         sizes = [w.stop - w.start for w in this.works]
         assert max(sizes) - min(sizes) <= 1
         assert len({(w.alpha_start, w.alpha_stop) for w in this.works}) == 1
@@ -44,12 +44,30 @@ def test_rounds__share_evenly_and_the_rate_falls(params, length):
 
 
 def test_rounds__warm_up_is_one_replicas():
-    rounds = averaging_rounds(Params(n_replicas=8, epochs=1), 100_000)
+    rounds = AveragingRounds(Params(n_replicas=8, epochs=1), 100_000)
     warm = [r for r in rounds if len(r.works) == 1]
     assert warm[-1].stop == 10_000
     assert all(len(r.works) == 8 for r in rounds[len(warm) :])
+    assert len(warm) == 7  # a tenth of 64
     assert len(rounds) - len(warm) == 64
-    assert averaging_rounds(Params(n_replicas=1, epochs=1), 1000)[0].stop == 125
+    assert AveragingRounds(Params(n_replicas=1, epochs=1), 1000)[0].stop == 125
+
+
+def test_rounds__are_made_one_by_one():
+    rounds = AveragingRounds(Params(n_replicas=1024), 10**12)
+    assert len(rounds) == 5 * 8 * 1024 * 11 // 10
+    assert len(rounds[len(rounds) - 1].works) == 1024
+    assert rounds[len(rounds) - 1].stop == 5 * 10**12
+    assert [r.number for r in rounds[2:4]] == [2, 3]
+    with pytest.raises(IndexError):
+        rounds[len(rounds)]
+
+
+def test_rounds__all_of_the_work_may_be_warm_up():
+    rounds = AveragingRounds(Params(n_replicas=4, epochs=1, warmup=1.0), 1000)
+    assert {len(r.works) for r in rounds} == {1}
+    assert rounds[len(rounds) - 1].stop == 1000
+    assert len(rounds) == 32
 
 
 @given(st.integers(0, 100), st.integers(1, 100), st.integers(1, 30))

@@ -145,7 +145,54 @@ def test_build_vocabulary__starts_anew_what_was_cut_short(build, monkeypatch):
     monkeypatch.setattr(buckets, "resolve_bucket", resolve)
     corpus, vocabulary = build(TEXT)
     assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
-    assert vocabulary.home.children() == ["chosen", "manifest.json", "maps", "plan", "shards.json"]
+    assert vocabulary.home.children() == ["chosen", "maps", "plan", "shards.json"]
+
+
+@pytest.mark.parametrize("gone", ["chosen", "plan", "maps"])
+def test_build_vocabulary__makes_again_what_is_gone(build, gone):
+    _, first = build(TEXT)
+    (first.home / gone).remove()
+    assert not first.exists()
+    corpus, second = build(TEXT)
+    assert second.exists()
+    assert (second.key, second.identity) == (first.key, first.identity)
+    assert decoded(second.store, corpus, second) == TEXT.split()
+
+
+def test_build_vocabulary__leaves_another_client_alone(build, monkeypatch, tmp_path):
+    """Another client builds the same vocabulary, from start to end, while this one has merged but not chosen."""
+    (tmp_path / "words").write_text("the\ncat\nunicorn\n")
+    params = Params(vocabulary=str(tmp_path / "words"))
+    choose, others = count.choose_words, []
+
+    def meanwhile(*args):
+        monkeypatch.setattr(count, "choose_words", choose)
+        others.append(build(TEXT, params))
+        return choose(*args)
+
+    monkeypatch.setattr(count, "run_task", lambda client, stage, function, *args: function(*args))
+    monkeypatch.setattr(count, "choose_words", meanwhile)
+    for corpus, vocabulary in [build(TEXT, params), *others]:
+        assert vocabulary.load().words == ["the", "cat"]
+        kept = [word if word in ("the", "cat") else None for word in TEXT.split()]
+        assert decoded(vocabulary.store, corpus, vocabulary) == kept
+    assert len(others) == 1
+
+
+def test_identity__depends_on_text_and_rules_but_not_on_shards(build, tmp_path):
+    corpus, first = build(TEXT)
+    (first.store / corpus.shards[0].path).remove()
+    again, second = build(TEXT)
+    assert again.shards != corpus.shards
+    assert (second.identity, second.key != first.key) == (first.identity, True)
+    words = tmp_path / "words"
+    identities = {first.identity, build(TEXT, Params(min_count=2))[1].identity}
+    identities.add(build(TEXT, Params(min_count=1, max_final_vocab=3))[1].identity)
+    for content in ("the", "the\ncat"):
+        words.write_text(content)
+        identities.add(build(TEXT, Params(vocabulary=str(words)))[1].identity)
+    identities.add(build(TEXT + "more", Params(vocabulary=str(words)))[1].identity)
+    assert len(identities) == 6
 
 
 def test_build_vocabulary__tasks_run_twice_do_no_harm(build, monkeypatch):

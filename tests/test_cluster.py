@@ -1,0 +1,101 @@
+"""Clusters that cannot do the work say so, and nothing waits for ever."""
+
+from types import SimpleNamespace
+
+import pytest
+from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm import CommClosedError
+
+from daskw2v import cluster
+from daskw2v.cluster import check_cluster, connect, first_done, gather, result_of
+from daskw2v.errors import ClusterError, InputError, TrainingError
+from daskw2v.params import Resources
+from daskw2v.storage import Store
+
+
+def echo(x):
+    return x
+
+
+def refuse():
+    raise InputError("bad", "text")
+
+
+class Failing:
+    """A future whose task ended with an error of Dask's."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def result(self):
+        raise self.error
+
+
+def test_gather__returns_results_in_order(client):
+    futures = [client.submit(echo, i, key=f"echo-{i}") for i in range(20)]
+    assert gather(client, futures, "echo") == list(range(20))
+    assert gather(client, [], "nothing") == []
+
+
+def test_gather__raises_what_a_task_raised(client):
+    with pytest.raises(InputError, match="bad text"):
+        gather(client, [client.submit(refuse, pure=False)], "refuse")
+
+
+def test_result_of__names_what_kills_workers():
+    with pytest.raises(TrainingError, match=r"round 3 died with its worker.*memory_limit"):
+        result_of(Failing(KilledWorker("train-x", SimpleNamespace(address="tcp://gone"), 4)), "round 3")
+
+
+def test_result_of__says_that_the_scheduler_is_gone():
+    with pytest.raises(ClusterError, match="scheduler is gone.*same command"):
+        result_of(Failing(CommClosedError("closed")), "round 3")
+
+
+def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
+    monkeypatch.setattr(cluster, "_CHECK", 0.1)
+    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        Client(empty) as client,
+        pytest.raises(ClusterError, match=r"no worker for 0.3 s.*Start workers"),
+    ):
+        first_done(client, [client.submit(echo, 1)])
+
+
+def test_check_cluster__needs_a_worker(monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        Client(empty) as client,
+        pytest.raises(ClusterError, match="has no worker after"),
+    ):
+        check_cluster(client, Store(str(tmp_path)))
+
+
+def test_check_cluster__refuses_workers_of_other_versions(client, tmp_path, monkeypatch):
+    get_versions = client.get_versions
+
+    def older(**kwargs):
+        versions = get_versions(**kwargs)
+        for worker in versions["workers"].values():
+            worker["packages"] = {**worker["packages"], "zarr": "2.0"}
+        return versions
+
+    monkeypatch.setattr(client, "get_versions", older)
+    with pytest.raises(ClusterError, match=r"other versions.*zarr 2.0 against"):
+        check_cluster(client, Store(str(tmp_path)))
+
+
+def test_check_cluster__leaves_nothing_behind(client, tmp_path):
+    check_cluster(client, Store(str(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_connect__says_that_no_scheduler_answers(monkeypatch):
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    with (
+        pytest.raises(ClusterError, match="No scheduler answers at scheduler='tcp://127.0.0.1:9'"),
+        connect(Resources(scheduler="tcp://127.0.0.1:9")),
+    ):
+        pass
