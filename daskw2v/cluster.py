@@ -154,8 +154,8 @@ def result_of(future: Future, task: str) -> Any:
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",
-            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, or train a "
-            f"smaller model (max_final_vocab, vector_size). {_AGAIN}",
+            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
+            f"or train a smaller model (max_final_vocab, vector_size). {_AGAIN}",
         ) from error
     except _LOST as error:
         raise _lost() from error

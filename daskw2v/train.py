@@ -14,7 +14,7 @@ from daskw2v.devices import find_device
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import find_objective, find_trainer
-from daskw2v.params import Params, Resources
+from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.registry import find
 from daskw2v.shards.encode import build_corpus
@@ -109,7 +109,9 @@ def train_model(
         threads = _threads(client, params, resources)
         if threads > 1:
             listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads)))
-        run = Run(store, corpus.name, vocabulary, params, resources.device, threads)
+        # Training needs no tokenizer: by its name, tasks need not carry the function
+        named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
+        run = Run(store, corpus.name, vocabulary, named, resources.device, threads)
         blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
         state = STRATEGIES[params.strategy](
             client, run, place, blocks, corpus.n_tokens, resources.checkpoint_seconds, listener

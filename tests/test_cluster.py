@@ -48,7 +48,7 @@ def test_result_of__names_what_kills_workers():
 
 
 def test_result_of__says_that_the_scheduler_is_gone():
-    with pytest.raises(ClusterError, match="scheduler is gone.*same command"):
+    with pytest.raises(ClusterError, match=r"scheduler is gone.*same command"):
         result_of(Failing(CommClosedError("closed")), "round 3")
 
 
@@ -95,7 +95,7 @@ def test_check_cluster__leaves_nothing_behind(client, tmp_path):
 def test_connect__says_that_no_scheduler_answers(monkeypatch):
     monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
     with (
-        pytest.raises(ClusterError, match="No scheduler answers at scheduler='tcp://127.0.0.1:9'"),
+        pytest.raises(ClusterError, match=r"No scheduler answers at scheduler='tcp://127\.0\.0\.1:9'"),
         connect(Resources(scheduler="tcp://127.0.0.1:9")),
     ):
         pass

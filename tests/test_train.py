@@ -164,7 +164,7 @@ KILLED_RUN = """
     if __name__ == "__main__":
         Store.write_manifest = dying
         if moment == "publish":
-            sys.modules["daskw2v.train"].write_vocabulary = lambda *_: die()  # the tables are written, the manifest is not
+            sys.modules["daskw2v.train"].write_vocabulary = lambda *_: die()  # before the manifest
         params = Params(
             vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2
         )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.params import Params
-from daskw2v.strategies.schedule import Work, AveragingRounds
+from daskw2v.strategies.schedule import AveragingRounds, Work
 
 params = st.builds(
     Params,
