@@ -32,13 +32,17 @@ class Store:
     Parameters
     ----------
     url
-        Any fsspec URL or local path.
+        Any fsspec URL or local path; a relative path is made absolute.
     options
         Options for fsspec. They may hold secrets, so they are never written and never shown.
     """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if "://" not in self.url and "::" not in self.url:  # a worker may stand in another directory
+            object.__setattr__(self, "url", os.path.abspath(self.url))
 
     def __truediv__(self, name: str) -> "Store":
         return Store(f"{self.url.rstrip('/')}/{name}", self.options)

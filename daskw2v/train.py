@@ -82,7 +82,6 @@ def train(
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
     store = Store(os.fspath(work), dict(resources.storage_options))
-    store = Store(store.local_path or store.url, store.options)  # workers may stand in another directory
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)

@@ -71,7 +71,7 @@ def test_any_value__is_either_kept_or_refused_by_name(case, value):
     values = {**OTHER.get(f.name, {}), f.name: value}
     if (value is None and f.metadata["optional"]) or f.metadata["check"](value):
         kept = getattr(cls(**values), f.name)
-        assert kept is value or (f.metadata["convert"] is not None and kept == value and type(kept) is float)
+        assert kept is value or (f.metadata["convert"] is not None and kept == float(value) and type(kept) is float)
     else:
         with pytest.raises(ParameterError) as caught:
             cls(**values)

@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Vectors, train
+from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
 from daskw2v.models.store import latest_version, resolve
-from daskw2v.shards.encode import build_corpus
-from daskw2v.storage import Store
 from daskw2v.train import STRATEGIES
 
 SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
@@ -191,6 +189,13 @@ def test_train__killed_and_run_again_gives_the_same_bits(client, text, undisturb
     else:
         assert len(rounds) < all_rounds, "what was checkpointed is not done again"
     assert not (Store(str(work)) / "runs" / resolve(str(work)).name.split("-")[1] / "checkpoints").exists()
+
+
+def test_stages__one_by_one_equal_train(client, text, undisturbed, tmp_path):
+    work = Store(str(tmp_path))
+    corpus = build_corpus(text, work, SMALL, ONE_THREAD, client)
+    vocabulary = build_vocabulary(corpus, work, SMALL, ONE_THREAD, client)
+    same(train_model(corpus, vocabulary, work, SMALL, ONE_THREAD, client), undisturbed)
 
 
 def test_train__killed_before_the_pointer_moved_is_mended_by_the_next_run(client, text, undisturbed, tmp_path):

@@ -1,0 +1,97 @@
+"""Manifests and arrays: whole or not there, and never two writers in one chunk."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import StoreError
+from daskw2v.storage import Store, create_array, read_array, write_array, write_rows
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, tmp_path):
+    return Store(str(tmp_path / "store")) if request.param == "local" else Store(f"memory://{tmp_path.name}")
+
+
+def test_store__makes_local_paths_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Store("work").url == str(tmp_path / "work")
+    assert (Store("s3://bucket/work") / "models").url == "s3://bucket/work/models"
+    assert Store("work/").name == "work"
+
+
+def test_store__keeps_secrets_out_of_sight():
+    store = Store("s3://bucket/work", {"key": "secret"})
+    assert "secret" not in repr(store)
+    assert (pickle.loads(pickle.dumps(store)) / "x").options == {"key": "secret"}
+
+
+def test_manifest__is_read_as_written(store):
+    assert store.read_manifest() is None
+    store.write_manifest({"a": [1, None]})
+    assert store.read_manifest() == {"format_version": 1, "a": [1, None]}
+    assert store.children() == ["manifest.json"]
+
+
+def test_manifest__stays_the_old_one_when_a_write_fails(tmp_path, monkeypatch):
+    store = Store(str(tmp_path))
+    store.write_manifest({"a": 1})
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.write_manifest({"a": 2})
+    assert store.read_manifest() == {"format_version": 1, "a": 1}
+    assert store.children() == ["manifest.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"{", "is not JSON"), (b"[1]", "format_version=None"), (b'{"format_version": 99}', "format_version=99")],
+)
+def test_manifest__refuses_what_it_cannot_read(tmp_path, content, message):
+    store = Store(str(tmp_path))
+    store.write_bytes("manifest.json", content)
+    with pytest.raises(StoreError, match=message):
+        store.read_manifest()
+
+
+def test_store__removes_and_lists(store):
+    (store / "b").write_bytes("x", b"1")
+    (store / "a").write_bytes("x", b"1")
+    assert store.children() == ["a", "b"]
+    (store / "a").remove()
+    (store / "absent").remove()
+    assert store.children() == ["b"]
+    assert (store / "absent").children() == []
+
+
+@pytest.mark.parametrize("n", [0, 1, 10, 25])
+def test_array__is_read_as_written(store, n):
+    values = np.arange(n, dtype=np.int32)
+    write_array(store.create_group(), "x", values, chunk_rows=10)
+    group = store.open_group()
+    np.testing.assert_array_equal(read_array(group, "x"), values)
+    np.testing.assert_array_equal(read_array(group, "x", 3, 17), values[3:17])
+
+
+def test_array__refuses_what_is_not_there(store):
+    with pytest.raises(StoreError, match="holds no Zarr group"):
+        store.open_group()
+    store.create_group()
+    with pytest.raises(StoreError, match="y is missing"):
+        read_array(store.open_group(), "y")
+
+
+def test_write_rows__only_along_chunks(store):
+    array = create_array(store.create_group(), "x", (25, 2), np.float32, chunk_rows=10)
+    write_rows(array, 10, np.ones((10, 2), np.float32))
+    write_rows(array, 20, np.full((5, 2), 2, np.float32))
+    assert np.asarray(array[:])[:, 0].tolist() == [0] * 10 + [1] * 10 + [2] * 5
+    for start, rows in ((5, 10), (0, 15), (20, 3)):
+        with pytest.raises(StoreError, match="do not lie along its chunks of 10 rows"):
+            write_rows(array, start, np.ones((rows, 2), np.float32))
