@@ -120,9 +120,8 @@ def _play(client: Client, run: Run, this: Round, state: State, rule: MergeRule, 
         new_blocks[block] = client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
         if rule.has_velocity:
             new_velocity[block] = client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
-    return State(this.number + 1, new_blocks, new_velocity, state.history), gather(
-        client, totals, f"Round {this.number}"
-    )
+    done = gather(client, totals, f"Round {this.number}")
+    return State(this.number + 1, new_blocks, new_velocity, state.history), done
 
 
 def _nth_block(trained: tuple[list[FloatArray], Totals], number: int) -> FloatArray:
