@@ -19,7 +19,7 @@ def test_store__makes_local_paths_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Store("work").url == str(tmp_path / "work")
     assert (Store("s3://bucket/work") / "models").url == "s3://bucket/work/models"
-    assert Store("work/").name == "work"
+    assert Store("store/").name == "store"
 
 
 def test_store__keeps_secrets_out_of_sight():

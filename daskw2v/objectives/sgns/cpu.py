@@ -17,21 +17,6 @@ from daskw2v.sampling.rng import GOLDEN, below, draw, mix
 _HALF_TILE = SIGNS // 3
 
 
-@inline
-def _distinct(contexts: Any, i: Any, n: Any) -> Any:
-    """Return how many contexts from i on one tile takes: 4 or 2 different ones, else 1."""
-    a, left = contexts[i], n - i
-    if left < 2 or contexts[i + 1] == a:
-        return 1
-    b = contexts[i + 1]
-    if left < 4:
-        return 2
-    c, d = contexts[i + 2], contexts[i + 3]
-    if c in (a, b, d) or d in (a, b):
-        return 2
-    return 4
-
-
 @kernel
 def train(
     segment: Any,
@@ -81,36 +66,22 @@ def train(
     turn = 0
     sentence = np.searchsorted(bounds, first, side="right") - 1
     if first < last:
-        _targets(tokens, positions, first, output, width, update, noise, rows[turn], signs[turn], size)
+        _targets(segment, first, output, width, update, noise, rows[turn], signs[turn], size)
     for center in range(first, last):
         while center >= bounds[sentence + 1]:
             sentence += 1
         position = positions[center]
-        reach = update.window
-        if update.shrink_windows:
-            reach -= np.int64(below(draw(update.window_key, position), reach))
-        start = max(bounds[sentence], center - reach)
-        stop = min(bounds[sentence + 1], center + reach + 1)
-        if center + 1 < last:
-            _targets(
-                tokens,
-                positions,
-                center + 1,
-                output,
-                width,
-                update,
-                noise,
-                rows[1 - turn],
-                signs[1 - turn],
-                size,
-            )
-        if center + update.window + 1 < len(tokens):
-            prefetch(source, np.int64(tokens[center + update.window + 1]) * width, width)
+        reach = _reach(update, position)
+        start, stop = max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)
         n = 0
         for i in range(start, stop):
             contexts[n] = np.int64(tokens[i]) * width
             n += 1 if i != center else 0
         pairs += n
+        if center + 1 < last:
+            _targets(segment, center + 1, output, width, update, noise, rows[1 - turn], signs[1 - turn], size)
+        if center + update.window + 1 < len(tokens):
+            prefetch(source, np.int64(tokens[center + update.window + 1]) * width, width)
         alpha = np.float32(update.alpha + update.slope * (position - update.origin))
         i = 0
         while i < n:
@@ -133,14 +104,37 @@ def train(
     return pairs, loss
 
 
+@inline
+def _distinct(contexts: Any, i: Any, n: Any) -> Any:
+    """Return how many contexts from i on one tile takes: 4 or 2 different ones, else 1."""
+    a, left = contexts[i], n - i
+    if left < 2 or contexts[i + 1] == a:
+        return 1
+    b = contexts[i + 1]
+    if left < 4:
+        return 2
+    c, d = contexts[i + 2], contexts[i + 3]
+    if c in (a, b, d) or d in (a, b):
+        return 2
+    return 4
+
+
+@inline
+def _reach(update: Any, position: Any) -> Any:
+    """Return how far the window at a corpus position reaches to either side."""
+    reach = update.window
+    if update.shrink_windows:
+        reach -= np.int64(below(draw(update.window_key, position), reach))
+    return reach
+
+
 @kernel
 def _targets(
-    tokens: Any, positions: Any, center: Any, output: Any, width: Any, update: Any, noise: Any, rows: Any,
-    signs: Any, size: Any,
-) -> None:  # fmt: skip
+    segment: Any, center: Any, output: Any, width: Any, update: Any, noise: Any, rows: Any, signs: Any, size: Any
+) -> None:
     """Set rows and signs for a center: the word itself and its negatives; one equal to it does not count."""
-    word = np.int64(tokens[center])
-    state = draw(update.negative_key, positions[center])
+    word = np.int64(segment.tokens[center])
+    state = draw(update.negative_key, segment.positions[center])
     rows[0] = word * width
     signs[0] = 1.0
     signs[_HALF_TILE] = 1.0
