@@ -91,7 +91,7 @@ def main() -> None:
 
 def run(folder: Path, paths: list[Path], counts: collections.Counter[bytes], client: Client, size: int) -> None:
     peaks = Peaks(list(client.run(os.getpid).values()))
-    params = Params(vector_size=32, epochs=1, n_replicas=2, rounds_per_epoch=8, max_final_vocab=400_000)
+    params = Params(vector_size=32, epochs=1, n_replicas=2, rounds_per_epoch=8, max_final_vocab=200_000)
     stages: dict[str, float] = {}
     began = time.perf_counter()
 
@@ -109,6 +109,9 @@ def run(folder: Path, paths: list[Path], counts: collections.Counter[bytes], cli
     kept = sorted(((-n, word) for word, n in counts.items() if n >= params.min_count))[: params.max_final_vocab]
     expected = [(word.decode(), -n) for n, word in kept]
     found = list(zip(vectors.vocabulary.words, vectors.vocabulary.counts.tolist(), strict=True))
+    raw = vectors.metadata["vocabulary"]
+    whole = (raw["raw_words"], raw["raw_types"]) == (counts.total(), len(counts))
+    print(f"counted: {raw['raw_words']:,} words, {raw['raw_types']:,} types, equal to the independent count: {whole}")
     print(f"vocabulary: {len(found):,} words, equal to the independent count: {found == expected}")
 
 

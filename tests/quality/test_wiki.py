@@ -15,14 +15,12 @@ def scores(vectors, data):
     return {**similarity, "google": report["analogy"]["google_analogy"]["accuracy"]}
 
 
-@pytest.mark.parametrize(
-    ("n_replicas", "floors"),
-    [
-        (1, {"ws353": 0.50, "mturk287": 0.50, "google": 0.05}),
-        (2, {"ws353": 0.50, "mturk287": 0.50, "google": 0.05}),
-    ],
-)
-def test_wiki__two_parts_reach_the_measured_quality(client, data, tmp_path, n_replicas, floors):
+# Measured: .602 .566 .132 with one replica, .605 .572 .131 with two; a seed moves them by some .01.
+FLOORS = {"ws353": 0.57, "mturk287": 0.53, "google": 0.115}
+
+
+@pytest.mark.parametrize("n_replicas", [1, 2])
+def test_wiki__two_parts_reach_the_measured_quality(client, data, tmp_path, n_replicas):
     params = Params(n_replicas=n_replicas, epochs=5)
     vectors = train(
         [data / "corpus" / "wiki" / f"part-0{i}.txt.gz" for i in range(2)],
@@ -32,7 +30,7 @@ def test_wiki__two_parts_reach_the_measured_quality(client, data, tmp_path, n_re
         client=client,
     )
     reached = scores(vectors, data)
-    assert all(reached[name] >= floor for name, floor in floors.items()), reached
+    assert all(reached[name] >= floor for name, floor in FLOORS.items()), reached
 
 
 def test_wikinews__raw_text_trains_with_the_normalising_tokenizer(client, data, tmp_path):
