@@ -243,7 +243,7 @@ class Resources(_Checked):
             "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
         ),
     )
-    block_size: str | int = _choice("32 MiB", "text read by one task and held by one shard", _size)
+    block_size: str | int = _choice("64 MiB", "text read by one task and held by one shard", _size)
     checkpoint_seconds: float = _choice(60.0, "time between checkpoints; 0 writes one a round", _number(0))
     storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)
 

@@ -15,7 +15,7 @@ def scores(vectors, data):
     return {**similarity, "google": report["analogy"]["google_analogy"]["accuracy"]}
 
 
-# Measured: .602 .566 .132 with one replica, .605 .572 .131 with two; a seed moves them by some .01.
+# Measured: .602 .566 .132 with one replica, .605 .572 .131 with two.
 FLOORS = {"ws353": 0.57, "mturk287": 0.53, "google": 0.115}
 
 
