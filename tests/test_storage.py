@@ -18,7 +18,7 @@ def store(request, tmp_path):
 def test_store__makes_local_paths_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Store("work").url == str(tmp_path / "work")
-    assert (Store("s3://bucket/work") / "models").url == "s3://bucket/work/models"
+    assert (Store("s3://bucket/vectors") / "models").url == "s3://bucket/vectors/models"
     assert Store("store/").name == "store"
 
 

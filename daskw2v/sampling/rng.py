@@ -18,7 +18,6 @@ _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S1, _S2, _S3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _HALF = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 class Purpose(IntEnum):

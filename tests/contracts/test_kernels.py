@@ -14,8 +14,6 @@ from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import aligned_zeros, padded
 
-settings.register_profile("kernels", deadline=None, max_examples=40)
-
 
 def make_segment(lengths, n_words, rng, gap=3):
     """Sentences of the given lengths over a small vocabulary, with gaps where words were dropped."""
