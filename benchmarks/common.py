@@ -55,6 +55,6 @@ def spread(values: list[float]) -> str:
 
 
 def machine() -> str:
-    names = ("daskw2v", "numpy", "numba", "zarr", "dask", "gensim")
+    names = ("daskw2v", "numpy", "numba", "zarr", "dask", "gensim", "fasttext")
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     return f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}, {versions}"

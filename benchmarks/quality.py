@@ -1,62 +1,192 @@
-"""Quality of one replica and of several, by merge rule, on the corpus of 100 MB of Wikipedia.
+"""Quality against gensim with the same parameters, or of several replicas against one, on 100 MB of Wikipedia.
 
-The similarity figures are Spearman's rank correlation, the analogies 3CosAdd accuracy over all words.
+Scores are Spearman's rank correlation with people's similarities, and 3CosAdd accuracy over all words; the same code
+judges both tools. Each variant is trained once a seed; the mean of the scores stands beside their extremes, and beside
+the mean's distance from the first variant's.
 
-    python -m benchmarks.quality [--replicas 8] [--rules momentum mean] [--seeds 1] [--work DIR]
+    python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v] [--alpha 0.05]
+        [--gensim-alpha 0.025]
+    python -m benchmarks.quality --replicas 8 [--rules momentum mean]
+    both: [--seeds 1 2 3] [--threads 1] [--parts 10] [--cache DIR] [--json]
+
+gensim takes 4 to 7 minutes a training, ours about one. What --cache holds is not trained again: gensim's scores by its
+version and arguments, ours by the Params and the package's code. Give another folder after a change of the evaluation.
 """
 
 import argparse
+import json
+import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
-from distributed import Client, LocalCluster
-
-from benchmarks.common import ANALOGY, SIMILARITY, machine, wiki_parts
+import daskw2v
+from benchmarks.common import ANALOGY, SIMILARITY, machine, write_text
+from benchmarks.peers import KINDS, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
+from daskw2v.models.vectors import Vectors
+from daskw2v.objectives import start_alpha
 from daskw2v.params import Params, Resources
+from daskw2v.shards.layout import digest
+from daskw2v.storage import Store
 from daskw2v.train import train
 
+Scores = dict[str, float]  # by name of the set, and "seconds": those of the whole call
 
-def experiments(replicas: list[int], rules: list[str], seeds: int) -> Iterator[Params]:
-    for seed in range(1, seeds + 1):
-        yield Params(seed=seed)
-        for n in replicas:
-            for rule in rules:
-                yield Params(seed=seed, n_replicas=n, merge=rule)
+_CODE = digest([path.read_text() for path in sorted(Path(daskw2v.__file__).parent.rglob("*.py"))])
 
 
-def measure(params: Params, work: str, client: Client) -> dict[str, float]:
+class Variant(NamedTuple):
+    """What is trained, but for the seed."""
+
+    tool: str
+    params: Params
+
+
+class Place(NamedTuple):
+    """The text, where models go, where scores are kept, and the threads of a training."""
+
+    text: Path
+    work: Path
+    cache: Store
+    threads: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1."""
+
+    objective: str
+    variant: str
+    alpha: float
+    score: str
+    mean: float
+    low: float
+    high: float
+    relative: float
+    seconds: float
+
+
+def train_ours(params: Params, place: Place) -> Vectors:
+    resources = Resources(threads=place.threads, workers=min(2, params.n_replicas))
+    return train(place.text, work=place.work, params=params, resources=resources)
+
+
+def train_theirs(params: Params, place: Place) -> Vectors:
+    return train_gensim(place.text, params, place.threads)
+
+
+TRAINERS: dict[str, Callable[[Params, Place], Vectors]] = {"gensim": train_theirs, "daskw2v": train_ours}
+
+
+def identity(tool: str, params: Params, place: Place) -> str:
+    """Return a name that stands for all that changes a training's result."""
+    size = place.text.stat().st_size
+    if tool == "gensim":
+        made: Any = [metadata.version("gensim"), gensim_arguments(params, place.threads)]
+    else:
+        made = [_CODE, params.as_dict(), place.threads]
+    return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"
+
+
+def score(tool: str, params: Params, place: Place) -> Scores:
+    """Train and evaluate, unless that was done before."""
+    name = identity(tool, params, place)
+    known = place.cache.read_manifest(name)
+    if known is not None:
+        return dict(known["scores"])
     began = time.perf_counter()
-    vectors = train(wiki_parts(), work=work, params=params, resources=Resources(threads=1), client=client)
+    vectors = TRAINERS[tool](params, place)
     seconds = time.perf_counter() - began
-    report = evaluate(vectors, SIMILARITY, ANALOGY)
-    scores = {name: result["spearman"] for name, result in report["similarity"].items()}
-    scores |= {name: result["accuracy"] for name, result in report["analogy"].items()}
-    return {**scores, "seconds": seconds}
+    result = evaluate(vectors, SIMILARITY, ANALOGY)
+    scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
+    scores |= {name: figures["accuracy"] for name, figures in result["analogy"].items()}
+    scores["seconds"] = seconds
+    place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
+    return scores
+
+
+def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> list[Row]:
+    """Train all variants; return a row for each of them and each score."""
+    rows: list[Row] = []
+    first: Scores = {}
+    for name, (tool, params) in variants.items():
+        results = [score(tool, params.replace(seed=seed), place) for seed in seeds]
+        means = {key: statistics.mean(scores[key] for scores in results) for key in results[0]}
+        seconds = means.pop("seconds")
+        first = first or means
+        for key, mean in means.items():
+            values = [scores[key] for scores in results]
+            about = (mean, min(values), max(values), mean / first[key] - 1)
+            rows.append(Row(params.objective, name, params.alpha, key, *about, seconds))
+    return rows
+
+
+def report(rows: list[Row], out: TextIO) -> None:
+    """Print a line for each variant."""
+    for name, alpha, seconds in dict.fromkeys((row.variant, row.alpha, row.seconds) for row in rows):
+        figures = [
+            f"{row.score} {row.mean:.3f} ({row.low:.3f}..{row.high:.3f}) {row.relative:+.1%}"
+            for row in rows
+            if row.variant == name
+        ]
+        print(
+            f"{rows[0].objective}, {name}, alpha {alpha}: {', '.join(figures)}; {seconds:.0f} s", file=out, flush=True
+        )
+
+
+def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Variant]:
+    """Return what is compared; the first is what the others are measured by."""
+    params = Params(objective=objective, alpha=options.alpha)
+    params = params.replace(alpha=start_alpha(params))
+    if options.replicas:
+        several = {
+            f"{n} replicas, {rule}": Variant("daskw2v", params.replace(n_replicas=n, merge=rule))
+            for n in options.replicas
+            for rule in options.rules
+        }
+        return {"one replica": Variant("daskw2v", params), **several}
+    alphas = {"daskw2v": params.alpha, "gensim": options.gensim_alpha or params.alpha}
+    return {tool: Variant(tool, params.replace(alpha=alphas[tool])) for tool in options.tools}
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all; with --replicas, sgns")
+    parser.add_argument("--tools", nargs="+", choices=TRAINERS, default=list(TRAINERS))
+    parser.add_argument("--alpha", type=float, help="learning rate at the start, of both; else the objective's own")
+    parser.add_argument("--gensim-alpha", type=float, help="another one for gensim, whose own default is 0.025")
+    parser.add_argument("--replicas", type=int, nargs="+", help="numbers of replicas to compare with one")
+    parser.add_argument("--rules", nargs="+", default=["momentum", "mean"], help="merge rules of the replicas")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--threads", type=int, default=1, help="of a training; with one, each tool repeats itself")
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
+    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
+    options = parser.parse_args()
+    options.objectives = options.objectives or (["sgns"] if options.replicas else list(KINDS))
+    return options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicas", type=int, nargs="*", default=[8])
-    parser.add_argument("--rules", nargs="*", default=["momentum", "mean"])
-    parser.add_argument("--seeds", type=int, default=1)
-    options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory() as work,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        one: dict[str, float] = {}
-        for params in experiments(options.replicas, options.rules, options.seeds):
-            scores = measure(params, work, client)
-            one = scores if params.n_replicas == 1 else one
-            name = "one replica" if params.n_replicas == 1 else f"{params.n_replicas} replicas, {params.merge}"
-            figures = ", ".join(
-                f"{key} {value:.3f} ({value / one[key]:.1%})" for key, value in scores.items() if key != "seconds"
-            )
-            print(f"seed {params.seed}, {name}: {figures}; {scores['seconds']:.0f} s", flush=True)
-    print(machine())
+    options = parse()
+    out, rows = sys.stderr if options.json else sys.stdout, []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text = write_text(folder / "wiki.txt", options.parts)
+        place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")), options.threads)
+        for objective in options.objectives:
+            found = compare(variants_of(objective, options), options.seeds, place)
+            report(found, out)
+            rows += found
+    print(machine(), file=out)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
 
 
 if __name__ == "__main__":

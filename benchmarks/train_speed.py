@@ -1,120 +1,215 @@
-"""SGNS training speed against gensim's fastest way (`corpus_file`), in the same run on the same text.
+"""Training speed against gensim and fastText, in the same run on the same text, and against the processor.
 
-Counted in raw in-vocabulary corpus words per second, before subsampling. What is timed is the whole task that a
-worker runs (reading shards, subsampling, training, copying the model in and out), and gensim's `train`.
+Speed is in raw in-vocabulary corpus words per second, before subsampling. What is timed of ours is the whole task
+that a worker runs (reading shards, subsampling, training, copying the model in and out); `benchmarks.peers` says what
+is timed of others. GFLOP/s counts the multiplications and additions that the updates are made of (see
+`count_operations`), and no others; the peak is measured in the same run (`benchmarks.fma_peak`). Where the peak of two
+threads is not twice that of one, others use the machine: then what two threads gain says nothing.
 
-    python -m benchmarks.train_speed [--parts 3] [--times 5] [--settings "d=100 sample 1e-4"] [--json]
+All of it is 24 combinations, and the peers take nearly all of the time: some three hours. Choose with the options:
+
+    python -m benchmarks.train_speed [--parts 3] [--times 5] [--objectives sgns cbow_ns] [--threads 1 2]
+        [--settings "d=100 sample 1e-4"] [--tools daskw2v gensim fasttext] [--json]
 """
 
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TextIO
 
-from gensim.models import Word2Vec
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.common import alternate, machine, one_thread, spread, write_text
-from daskw2v.objectives import find_objective
+from benchmarks.fma_peak import measure_peak
+from benchmarks.peers import KINDS, SPEED
+from daskw2v.devices import Threads
+from daskw2v.objectives import find_objective, start_alpha
 from daskw2v.params import Params, Resources
+from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.rng import Purpose, below, draws, stream
+from daskw2v.sampling.segments import Segment, cut, keep_thresholds
 from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
 from daskw2v.strategies.blocks import cut_tables, initial_block
 from daskw2v.strategies.replica import Run, train_replica
 from daskw2v.strategies.schedule import Work
-from daskw2v.vocabulary.count import build_vocabulary
+from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+from daskw2v.vocabulary.huffman import huffman_tree
 
 SETTINGS = {
     "d=100 sample 1e-4": Params(vector_size=100, sample=1e-4),
     "d=128 sample off": Params(vector_size=128, sample=0),
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
 }
+TOOLS = ("daskw2v", *SPEED)
 
 
-@dataclass
+class Text(NamedTuple):
+    """A plain file, and the same as encoded in a work directory."""
+
+    path: Path
+    work: Store
+    corpus: Corpus
+    vocabulary: StoredVocabulary
+
+
+@dataclass(frozen=True)
 class Row:
+    """A median; `gflops` and `share_of_peak` are known of daskw2v only."""
+
     objective: str
     setting: str
     threads: int
     tool: str
     words_per_second: float
     spread: str
+    gflops: float | None = None
+    share_of_peak: float | None = None
 
 
-def ours(work: Store, text: Path, params: Params, threads: int) -> Callable[[], float]:
-    resources = Resources(threads=1)
+def encode(folder: Path, n_parts: int) -> Text:
+    path, work, params, resources = (
+        write_text(folder / "wiki.txt", n_parts),
+        Store(f"{folder}/work"),
+        Params(),
+        Resources(),
+    )
     with one_thread() as client:
-        corpus = build_corpus(text, work, params, resources, client)
-        vocabulary = build_vocabulary(corpus, work, params, resources, client)
-    run = Run(work, corpus.name, vocabulary, params, "cpu", threads)
-    blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
+        corpus = build_corpus(path, work, params, resources, client)
+        return Text(path, work, corpus, build_vocabulary(corpus, work, params, resources, client))
+
+
+def our_speed(text: Text, params: Params, threads: int) -> Callable[[], float]:
+    width = Threads(threads, Resources().hot_rows, Resources().flush_words)
+    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu", width)
+    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
     rows = [initial_block(params, block) for block in blocks]
 
     def measure() -> float:
         began = time.perf_counter()
-        _, totals = train_replica(run, Work(0, 0, corpus.n_tokens, 0.05, 0.01), blocks, *rows)
+        _, totals = train_replica(run, Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha), blocks, *rows)
         return totals.words / (time.perf_counter() - began)
 
     measure()  # compiles
     return measure
 
 
-def gensims(text: Path, params: Params, threads: int) -> Callable[[], float]:
-    model = Word2Vec(
-        vector_size=params.vector_size, window=params.window, min_count=params.min_count, sample=params.sample,
-        negative=params.negative, sg=1, workers=threads,
-    )  # fmt: skip
-    model.build_vocab(corpus_file=str(text))
-    words = sum(model.wv.get_vecattr(word, "count") for word in model.wv.index_to_key)
+def count_operations(text: Text, params: Params) -> float:
+    """Return the floating-point operations that an epoch needs, counted over its own windows.
 
-    def measure() -> float:
-        began = time.perf_counter()
-        model.train(
-            corpus_file=str(text),
-            total_examples=model.corpus_count,
-            total_words=model.corpus_total_words,
-            epochs=1,
+    A target (the word and its negatives, or the nodes on the way to it) takes 6 * vector_size: its dot product, its
+    own move, and what it adds to the move of the other side. Skip-gram meets all targets once for each context;
+    CBOW once a window, and takes 2 * vector_size for each context, to add it up and to move it.
+    """
+    kind, counts = KINDS[params.objective], text.vocabulary.load().counts
+    n_targets = np.diff(huffman_tree(counts).starts) if kind.tree else np.full(len(counts), 1 + params.negative)
+    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
+    keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
+    operations = 0
+    for start, stop in cut(0, text.corpus.n_tokens):
+        segment, _ = reader.read(start, stop, params.window, keep, key)
+        centers = slice(*segment.centers(start, stop))
+        contexts = count_contexts(segment, params)[centers]
+        targets = n_targets[segment.tokens[centers]]
+        if kind.skip_gram:
+            operations += 6 * int(contexts @ targets)
+        else:
+            operations += 6 * int(targets[contexts > 0].sum()) + 2 * int(contexts.sum())
+    return float(operations * params.vector_size)
+
+
+def count_contexts(segment: Segment, params: Params) -> npt.NDArray[np.int64]:
+    """Return how many contexts each token of a segment has in the first epoch, shape (n,) int64."""
+    place, lengths = np.arange(len(segment.tokens)), np.diff(segment.bounds)
+    reach = np.full(len(place), params.window)
+    if params.shrink_windows:
+        bits = draws(stream(params.seed, Purpose.WINDOW), segment.positions.astype(np.uint64))
+        reach -= below.py_func(bits, params.window).astype(np.int64)
+    before = place - np.repeat(segment.bounds[:-1], lengths)
+    after = np.repeat(segment.bounds[1:], lengths) - 1 - place
+    return np.minimum(before, reach) + np.minimum(after, reach)
+
+
+def compare(text: Text, objective: str, setting: str, threads: int, tools: Sequence[str], times: int) -> list[Row]:
+    """Measure all tools in turn."""
+    params = SETTINGS[setting].replace(objective=objective)
+    params = params.replace(alpha=start_alpha(params))
+    runs: dict[str, Callable[[], float]] = {"peak": partial(measure_peak, threads)}
+    for tool in tools:
+        ours = tool == "daskw2v"
+        runs[tool] = (
+            our_speed(text, params, threads) if ours else SPEED[tool](text.path, text.vocabulary, params, threads)
         )
-        return float(words) / (time.perf_counter() - began)
+    results = alternate(runs, times)
+    peak, rows = max(results.pop("peak")), []
+    for tool, speeds in results.items():
+        speed, gflops, share = statistics.median(speeds), None, None
+        if tool == "daskw2v":
+            gflops = count_operations(text, params) / text.vocabulary.total * speed / 1e9
+            share = gflops / peak
+        rows.append(Row(objective, setting, threads, tool, speed, spread(speeds), gflops, share))
+    return rows
 
-    return measure
+
+def report(rows: Sequence[Row], out: TextIO) -> None:
+    """Print a line: million words/s of each tool, and how many times its speed ours is."""
+    ours = next((row for row in rows if row.gflops is not None), None)
+    parts = []
+    for row in rows:
+        part = f"{row.tool} {row.words_per_second / 1e6:.3f} ({row.spread})"
+        if row is ours:
+            part += f" at {row.gflops:.1f} GFLOP/s, {row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}"
+        elif ours is not None:
+            part += f" {ours.words_per_second / row.words_per_second:.1f}x"
+        parts.append(part)
+    first = rows[0]
+    print(
+        f"{first.objective}, {first.setting}, {first.threads} thread(s), million words/s: {'; '.join(parts)}",
+        file=out, flush=True,
+    )  # fmt: skip
+
+
+def report_threads(rows: Sequence[Row], out: TextIO) -> None:
+    """Print what more threads gain of ours, for each objective and setting."""
+    speeds = {(r.objective, r.setting, r.threads): r.words_per_second for r in rows if r.tool == "daskw2v"}
+    for (objective, setting, threads), speed in speeds.items():
+        one = speeds.get((objective, setting, 1))
+        if threads > 1 and one is not None:
+            print(f"{objective}, {setting}: {threads} threads are {speed / one:.2f}x one", file=out)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--objectives", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
     options = parser.parse_args()
-    rows = []
+    out, rows = sys.stderr if options.json else sys.stdout, []
     with tempfile.TemporaryDirectory() as folder:
-        text = write_text(Path(folder) / "wiki.txt", options.parts)
-        work = Store(f"{folder}/work")
-        for setting in options.settings:
-            params = SETTINGS[setting]
-            for threads in (1, 2):
-                runs = {
-                    "daskw2v": ours(work, text, params, threads),
-                    "gensim": gensims(text, params, threads),
-                }
-                for tool, speeds in alternate(runs, options.times).items():
-                    rows.append(Row("sgns", setting, threads, tool, statistics.median(speeds), spread(speeds)))
-                if not options.json:
-                    report(rows[-2], rows[-1])
-    print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else machine())
-
-
-def report(ours: Row, gensims: Row) -> None:
-    print(
-        f"{ours.objective} {ours.setting} {ours.threads} thread(s): daskw2v {ours.words_per_second / 1e6:.2f} "
-        f"({ours.spread}), gensim {gensims.words_per_second / 1e6:.3f} ({gensims.spread}) million words/s: "
-        f"{ours.words_per_second / gensims.words_per_second:.1f}x",
-        flush=True,
-    )
+        text = encode(Path(folder), options.parts)
+        for objective in options.objectives:
+            for setting in options.settings:
+                for threads in options.threads:
+                    found = compare(text, objective, setting, threads, options.tools, options.times)
+                    report(found, out)
+                    rows += found
+    report_threads(rows, out)
+    print(machine(), file=out)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
 
 
 if __name__ == "__main__":

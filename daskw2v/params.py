@@ -158,14 +158,26 @@ class Params(_Checked):
         optional=True,
     )
     # What is learned
-    objective: str = _choice("sgns", "what update is made", _text)
+    objective: str = _choice("sgns", "what update is made: sgns, cbow_ns, sg_hs or cbow_hs", _text)
     vector_size: int = _choice(100, "dimensions of a vector", _integer(1, 65536))
     window: int = _choice(5, "most words between center and context", _integer(1, 1024))
     shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
     sample: float = _choice(1e-4, "frequency above which words are randomly dropped; 0 keeps all", _number(0, 1))
-    negative: int = _choice(5, "negatives drawn for each window", _integer(1, 1024))
+    negative: int = _choice(5, "negatives drawn for each window or pair", _integer(1, 1024))
+    negative_sharing: str = _choice(
+        "window",
+        "who shares negatives: all pairs of a window, or none (pair: as word2vec.c, and several times slower)",
+        _one_of("window", "pair"),
+    )
     ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))
-    alpha: float = _choice(0.05, "learning rate at the start", _number(0, 10, open_low=True))
+    cbow_mean: bool = _choice(True, "CBOW predicts from the mean of the contexts, or else from their sum", _flag)
+    alpha: float | None = _choice(
+        None,
+        "learning rate at the start; the objective's own when not given: 0.035 for sgns, 0.05 for cbow_ns, 0.025 for "
+        "sg_hs and cbow_hs",
+        _number(0, 10, open_low=True),
+        optional=True,
+    )
     min_alpha: float = _choice(1e-4, "learning rate at the end", _number(0, 10))
     epochs: int = _choice(5, "passes over the corpus", _integer(1))
     seed: int = _choice(1, "seed of every random draw", _integer(0, 2**63 - 1))
@@ -185,7 +197,7 @@ class Params(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.min_alpha > self.alpha:
+        if self.alpha is not None and self.min_alpha > self.alpha:
             raise ParameterError(
                 f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
                 "Give a min_alpha of at most alpha.",
@@ -235,6 +247,10 @@ class Resources(_Checked):
         _integer(1, 4096),
         optional=True,
     )
+    hot_rows: int = _choice(
+        31, "most used rows of which each thread trains its own copy, where there is more than one", _integer(0, 4096)
+    )
+    flush_words: int = _choice(512, "centers after which a thread adds its copies to the model", _integer(1, 8192))
     memory_limit: str | int = _choice(
         "auto",
         "memory of each local worker, such as '4 GiB'",

@@ -2,14 +2,18 @@
 
 Numba's auto-vectoriser emits 256-bit code whatever the processor offers and puts run-time alias checks before
 each loop. LLVM's vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. The functions
-below emit code: they run while a kernel is compiled, inside the intrinsics of `objectives.tile`.
+below emit code: they run while a kernel is compiled, inside the intrinsics of `objectives.steps`.
 """
 
 import math
+import mmap
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import llvmlite.binding
+import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
@@ -22,15 +26,21 @@ _i32 = ir.IntType(32)
 FAST = ("nsz", "arcp", "contract", "afn", "reassoc")
 
 
-def _host_lanes() -> int:
-    features = llvmlite.binding.get_host_cpu_features()
-    if features.get("avx512f"):
+def _lanes() -> int:
+    """Return the floats of one register of the processor that Numba compiles for.
+
+    That is this host, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
+    """
+    told = numba.config.CPU_FEATURES
+    features = llvmlite.binding.get_host_cpu_features().flatten() if told is None else told
+    known = features.split(",")
+    if "+avx512f" in known:
         return 16
-    return 8 if features.get("avx") else 4
+    return 8 if "+avx" in known else 4
 
 
-SLOTS = 16  # sums that a tile works with, whatever the host
-LANES = _host_lanes()  # floats of one register of this host
+SLOTS = 16  # sums that a step works with, whatever the host
+LANES = _lanes()  # floats of one register
 
 
 def padded(width: int) -> int:
@@ -43,6 +53,22 @@ def aligned_zeros(n: int) -> npt.NDArray[np.float32]:
     memory = np.zeros(n + ROW_ALIGNMENT, np.float32)
     skip = -(memory.ctypes.data // 4) % ROW_ALIGNMENT
     return memory[skip : skip + n]
+
+
+def huge_zeros(n: int) -> npt.NDArray[np.float32]:
+    """Return n zeros that begin on a page, in huge pages where the system has them, shape (n,) float32.
+
+    Rows lie anywhere in a table, so that small pages would cost a miss in the page table for each.
+    """
+    size = max(1, 4 * n)
+    if sys.platform == "win32":
+        memory = mmap.mmap(-1, size)
+    else:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel built without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.float32, n)
 
 
 def vector_of(lanes: int) -> ir.VectorType:
@@ -79,8 +105,8 @@ def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
 
 
 def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x * y + z with one rounding."""
-    return call(builder, f"llvm.fma.v{x.type.count}f32", x.type, x, y, z)
+    """Return x * y + z, with one rounding where the processor can."""
+    return call(builder, f"llvm.fmuladd.v{x.type.count}f32", x.type, x, y, z)
 
 
 def broadcast(builder: Any, vector: Any, lane: int, lanes: int) -> Any:
@@ -93,6 +119,14 @@ def splat(builder: Any, scalar: Any, lanes: int) -> Any:
     """Return a float32 scalar in every lane."""
     undefined = ir.Constant(vector_of(lanes), ir.Undefined)
     return broadcast(builder, builder.insert_element(undefined, scalar, _i32(0)), 0, lanes)
+
+
+def prefetch(builder: Any, pointer: Any) -> None:
+    """Bring the cache line at a pointer close, for writing."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _i32, _i32, _i32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.bitcast(pointer, byte), _i32(1), _i32(3), _i32(1)])
 
 
 def clamp(builder: Any, x: Any, low: float, high: float) -> Any:
@@ -125,11 +159,10 @@ def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
         return None
     a, b = (constant(0.0, LANES) if v is None else v for v in (a, b))
     half = segment // 2
-    low = [i for s in range(0, LANES, segment) for base in (s, LANES + s) for i in range(base, base + half)]
-    indices = ir.VectorType(_i32, LANES)
-    lows = builder.shuffle_vector(a, b, ir.Constant(indices, low))
-    highs = builder.shuffle_vector(a, b, ir.Constant(indices, [i + half for i in low]))
-    return builder.fadd(lows, highs, flags=FAST)
+    straight = [i + LANES * (i % segment >= half) for i in range(LANES)]  # a blend: no shuffle
+    crossed = [i + half if i % segment < half else LANES + i - half for i in range(LANES)]
+    parts = [builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_i32, LANES), m)) for m in (straight, crossed)]
+    return builder.fadd(*parts, flags=FAST)
 
 
 def _interleave(builder: Any, vectors: Sequence[Any]) -> Any:

@@ -10,10 +10,10 @@ from distributed import Client
 
 from daskw2v.cluster import check_cluster, connect, gather, total_threads
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import find_device
+from daskw2v.devices import Threads, find_device
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import find_objective, find_trainer
+from daskw2v.objectives import check_options, find_objective, find_trainer, start_alpha
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.registry import find
@@ -101,6 +101,7 @@ def train_model(
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     _check_names(params, resources)
+    params = params.replace(alpha=start_alpha(params))
     run_id = run_identity(corpus, vocabulary, params)
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
@@ -110,7 +111,8 @@ def train_model(
             listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads)))
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-        run = Run(store, corpus.name, vocabulary, named, resources.device, threads)
+        width = Threads(threads, resources.hot_rows, resources.flush_words)
+        run = Run(store, corpus.name, vocabulary, named, resources.device, width)
         blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
         state = STRATEGIES[params.strategy](
             client, run, place, blocks, corpus.n_tokens, resources.checkpoint_seconds, listener
@@ -138,6 +140,8 @@ def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -
 def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     find_trainer(find_objective(params.objective), resources.device)
+    check_options(params)
+    params.replace(alpha=start_alpha(params))  # min_alpha must not be above the objective's own either
     find_device(resources.device)
     find_merge_rule(params.merge)
     find(STRATEGIES, "strategy", params.strategy)
@@ -156,7 +160,7 @@ def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, state: Sta
     )
     return {
         "params": run.params.as_dict(),
-        "resources": {"device": run.device, "threads": run.threads},
+        "resources": {"device": run.device, "threads": run.threads.n},
         "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": corpus.report.as_dict()},
         "vocabulary": {
             "words": vocabulary.size,

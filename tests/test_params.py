@@ -32,7 +32,7 @@ OUT_OF_RANGE = {
     "errors": "ignore", "format": "csv", "tokenizer": "", "column": "", "vocabulary": "",
     "objective": "", "strategy": "", "merge": "", "device": "", "scheduler": "", "workers": 0,
     "threads": 0, "memory_limit": "much", "block_size": "0 B", "checkpoint_seconds": -1,
-    "storage_options": [],
+    "storage_options": [], "negative_sharing": "sentence", "cbow_mean": 0, "hot_rows": -1, "flush_words": 0,
 }  # fmt: skip
 
 
@@ -92,11 +92,12 @@ def test_min_alpha__may_not_exceed_alpha():
     assert Params(alpha=0.01, min_alpha=0.01).min_alpha == 0.01
     with pytest.raises(ParameterError, match=r"min_alpha=0\.02 is above alpha=0\.01"):
         Params(alpha=0.01, min_alpha=0.02)
+    assert Params(min_alpha=0.02).alpha is None  # the objective's own
 
 
 @given(
     window=st.integers(1, 1024),
-    alpha=st.floats(1e-4, 10),
+    alpha=st.none() | st.floats(1e-4, 10),
     seed=st.integers(0, 2**63 - 1),
     shrink_windows=st.booleans(),
     max_final_vocab=st.none() | st.integers(1),

@@ -1,5 +1,8 @@
 """Vectors and their operations, compiled and compared with NumPy."""
 
+import mmap
+
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,3 +78,27 @@ def test_padded__ends_on_a_cache_line():
     table = simd.aligned_zeros(48)
     assert table.ctypes.data % 64 == 0
     assert table.shape == (48,)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4096, 1_000_001])
+def test_huge_zeros__are_zeros_from_the_start_of_a_page(n):
+    table = simd.huge_zeros(n)
+    assert table.dtype == np.float32
+    assert table.shape == (n,)
+    assert not table.any()
+    assert n == 0 or table.ctypes.data % mmap.PAGESIZE == 0
+    table[:] = 1.0
+    assert table.sum() == n
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes"), [("", 4), ("+sse2,-avx", 4), ("+avx,+avx2,-avx512f", 8), ("+avx,+avx512f,+avx512vl", 16)]
+)
+def test_lanes__are_those_of_the_processor_that_numba_compiles_for(monkeypatch, features, lanes):
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    assert simd._lanes() == lanes
+
+
+def test_lanes__are_this_hosts_where_numba_is_told_nothing(monkeypatch):
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
+    assert simd._lanes() in (4, 8, 16)

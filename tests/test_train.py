@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
 from daskw2v.models.store import latest_version, resolve
+from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha
 from daskw2v.train import STRATEGIES
 
 SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
@@ -65,7 +66,7 @@ def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
 def test_train__publishes_what_it_did(undisturbed, sentences):
     metadata = undisturbed.metadata
     words = sum(map(len, sentences))
-    assert metadata["params"] == SMALL.as_dict()
+    assert metadata["params"] == SMALL.replace(alpha=start_alpha(SMALL)).as_dict()
     assert metadata["corpus"]["tokens"] == metadata["vocabulary"]["total"] == words
     assert metadata["metrics"]["words"] == 2 * words
     assert metadata["metrics"]["pairs"] == sum(e["pairs"] for e in metadata["metrics"]["history"]) > words
@@ -259,6 +260,48 @@ def test_train__rare_words_keep_their_windows_wherever_work_is_cut(client, tmp_p
     assert len(pairs) == 1
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_train__every_objective_gives_the_same_bits_again_and_loads(client, text, tmp_path, objective):
+    """Two replicas, so that tables of both lengths are cut, merged, written and read."""
+    params = Params(objective=objective, vector_size=12, min_count=1, epochs=2, n_replicas=2, sample=1e-2)
+    options = {"params": params, "resources": ONE_THREAD, "client": client}
+    first, again = (train(text, work=tmp_path / name, **options) for name in ("first", "again"))
+    same(first, again)
+    same(first, Vectors.open(tmp_path / "first"))
+    assert first.vectors.shape == (90, 12)
+    assert np.isfinite(first.vectors).all()
+    assert first.metadata["params"]["alpha"] == find_objective(objective).alpha
+    losses = [entry["loss"] / entry["pairs"] for entry in first.metadata["metrics"]["history"]]
+    assert losses[-1] < losses[0]
+
+
+def test_train__min_alpha_above_the_objectives_own_rate_is_refused_before_any_text_is_read(client, tmp_path):
+    with pytest.raises(ParameterError, match=r"min_alpha=0\.04 is above alpha=0\.035"):
+        train(tmp_path / "missing.txt", work=tmp_path / "work", params=Params(min_alpha=0.04), client=client)
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, objective):
+    """Whether it is given or left open, the experiment is one."""
+    params = SMALL.replace(objective=objective, n_replicas=1, epochs=1)
+    urls = [
+        train(text, work=tmp_path, params=p, resources=ONE_THREAD, client=client).url
+        for p in (params, params.replace(alpha=start_alpha(params)))
+    ]
+    assert urls[0] == urls[1]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_train__several_threads_learn_the_topics(client, text, tmp_path, objective):
+    params = Params(objective=objective, vector_size=12, min_count=1, epochs=8, sample=1e-2, alpha=0.1)
+    resources = Resources(threads=2, hot_rows=20, flush_words=16, block_size="32 KiB")
+    vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
+    for word in ("topic0_1", "topic3_2", "topic5_3"):
+        neighbours = [other for other, _ in vectors.most_similar(word, topn=4)]
+        assert all(other.split("_")[0] == word.split("_")[0] for other in neighbours), neighbours
+
+
 def test_train__stops_when_it_diverges(client, text, tmp_path):
     params = SMALL.replace(alpha=10.0, n_replicas=2)
     with pytest.raises(TrainingError, match=r"holds NaN or infinity.*lower alpha"):
@@ -272,6 +315,7 @@ def test_train__stops_when_it_diverges(client, text, tmp_path):
         ({"objective": "glove"}, r"objective='glove' does not exist.*sgns"),
         ({"strategy": "gossip"}, r"strategy='gossip' does not exist.*averaging"),
         ({"merge": "sum"}, r"merge='sum' does not exist.*momentum"),
+        ({"cbow_mean": False}, r"cbow_mean=False changes nothing for objective='sgns'.*cbow_ns, cbow_hs"),
     ],
 )
 def test_train__refuses_names_before_reading(client, tmp_path, change, message):
@@ -304,9 +348,11 @@ def test_train__works_in_any_fsspec_store(client, text, undisturbed):
     same(Vectors.open("memory://w2v-train"), undisturbed)
 
 
-def test_train__one_word_trains_to_nothing_but_ends(client, tmp_path):
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_train__one_word_trains_to_nothing_but_ends(client, tmp_path, objective):
     path = tmp_path / "one.txt"
-    path.write_text("word\n")
-    vectors = train(path, work=tmp_path / "w", params=SMALL, resources=ONE_THREAD, client=client)
+    path.write_text("word word\nword\n")
+    params = SMALL.replace(objective=objective)
+    vectors = train(path, work=tmp_path / "w", params=params, resources=ONE_THREAD, client=client)
     assert vectors.vocabulary.words == ["word"]
     assert np.isfinite(vectors.vectors).all()

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.params import Params
+from daskw2v.sampling.rng import Purpose, stream, uniform
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -20,8 +21,46 @@ class Rate(NamedTuple):
     origin: int
 
 
-# (segment, first, last, flat tables by name, row length, rate, epoch, prepared) -> (pairs, loss)
-Trainer = Callable[[Any, int, int, Mapping[str, FloatArray], int, Rate, int, Any], tuple[int, float]]
+class HotRows(NamedTuple):
+    """Where one thread's own copies of the hottest rows are.
+
+    Parameters
+    ----------
+    rows
+        Number of rows copied, the first of each table; 0 where a thread works alone.
+    source, output
+        How many rows behind its original each copy lies, in the input and the output table.
+    flush
+        Centers between two flushes.
+    """
+
+    rows: int
+    source: int
+    output: int
+    flush: int
+
+
+class Memory(NamedTuple):
+    """What one thread of a replica trains on.
+
+    Parameters
+    ----------
+    source, output
+        Flat tables of rows padded to `width` floats, float32: the words' vectors, and what they are trained against.
+    width
+        Row length in floats, a multiple of 16.
+    hot
+        The thread's own rows.
+    """
+
+    source: FloatArray
+    output: FloatArray
+    width: int
+    hot: HotRows
+
+
+# (segment, first, last, memory, rate, epoch, prepared) -> (examples, loss)
+Trainer = Callable[[Any, int, int, Memory, Rate, int, Any], tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -32,9 +71,13 @@ class Objective:
     ----------
     name
         As in Params.
+    alpha
+        Learning rate at the start, where Params leave it open: as measured on the whole (benchmarks.quality).
+    options
+        The fields of Params that this objective reads and others may not.
     tables
         Number of rows of each table, given the Params and the number of words. All have vector_size columns;
-        "input" holds the words' vectors.
+        "input" holds the words' vectors, "output" what they are trained against.
     initial
         Rows start..stop-1 of a table before training: a pure function, so that any worker can make any rows.
     prepare
@@ -44,7 +87,23 @@ class Objective:
     """
 
     name: str
+    alpha: float
+    options: tuple[str, ...]
     tables: Callable[[Params, int], dict[str, int]]
     initial: Callable[[Params, str, int, int], FloatArray]
     prepare: Callable[[Params, npt.NDArray[np.int64]], Any]
     trainers: Mapping[str, Trainer]
+
+
+def initial_rows(params: Params, table: str, start: int, stop: int) -> FloatArray:
+    """Return the first rows start..stop-1, shape (stop - start, D): small draws as input, zeros as output.
+
+    The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
+    lose much of the first epoch. On 100 MB of Wikipedia, Google analogies of cbow_ns, by the width of the draws:
+    0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
+    """
+    width = params.vector_size
+    if table == "output":
+        return np.zeros((stop - start, width), np.float32)
+    draws = uniform(stream(params.seed, Purpose.INITIAL), start * width, (stop - start) * width)
+    return ((draws - np.float32(0.5)) * np.float32(8 / width)).reshape(-1, width)

@@ -82,6 +82,5 @@ def pick(table: Any, bits: Any) -> Any:
     """Return the outcome that 64 random bits choose, int64."""
     slot = below(bits, len(table))
     entry = table[slot]
-    if (bits & _LOW) < (entry >> _HALF):
-        return np.int64(slot)
-    return np.int64(entry & _LOW)
+    # One return, so that it compiles to a choice between values and not to a branch
+    return np.int64(slot if (bits & _LOW) < (entry >> _HALF) else entry & _LOW)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from daskw2v.jit import kernel
 from daskw2v.sampling.rng import draw
 
-SEGMENT = 1 << 21  # corpus positions held at once: 8 MB of codes
+SEGMENT = 1 << 20  # corpus positions held at once: 4 MB of codes
 
 
 class Segment(NamedTuple):

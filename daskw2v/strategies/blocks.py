@@ -33,10 +33,12 @@ def rows_per_block(vector_size: int) -> int:
 
 
 def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[Block]:
-    """Cut tables (their numbers of rows by name) into row blocks, table after table."""
+    """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too."""
     step = rows_per_block(vector_size)
     return [
-        Block(table, start, min(rows, start + step)) for table, rows in tables.items() for start in range(0, rows, step)
+        Block(table, start, min(rows, start + step))
+        for table, rows in tables.items()
+        for start in range(0, max(1, rows), step)
     ]
 
 

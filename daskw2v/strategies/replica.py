@@ -1,6 +1,6 @@
 """The task that trains: one replica's work of one round, a pure function of the model's blocks and the text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.devices import find_device
+from daskw2v.devices import Piece, Threads, find_device
 from daskw2v.objectives import find_objective
-from daskw2v.objectives.base import FloatArray
+from daskw2v.objectives.base import FloatArray, Rate
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
@@ -43,7 +43,7 @@ class Run:
     vocabulary: StoredVocabulary
     params: Params
     device: str
-    threads: int
+    threads: Threads
 
 
 class Totals(NamedTuple):
@@ -83,14 +83,22 @@ def train_replica(run: Run, work: Work, blocks: Sequence[Block], *rows: FloatArr
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
     replica = find_device(run.device)(find_objective(params.objective), params, text.prepared, tables, run.threads)
-    words, pairs, loss = 0, 0, 0.0
+    words: list[int] = []
+    pairs, loss = replica.train(_loads(params, text, work, words))
+    trained = [part for parts in replica.take().values() for part in parts]
+    finite = all(bool(np.isfinite(np.vdot(part, part))) for part in trained)  # NaN, infinity, or soon to be
+    return trained, Totals(sum(words), pairs, loss, finite)
+
+
+def _loads(params: Params, text: _Text, work: Work, words: list[int]) -> Iterator[Callable[[], Piece]]:
+    """Yield what loads each piece of the work, in order; loading one appends its number of corpus words."""
     for epoch, start, stop, rate in work.pieces(text.length):
         key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
         for a, b in cut(start, stop):
-            segment, known = text.reader.read(a, b, params.window, text.keep, key)
-            first, last = segment.centers(a, b)
-            n, value = replica.train(segment, first, last, rate, epoch)
-            words, pairs, loss = words + known, pairs + n, loss + value
-    trained = [part for parts in replica.take().values() for part in parts]
-    finite = all(bool(np.isfinite(np.vdot(part, part))) for part in trained)  # NaN, infinity, or soon to be
-    return trained, Totals(words, pairs, loss, finite)
+
+            def load(a: int = a, b: int = b, key: np.uint64 = key, rate: Rate = rate, epoch: int = epoch) -> Piece:
+                segment, known = text.reader.read(a, b, params.window, text.keep, key)
+                words.append(known)
+                return Piece(segment, *segment.centers(a, b), rate, epoch)
+
+            yield load

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from daskw2v.objectives.base import Rate
+from daskw2v.objectives import Rate, start_alpha
 from daskw2v.params import Params
 
 
@@ -96,7 +96,8 @@ class AveragingRounds(Sequence[Round]):
 
     def _alpha(self, progress: int) -> float:
         params = self._params
-        return params.alpha + (params.min_alpha - params.alpha) * progress / self._total
+        alpha = start_alpha(params)
+        return alpha + (params.min_alpha - alpha) * progress / self._total
 
 
 def _share(start: int, stop: int, i: int, n: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Every kernel is its float64 reference up to float32 rounding, on one thread with the same draws."""
 
+import importlib
 import itertools
 
 import numpy as np
@@ -7,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskw2v.objectives import Rate, sgns
-from daskw2v.objectives.sgns import reference
-from daskw2v.objectives.tile import group_sizes
+from daskw2v.objectives import OBJECTIVES, HotRows, Memory, Rate
+from daskw2v.objectives.reference import train_hidden, train_targets
 from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import aligned_zeros, padded
+
+ALL = sorted(OBJECTIVES)
+ALONE = HotRows(0, 0, 0, 1)
 
 
 def make_segment(lengths, n_words, rng, gap=3):
@@ -23,91 +26,180 @@ def make_segment(lengths, n_words, rng, gap=3):
     return Segment(tokens, positions, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
 
-def compare(params, segment, n_words, rng, first=0, last=None):
-    last = len(segment.tokens) if last is None else last
-    width = padded(params.vector_size)
-    tables, truth = {}, {}
-    for name in ("input", "output"):
-        table = aligned_zeros(n_words * width)
-        rows = table.reshape(n_words, width)[:, : params.vector_size]
+def make_memory(params, n_words, rng, hot=ALONE):
+    """Tables of normal draws with room for hot rows behind them, and the same as (rows, D) float64."""
+    width, tables, truth = padded(params.vector_size), [], []
+    for n_rows in OBJECTIVES[params.objective].tables(params, n_words).values():
+        table = aligned_zeros((n_rows + hot.rows) * width)
+        rows = table.reshape(-1, width)[:n_rows, : params.vector_size]
         rows[:] = rng.normal(scale=0.3, size=rows.shape)
-        tables[name], truth[name] = table, rows.astype(np.float64)
-    prepared = sgns.SGNS.prepare(params, rng.integers(1, 100, n_words))
+        tables.append(table)
+        truth.append(rows.astype(np.float64))
+    return Memory(*tables, width, hot), truth
+
+
+def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, counts=None):
+    objective = OBJECTIVES[params.objective]
+    reference = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
+    last = len(segment.tokens) if last is None else last
+    rows = objective.tables(params, n_words)
+    hot = HotRows(min(hot_rows, *rows.values()), rows["input"], rows["output"], 10)
+    memory, truth = make_memory(params, n_words, rng, hot)
+    if counts is None:
+        counts = rng.integers(1, 100, n_words) ** rng.integers(1, 5)  # the tree: flat to deep
+    prepared = objective.prepare(params, counts)
     rate = Rate(0.05, -1e-6, 10)
-    pairs, loss = sgns.SGNS.trainers["cpu"](segment, first, last, tables, width, rate, 2, prepared)
-    update = sgns.update_of(params, rate, 2)
-    n, expected = reference.train(
-        segment, first, last, truth["input"], truth["output"], update, prepared.noise,
-        group_sizes(params.negative + 1)[1],
-    )  # fmt: skip
-    assert pairs == n
+    examples, loss = objective.trainers["cpu"](segment, first, last, memory, rate, 2, prepared)
+    n, expected = reference.train(segment, first, last, *truth, rate, 2, prepared)
+    assert examples == n
     assert loss == pytest.approx(expected, rel=1e-5, abs=1e-5)
-    for name, table in tables.items():
-        rows = table.reshape(n_words, width)
-        np.testing.assert_allclose(rows[:, : params.vector_size], truth[name], rtol=1e-4, atol=2e-5)
-        assert not rows[:, params.vector_size :].any(), "padding must stay zero"
+    for table, expected_rows in zip(memory[:2], truth, strict=True):
+        trained = table.reshape(-1, memory.width)
+        np.testing.assert_allclose(
+            trained[: len(expected_rows), : params.vector_size], expected_rows, rtol=1e-4, atol=3e-5
+        )
+        assert not trained[:, params.vector_size :].any(), "padding must stay zero"
 
 
-@settings(deadline=None, max_examples=60)
+# Each length of a group of targets is compiled anew, so they are few: a group of two (negative=1), and of six one
+# group (5), two with one place to fill (10), and three (17). Hierarchical softmax has groups of five to eight.
+NEGATIVE = {"sgns": [1, 5, 5, 10, 17], "cbow_ns": [5, 10, 17]}
+
+
+@st.composite
+def options(draw, objective):
+    """Draw what only some objectives read."""
+    chosen = {}
+    if "negative" in OBJECTIVES[objective].options:
+        chosen["negative"] = draw(st.sampled_from(NEGATIVE[objective]))
+    if "negative_sharing" in OBJECTIVES[objective].options and chosen["negative"] in NEGATIVE["cbow_ns"]:
+        chosen["negative_sharing"] = draw(st.sampled_from(["window", "pair"]))
+    if "cbow_mean" in OBJECTIVES[objective].options:
+        chosen["cbow_mean"] = draw(st.booleans())
+    return chosen
+
+
+@pytest.mark.parametrize("objective", ALL)
+@settings(max_examples=50)
 @given(
-    lengths=st.lists(st.integers(1, 30), max_size=6),
-    n_words=st.integers(1, 30),
+    lengths=st.lists(st.integers(0, 30), max_size=6),
+    n_words=st.sampled_from([1, 2, 3, 12, 30, 100, 500]),
     vector_size=st.sampled_from([1, 2, 3, 15, 16, 17, 40, 100]),
-    negative=st.sampled_from([1, 2, 5, 7, 8, 10, 20]),
     window=st.integers(1, 12),
     shrink_windows=st.booleans(),
+    hot_rows=st.sampled_from([0, 0, 3, 100]),
     seed=st.integers(0, 2**31),
+    data=st.data(),
 )
-def test_sgns__cpu_equals_reference(lengths, n_words, vector_size, negative, window, shrink_windows, seed):
-    params = Params(vector_size=vector_size, negative=negative, window=window, shrink_windows=shrink_windows, seed=seed)
+def test_cpu__equals_its_reference(
+    objective, lengths, n_words, vector_size, window, shrink_windows, hot_rows, seed, data
+):
     rng = np.random.default_rng(seed)
-    compare(params, make_segment(lengths, n_words, rng), n_words, rng)
+    params = Params(
+        objective=objective, vector_size=vector_size, window=window, shrink_windows=shrink_windows, seed=seed,
+        **data.draw(options(objective)),
+    )  # fmt: skip
+    compare(params, make_segment([n for n in lengths if n], n_words, rng), n_words, rng, hot_rows=hot_rows)
 
 
+@pytest.mark.parametrize("objective", ALL)
 @pytest.mark.parametrize("vector_size", [*range(1, 41), 100, 300])
-def test_sgns__cpu_equals_reference_in_every_dimension(vector_size):
+def test_cpu__equals_its_reference_in_every_dimension(objective, vector_size):
     rng = np.random.default_rng(vector_size)
-    compare(Params(vector_size=vector_size), make_segment([9, 1, 14], 12, rng), 12, rng)
+    compare(Params(objective=objective, vector_size=vector_size), make_segment([9, 1, 14], 12, rng), 12, rng)
 
 
-def test_sgns__a_range_of_centers_trains_these_only():
+EDGES = {
+    "no token": ([], 12, 5),
+    "sentences of one token": ([1] * 9, 12, 5),
+    "window longer than any sentence": ([2, 3, 7, 1, 4], 12, 300),
+    "one word": ([9, 1, 14], 1, 5),
+    "two words, so that many negatives are the center": ([40, 3], 2, 5),
+    "more sentences than one run of windows": ([3] * 50, 12, 2),
+}
+
+
+@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("hot_rows", [0, 5])
+@pytest.mark.parametrize("edge", EDGES)
+def test_cpu__equals_its_reference_at_the_edges(objective, edge, hot_rows):
+    lengths, n_words, window = EDGES[edge]
     rng = np.random.default_rng(0)
-    compare(Params(vector_size=8), make_segment([10, 30], 12, rng), 12, rng, first=7, last=19)
+    params = Params(objective=objective, vector_size=20, window=window, shrink_windows=False)
+    compare(params, make_segment(lengths, n_words, rng), n_words, rng, hot_rows=hot_rows)
 
 
-def test_sgns__chunks_in_turn_equal_one_pass():
+@pytest.mark.parametrize("objective", ["cbow_hs", "sg_hs"])
+@pytest.mark.parametrize("base", [2, 3])
+def test_cpu__equals_its_reference_on_the_deepest_ways(objective, base):
+    """Counts that grow by powers make a tree that is one long way: groups of all lengths, and many of them."""
+    rng = np.random.default_rng(base)
+    params = Params(objective=objective, vector_size=8)
+    compare(params, make_segment([150], 38, rng), 38, rng, counts=base ** np.arange(38, 0, -1))
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_cpu__a_range_of_centers_trains_these_only(objective):
     rng = np.random.default_rng(0)
-    params = Params(vector_size=20)
-    segment = make_segment([50, 70], 12, rng)
-    prepared = sgns.SGNS.prepare(params, rng.integers(1, 100, 12))
+    params = Params(objective=objective, vector_size=8)
+    compare(params, make_segment([10, 300], 12, rng), 12, rng, first=7, last=219)
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_cpu__chunks_in_turn_equal_one_pass(objective):
+    rng = np.random.default_rng(0)
+    params = Params(objective=objective, vector_size=20)
+    segment = make_segment([50, 170], 12, rng)
+    prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, 12))
     results = []
-    for cuts in ([0, 120], [0, 13, 57, 120]):
-        tables = {name: aligned_zeros(12 * 32) for name in ("input", "output")}
-        tables["input"].reshape(12, 32)[:, :20] = sgns.SGNS.initial(params, "input", 0, 12)
+    for cuts in ([0, 220], [0, 13, 57, 220]):
+        memory, _ = make_memory(params, 12, np.random.default_rng(1))
         for a, b in itertools.pairwise(cuts):
-            sgns.SGNS.trainers["cpu"](segment, a, b, tables, 32, Rate(0.05, 0.0, 0), 0, prepared)
-        results.append(tables)
-    for name in ("input", "output"):
-        np.testing.assert_array_equal(results[0][name], results[1][name])
+            OBJECTIVES[objective].trainers["cpu"](segment, a, b, memory, Rate(0.05, 0.0, 0), 0, prepared)
+        results.append(memory)
+    np.testing.assert_array_equal(results[0].source, results[1].source)
+    np.testing.assert_array_equal(results[0].output, results[1].output)
 
 
-def test_reference__moves_along_the_gradient():
-    """The update of a tile is alpha times the gradient of its loss, by finite differences."""
+@pytest.mark.parametrize(
+    ("objective", "options"), [("sgns", {}), ("sgns", {"negative_sharing": "pair"}), ("cbow_ns", {})]
+)
+def test_ns__a_negative_equal_to_the_center_does_not_count(objective, options):
+    """With one word all negatives are the center itself: contexts and center only ever come closer."""
+    rng = np.random.default_rng(0)
+    params = Params(objective=objective, vector_size=8, negative=10, **options)
+    compare(params, make_segment([40], 2, rng), 2, rng)
+    memory, _ = make_memory(params, 1, rng)
+    prepared = OBJECTIVES[objective].prepare(params, np.array([9]))
+    segment = make_segment([40], 1, rng)
+    dots = [memory.source @ memory.output]
+    for _ in range(3):
+        OBJECTIVES[objective].trainers["cpu"](segment, 0, 40, memory, Rate(0.05, 0.0, 0), 0, prepared)
+        dots.append(memory.source @ memory.output)
+    assert all(a < b for a, b in itertools.pairwise(dots)), dots
+
+
+@pytest.mark.parametrize("train", [train_targets, train_hidden])
+def test_reference__moves_along_the_gradient(train):
+    """The update is alpha times the gradient of the loss, by finite differences."""
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(4, 6)), rng.normal(size=(5, 6))
     contexts, targets, signs = [2, 0], np.array([1, 3, 4]), np.array([1.0, -1.0, 0.0])
+    more = () if train is train_targets else (True,)
 
     def loss(x, y):
-        logits = signs * (x[contexts] @ y[targets].T)
-        return (np.abs(signs) * np.log1p(np.exp(-logits))).sum()
+        rows = x[contexts] if train is train_targets else x[contexts].mean(axis=0, keepdims=True)
+        return (np.abs(signs) * np.log1p(np.exp(-signs * (rows @ y[targets].T)))).sum()
 
+    # word2vec gives each context of a mean the whole gradient of the mean: that many times its own
+    share = 1 if train is train_targets else len(contexts)
     alpha, eps = 1e-6, 1e-5
     new_x, new_y = x.copy(), y.copy()
-    assert reference.tile(new_x, new_y, contexts, targets, signs, alpha) == pytest.approx(loss(x, y))
-    for old, new, which in ((x, new_x, 0), (y, new_y, 1)):
+    assert train(new_x, contexts, new_y, targets, signs, alpha, 8, *more) == pytest.approx(loss(x, y))
+    for old, new, which, factor in ((x, new_x, 0, share), (y, new_y, 1, 1)):
         for i in np.ndindex(old.shape):
             bump = np.zeros_like(old)
             bump[i] = eps
             up, down = ((x + s * bump, y) if which == 0 else (x, y + s * bump) for s in (1, -1))
             slope = (loss(*up) - loss(*down)) / (2 * eps)
-            assert (new - old)[i] == pytest.approx(-alpha * slope, rel=1e-4, abs=1e-11)
+            assert (new - old)[i] == pytest.approx(-alpha * factor * slope, rel=1e-4, abs=1e-11)

@@ -4,11 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.objectives import OBJECTIVES, start_alpha
 from daskw2v.params import Params
 from daskw2v.strategies.schedule import AveragingRounds, Work
 
 params = st.builds(
     Params,
+    objective=st.sampled_from(sorted(OBJECTIVES)),
+    alpha=st.none() | st.floats(1e-3, 1),
     epochs=st.integers(1, 4),
     n_replicas=st.integers(1, 9),
     rounds_per_epoch=st.none() | st.integers(1, 7),
@@ -32,7 +35,7 @@ def test_rounds__cover_all_progress_once_in_order(params, length):
 
 @given(params, st.integers(1, 500))
 def test_rounds__share_evenly_and_the_rate_falls(params, length):
-    last = params.alpha
+    last = start_alpha(params)
     for this in AveragingRounds(params, length):
         sizes = [w.stop - w.start for w in this.works]
         assert max(sizes) - min(sizes) <= 1

@@ -1,35 +1,27 @@
 """SGNS on the CPU: one pass over the centers of a segment.
 
-Negatives are shared by a window (as in pWord2Vec and FULL-W2V) and drawn one window ahead, so that their rows can
-be prefetched while the present window is computed. Contexts are taken four at a time, or two, or one, against all
-targets; one word twice in a tile would lose one of its moves, so such contexts come one after the other.
+Negatives are shared by a window (as in pWord2Vec and FULL-W2V), or each pair draws its own (as in word2vec.c).
 """
 
 from typing import Any
 
 import numpy as np
 
-from daskw2v.jit import inline, kernel
-from daskw2v.objectives.tile import SIGNS, prefetch, step_four, step_one, step_two
-from daskw2v.sampling.alias import pick
-from daskw2v.sampling.rng import GOLDEN, below, draw, mix
-
-_HALF_TILE = SIGNS // 3
+from daskw2v.jit import kernel
+from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.negatives import RUN, draw_run, draw_targets
+from daskw2v.objectives.scratch import loss_of, place_of
+from daskw2v.objectives.steps import SIGNS, address
+from daskw2v.objectives.windows import open_window, sentence_of, text_of, train_group
+from daskw2v.sampling.rng import GOLDEN, draw
 
 
 @kernel
 def train(
-    segment: Any,
-    first: Any,
-    last: Any,
-    source: Any,
-    output: Any,
-    width: Any,
-    update: Any,
-    noise: Any,
-    tile: Any,
-) -> Any:
-    """Train the centers first..last-1 of a segment.
+    segment: Any, first: Any, last: Any, source: Any, output: Any, width: Any, hot: Any, scratch: Any, windows: Any,
+    negatives: Any, tile: Any,
+) -> Any:  # fmt: skip
+    """Train the centers first..last-1 of a segment, with negatives shared by a window.
 
     Parameters
     ----------
@@ -37,116 +29,73 @@ def train(
         `sampling.segments.Segment`: tokens, positions and sentence bounds after subsampling.
     first, last
         Range of centers, as indices into the segment's tokens.
-    source, output
-        Flat tables of rows padded to `width` floats, float32; changed in place.
-    width
-        Row length in floats, a multiple of 16.
-    update
-        `objectives.sgns.Update`: window, learning rate and the keys of the draws.
-    noise
-        Alias table of the negatives, shape (V,) uint64.
+    source, output, width, hot
+        `objectives.base.Memory`; the tables are changed in place.
+    scratch
+        `objectives.scratch.Scratch` for RUN windows.
+    windows, negatives
+        `objectives.windows.Windows` and `objectives.negatives.Negatives`.
     tile
-        Tuple as long as a tile has targets.
+        Tuple as long as a group has targets.
 
     Returns
     -------
     pairs, loss
-        Trained pairs (context, target or negative's window), and the summed loss of all of them.
+        Trained pairs (context, center with its negatives), and the summed loss of all of them.
     """
-    tokens, positions, bounds = segment.tokens, segment.positions, segment.bounds
-    n_targets = update.negative + 1
-    size = len(tile)
-    n_groups = (n_targets + size - 1) // size
-    rows = np.zeros((2, n_groups * size), np.int64)
-    signs = np.zeros((2, n_groups * SIGNS), np.float32)
-    contexts = np.empty(2 * update.window, np.int64)
-    mantissa = np.ones(16, np.float32)
-    exponent = np.zeros(16, np.int32)
-    pairs = 0
-    turn = 0
-    sentence = np.searchsorted(bounds, first, side="right") - 1
-    if first < last:
-        _targets(segment, first, output, width, update, noise, rows[turn], signs[turn], size)
+    rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs.reshape(RUN, -1, SIGNS)
+    text, place, groups, size = text_of(segment), place_of(scratch), signs.shape[1], len(tile)
+    sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
+    fetch_hot(source, output, width, hot, scratch)
+    pairs, sentence, at = 0, sentence_of(segment, first), RUN
     for center in range(first, last):
-        while center >= bounds[sentence + 1]:
-            sentence += 1
-        position = positions[center]
-        reach = _reach(update, position)
-        start, stop = max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)
-        n = 0
-        for i in range(start, stop):
-            contexts[n] = np.int64(tokens[i]) * width
-            n += 1 if i != center else 0
+        if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
+            stop = min(center + RUN, last)
+            draw_run(segment, center, stop, negatives, outputs, width, hot, scratch.states, rows, signs, size)
+            at = 0
+        sentence, n, alpha = open_window(text, sentence, center, windows, sources, width, hot, place.contexts)
+        for g in range(groups):
+            here = targets + (g * size * RUN + at) * 8
+            sign = sign_list + (at * groups + g) * (4 * SIGNS)
+            train_group(place, place.contexts, n, here, here + 8, RUN, width, sign, alpha, tile)
         pairs += n
-        if center + 1 < last:
-            _targets(segment, center + 1, output, width, update, noise, rows[1 - turn], signs[1 - turn], size)
-        if center + update.window + 1 < len(tokens):
-            prefetch(source, np.int64(tokens[center + update.window + 1]) * width, width)
-        alpha = np.float32(update.alpha + update.slope * (position - update.origin))
-        i = 0
-        while i < n:
-            taken = _distinct(contexts, i, n)
-            for g in range(n_groups):
-                if taken == 4:
-                    x = (contexts[i], contexts[i + 1], contexts[i + 2], contexts[i + 3])
-                    step_four(source, x, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
-                elif taken == 2:
-                    y = (contexts[i], contexts[i + 1])
-                    step_two(source, y, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
-                else:
-                    z = (contexts[i],)
-                    step_one(source, z, output, rows[turn], signs[turn], g, width, alpha, mantissa, exponent, tile)
-            i += taken
-        turn = 1 - turn
-    loss = 0.0
-    for lane in range(16):
-        loss += exponent[lane] * np.log(2.0) + np.log(np.float64(mantissa[lane]))
-    return pairs, loss
-
-
-@inline
-def _distinct(contexts: Any, i: Any, n: Any) -> Any:
-    """Return how many contexts from i on one tile takes: 4 or 2 different ones, else 1."""
-    a, left = contexts[i], n - i
-    if left < 2 or contexts[i + 1] == a:
-        return 1
-    b = contexts[i + 1]
-    if left < 4:
-        return 2
-    c, d = contexts[i + 2], contexts[i + 3]
-    if c in (a, b, d) or d in (a, b):
-        return 2
-    return 4
-
-
-@inline
-def _reach(update: Any, position: Any) -> Any:
-    """Return how far the window at a corpus position reaches to either side."""
-    reach = update.window
-    if update.shrink_windows:
-        reach -= np.int64(below(draw(update.window_key, position), reach))
-    return reach
+        at += 1
+        if hot.rows and (center - first) % hot.flush == hot.flush - 1:
+            flush_hot(source, output, width, hot, scratch)
+    flush_hot(source, output, width, hot, scratch)
+    return pairs, loss_of(scratch)
 
 
 @kernel
-def _targets(
-    segment: Any, center: Any, output: Any, width: Any, update: Any, noise: Any, rows: Any, signs: Any, size: Any
-) -> None:
-    """Set rows and signs for a center: the word itself and its negatives; one equal to it does not count."""
-    word = np.int64(segment.tokens[center])
-    state = draw(update.negative_key, segment.positions[center])
-    rows[0] = word * width
-    signs[0] = 1.0
-    signs[_HALF_TILE] = 1.0
-    prefetch(output, word * width, width)
-    for k in range(1, update.negative + 1):
-        other = pick(noise, mix(state + np.uint64(k) * GOLDEN))
-        group = k // size
-        lane = group * SIGNS + k - group * size
-        rows[k] = other * width
-        sign = np.float32(0.0 if other == word else -1.0)
-        signs[lane] = sign
-        signs[lane + _HALF_TILE] = sign
-        prefetch(output, other * width, width)
-    for k in range(update.negative + 1, len(rows)):  # what fills the last tile does not count, and stays close
-        rows[k] = rows[0]
+def train_pairs(
+    segment: Any, first: Any, last: Any, source: Any, output: Any, width: Any, hot: Any, scratch: Any, windows: Any,
+    negatives: Any, tile: Any,
+) -> Any:  # fmt: skip
+    """Train as `train` does, but each pair of center and context draws its own negatives, as in word2vec.c.
+
+    `scratch` is for 2 * window + 1 windows: a window's pairs.
+    """
+    states, most = scratch.states, len(scratch.states)
+    words = np.zeros(most, np.int32)
+    rows, signs = scratch.rows.reshape(-1, most), scratch.signs.reshape(most, -1, SIGNS)
+    text, place, groups, size = text_of(segment), place_of(scratch), signs.shape[1], len(tile)
+    sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
+    fetch_hot(source, output, width, hot, scratch)
+    pairs, sentence = 0, sentence_of(segment, first)
+    for center in range(first, last):
+        sentence, n, alpha = open_window(text, sentence, center, windows, sources, width, hot, place.contexts)
+        words[:] = segment.tokens[center]
+        state = draw(negatives.key, segment.positions[center])
+        for i in range(n):
+            states[i] = state + np.uint64(i * negatives.negative) * GOLDEN
+        draw_targets(words[:n], states, negatives, outputs, width, hot, rows, signs, size)
+        for i in range(n):
+            for g in range(groups):
+                here = targets + (g * size * most + i) * 8
+                sign = sign_list + (i * groups + g) * (4 * SIGNS)
+                train_group(place, place.contexts + 8 * i, 1, here, here + 8, most, width, sign, alpha, tile)
+        pairs += n
+        if hot.rows and (center - first) % hot.flush == hot.flush - 1:
+            flush_hot(source, output, width, hot, scratch)
+    flush_hot(source, output, width, hot, scratch)
+    return pairs, loss_of(scratch)

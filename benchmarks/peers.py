@@ -1,0 +1,148 @@
+"""gensim and fastText behind one interface: training speed of both, and gensim's vectors.
+
+Words are counted as ours are: raw words of the vocabulary, before subsampling, and only training is timed.
+
+* gensim trains from `corpus_file`, its fastest way; `train` alone is timed.
+* fastText (without subwords, which makes it word2vec) counts words and makes its tables in the same call: the time
+  of a run without any epoch is taken off that of a run of one. Its epoch lasts until as many words of the vocabulary
+  are trained as the text holds words of any kind, ends of lines included; these it takes for words, </s>, and
+  trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary.
+  Its CBOW always averages. Each run is a process of its own, since version 0.9.3 with less than ten threads leaves
+  part of its input table as memory happened to be: only fresh memory, all zeros, does not end in NaN.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fasttext
+import numpy as np
+from gensim.models import Word2Vec
+
+from daskw2v.models.vectors import Vectors
+from daskw2v.params import Params
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+class Kind(NamedTuple):
+    """An objective: from each context or from all at once; by hierarchical softmax or by negatives."""
+
+    skip_gram: bool
+    tree: bool
+
+
+KINDS = {
+    "sgns": Kind(skip_gram=True, tree=False),
+    "cbow_ns": Kind(skip_gram=False, tree=False),
+    "sg_hs": Kind(skip_gram=True, tree=True),
+    "cbow_hs": Kind(skip_gram=False, tree=True),
+}
+
+
+def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
+    """Return what gensim calls the same training."""
+    kind = KINDS[params.objective]
+    same = (
+        "vector_size", "window", "shrink_windows", "min_count", "sample", "ns_exponent", "alpha", "min_alpha", "epochs",
+        "seed",
+    )  # fmt: skip
+    return {
+        **{name: getattr(params, name) for name in same},
+        "sg": int(kind.skip_gram),
+        "hs": int(kind.tree),
+        "negative": 0 if kind.tree else params.negative,
+        "cbow_mean": int(params.cbow_mean),
+        "workers": threads,
+    }
+
+
+def _gensim_model(text: Path, params: Params, threads: int) -> Word2Vec:
+    model = Word2Vec(**gensim_arguments(params, threads))
+    model.build_vocab(corpus_file=str(text))
+    return model
+
+
+def _train_gensim(model: Word2Vec, text: Path, epochs: int) -> None:
+    examples, words = model.corpus_count, model.corpus_total_words
+    model.train(corpus_file=str(text), total_examples=examples, total_words=words, epochs=epochs)
+
+
+def train_gensim(text: Path, params: Params, threads: int) -> Vectors:
+    """Train as `params` say, and return the vectors in our form, so that the same code judges them."""
+    model = _gensim_model(text, params, threads)
+    _train_gensim(model, text, params.epochs)
+    words = model.wv.index_to_key
+    counts = [model.wv.get_vecattr(word, "count") for word in words]
+    return Vectors(Vocabulary.from_words(words, counts), np.ascontiguousarray(model.wv.vectors, np.float32))
+
+
+def gensim_speed(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], float]:
+    """Return a function that trains an epoch and returns words/s."""
+    model = _gensim_model(text, params, threads)
+
+    def measure() -> float:
+        began = time.perf_counter()
+        _train_gensim(model, text, 1)
+        return vocabulary.total / (time.perf_counter() - began)
+
+    return measure
+
+
+def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, Any]:
+    """Return what fastText calls the same training."""
+    kind = KINDS[params.objective]
+    return {
+        "input": str(text),
+        "model": "skipgram" if kind.skip_gram else "cbow",
+        "loss": "hs" if kind.tree else "ns",
+        "dim": params.vector_size,
+        "ws": params.window,
+        "neg": 0 if kind.tree else params.negative,
+        "minCount": params.min_count,
+        "t": params.sample or 1.0,  # keeps a word of frequency f with sqrt(t/f) + t/f: 1 keeps all
+        "lr": params.alpha,
+        "thread": threads,
+        "minn": 0,
+        "maxn": 0,
+        "bucket": 0,
+        "verbose": 0,
+    }
+
+
+def fasttext_speed(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], float]:
+    """Return a function that trains an epoch and returns words/s."""
+    lines = text.read_bytes().count(b"\n")
+    words = (vocabulary.raw_words + lines) * vocabulary.total / (vocabulary.total + lines)  # trained in its epoch
+    command = [sys.executable, "-m", "benchmarks.peers", json.dumps(fasttext_arguments(text, params, threads))]
+    # Makes glibc take each table from the system, as zeros.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 17)}
+
+    def measure() -> float:
+        answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+        return words / float(answer)
+
+    return measure
+
+
+def fasttext_seconds(arguments: dict[str, Any]) -> float:
+    """Return what an epoch takes besides counting words and making tables."""
+
+    def seconds(epochs: int) -> float:
+        began = time.perf_counter()
+        fasttext.train_unsupervised(**arguments, epoch=epochs)
+        return time.perf_counter() - began
+
+    without = seconds(0)
+    return seconds(1) - without
+
+
+SPEED = {"gensim": gensim_speed, "fasttext": fasttext_speed}
+
+if __name__ == "__main__":  # a process of `fasttext_speed`
+    print(fasttext_seconds(json.loads(sys.argv[1])))

@@ -1,0 +1,125 @@
+"""Targets of negative sampling: the word itself and its negatives, drawn for many windows at once.
+
+The draws of a run of windows are one loop without branches, so that the compiler makes vector code of it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import inline
+from daskw2v.objectives.base import Memory
+from daskw2v.objectives.scratch import Scratch, make_scratch
+from daskw2v.objectives.steps import MAX_TARGETS, group_sizes
+from daskw2v.objectives.windows import row_of
+from daskw2v.params import Params
+from daskw2v.sampling.alias import alias_table, pick
+from daskw2v.sampling.rng import GOLDEN, Purpose, draw, mix, stream
+
+RUN = 64  # windows whose targets are drawn at once
+
+
+class Negatives(NamedTuple):
+    """What a kernel needs to know about negatives.
+
+    Parameters
+    ----------
+    negative
+        As in Params.
+    table
+        Alias table of the words, shape (V,) uint64.
+    key
+        Stream of this epoch's draws.
+    """
+
+    negative: int
+    table: npt.NDArray[np.uint64]
+    key: np.uint64
+
+
+class Prepared(NamedTuple):
+    """The Params, and the alias table of the negatives, shape (V,) uint64."""
+
+    params: Params
+    noise: npt.NDArray[np.uint64]
+
+
+def prepare_noise(params: Params, counts: npt.NDArray[np.int64]) -> Prepared:
+    """Build the table that negatives are drawn from."""
+    return Prepared(params, alias_table(counts.astype(np.float64) ** params.ns_exponent))
+
+
+def word_tables(params: Params, n_words: int) -> dict[str, int]:
+    """Return the numbers of rows: two vectors for each word."""
+    return {"input": n_words, "output": n_words}
+
+
+def negatives_of(prepared: Prepared, epoch: int) -> Negatives:
+    """Return the kernel's view of the negatives of an epoch."""
+    params = prepared.params
+    return Negatives(params.negative, prepared.noise, stream(params.seed, Purpose.NEGATIVE, epoch))
+
+
+def tile_of(params: Params) -> tuple[int, ...]:
+    """Return a tuple as long as a group has targets; being part of a type, its length lets loops unroll."""
+    return (0,) * group_sizes(params.negative + 1)[1]
+
+
+def target_scratch(params: Params, memory: Memory, n_windows: int) -> Scratch:
+    """Return the scratch of a kernel that draws the targets of n_windows at once."""
+    return make_scratch(memory, params.window, n_windows, *group_sizes(params.negative + 1))
+
+
+@inline
+def draw_targets(
+    words: Any, states: Any, negatives: Any, output: Any, width: Any, hot: Any, rows: Any, signs: Any, size: Any
+) -> None:
+    """Draw the targets of n windows.
+
+    Parameters
+    ----------
+    words, states
+        Each window's word, and the state that its draws start from, shapes (n,).
+    negatives
+        `Negatives`.
+    output, width, hot
+        Address of the output table, its row length, and `HotRows`.
+    rows
+        Receives the row of target t of window i at [t, i], shape (targets, at least n).
+    signs
+        Receives the signs of window i at [i], shape (at least n, groups, SIGNS).
+    size
+        Targets in a group. What fills the last group is the word once more, and does not count.
+    """
+    n = len(words)
+    own = rows[0, :n]
+    for i in range(n):
+        own[i] = row_of(output, words[i], width, hot.rows, hot.output)
+        signs[i, 0, 0] = 1.0
+        signs[i, 0, MAX_TARGETS] = 1.0
+    for k in range(1, len(rows)):
+        drawn = rows[k, :n]
+        if k > negatives.negative:
+            drawn[:] = own
+            continue
+        salt = np.uint64(k) * GOLDEN
+        table = negatives.table
+        for i in range(n):
+            drawn[i] = row_of(output, pick(table, mix(states[i] + salt)), width, hot.rows, hot.output)
+        group, lane = k // size, k % size
+        for i in range(n):
+            sign = np.float32(0.0 if drawn[i] == own[i] else -1.0)
+            signs[i, group, lane] = sign
+            signs[i, group, lane + MAX_TARGETS] = sign
+
+
+@inline
+def draw_run(
+    segment: Any, first: Any, last: Any, negatives: Any, output: Any, width: Any, hot: Any, states: Any, rows: Any,
+    signs: Any, size: Any,
+) -> None:  # fmt: skip
+    """Draw the targets of the windows around the centers first..last-1, at most RUN of them, as `draw_targets` does."""
+    for i in range(first, last):
+        states[i - first] = draw(negatives.key, segment.positions[i])
+    draw_targets(segment.tokens[first:last], states, negatives, output, width, hot, rows, signs, size)

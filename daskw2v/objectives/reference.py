@@ -1,0 +1,124 @@
+"""What the references share, in float64 NumPy: the truth that every kernel is held to."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.objectives.windows import Windows
+from daskw2v.sampling.rng import GOLDEN, draws, mix
+from daskw2v.sampling.segments import Segment
+
+_U64 = np.uint64
+Matrix = npt.NDArray[np.float64]
+
+
+class Window(NamedTuple):
+    """A center's word, its position in the corpus, its contexts, and its learning rate."""
+
+    word: int
+    position: int
+    contexts: list[int]
+    alpha: float
+
+
+def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
+    """Yield the windows of the centers first..last-1 of a segment."""
+    for center in range(first, last):
+        position = int(segment.positions[center])
+        sentence = int(np.searchsorted(segment.bounds, center, side="right")) - 1
+        reach = reach_of(windows, position)
+        start = max(int(segment.bounds[sentence]), center - reach)
+        stop = min(int(segment.bounds[sentence + 1]), center + reach + 1)
+        contexts = [int(segment.tokens[i]) for i in range(start, stop) if i != center]
+        alpha = float(np.float32(windows.alpha + windows.slope * (position - windows.origin)))
+        yield Window(int(segment.tokens[center]), position, contexts, alpha)
+
+
+def reach_of(windows: Windows, position: int) -> int:
+    """Return how far the window at a corpus position reaches to either side."""
+    if not windows.shrink_windows:
+        return windows.window
+    bits = int(draws(windows.key, np.array([position], _U64))[0])
+    return windows.window - ((bits >> 32) * windows.window >> 32)
+
+
+def targets_of(
+    table: npt.NDArray[np.uint64], key: np.uint64, window: Window, negative: int, pair: int = 0
+) -> tuple[npt.NDArray[np.int64], Matrix]:
+    """Return a window's word and negatives, and their signs, shapes (1 + negative,).
+
+    `pair` is the number of the context, where each draws its own.
+    """
+    state = draws(key, np.array([window.position], _U64))
+    numbers = np.arange(1, negative + 1, dtype=_U64) + _U64(pair * negative)
+    bits = mix.py_func(state + numbers * GOLDEN)
+    slots = ((bits >> _U64(32)) * _U64(len(table))) >> _U64(32)
+    entries = table[slots]
+    own = (bits & _U64(0xFFFFFFFF)) < (entries >> _U64(32))
+    negatives = np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
+    signs = np.where(negatives == window.word, 0.0, -1.0)
+    return np.concatenate([[window.word], negatives]), np.concatenate([[1.0], signs])
+
+
+def train_targets(
+    source: Matrix,
+    contexts: list[int],
+    output: Matrix,
+    targets: npt.NDArray[np.int64],
+    signs: Matrix,
+    alpha: float,
+    size: int,
+) -> float:
+    """Train contexts against targets in place and return the loss.
+
+    Parameters
+    ----------
+    source, output
+        Tables of rows, shapes (V, D) float64.
+    contexts
+        Rows of `source`. Four different ones move together, or two, or one.
+    targets, signs
+        Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
+    alpha
+        Learning rate.
+    size
+        Targets in a group. Group follows group, and sees the contexts as the one before left them.
+    """
+    loss = 0.0
+    for g in range(0, len(targets), size):
+        group, sign = targets[g : g + size], signs[g : g + size]
+        p = 1.0 / (1.0 + np.exp(-np.clip(sign * (source[contexts] @ output[group].T), -30.0, 30.0)))
+        loss -= float((np.abs(sign) * np.log(p)).sum())
+        gain = alpha * sign * (1.0 - p)
+        i = 0
+        while i < len(contexts):
+            n = next(n for n in (4, 2, 1) if len(set(contexts[i : i + n])) == n)
+            together = contexts[i : i + n]
+            x = source[together].copy()
+            for t, target in enumerate(group):
+                source[together] += gain[i : i + n, t, None] * output[target]
+                output[target] += gain[i : i + n, t] @ x
+            i += n
+    return loss
+
+
+def train_hidden(
+    source: Matrix,
+    contexts: list[int],
+    output: Matrix,
+    targets: npt.NDArray[np.int64],
+    signs: Matrix,
+    alpha: float,
+    size: int,
+    mean: bool,
+) -> float:
+    """Train what the contexts say together (CBOW) against targets in place; arguments as in `train_targets`."""
+    n = len(contexts)
+    before = source[contexts].sum(axis=0) / (n if mean else 1)
+    hidden = before[None].copy()
+    loss = train_targets(hidden, [0], output, targets, signs, alpha, size)
+    move = (hidden[0] - before) / (1 if mean else n)
+    np.add.at(source, contexts, move)
+    return loss

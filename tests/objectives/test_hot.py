@@ -1,0 +1,72 @@
+"""Threads' own copies of rows: whatever each changes reaches the table, once."""
+
+import numpy as np
+import pytest
+
+from daskw2v.objectives import HotRows, Memory
+from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.scratch import make_scratch
+from daskw2v.simd import aligned_zeros
+
+WORDS, NODES, HOT, WIDTH = 9, 8, 3, 16
+
+
+@pytest.fixture
+def threads():
+    """Two threads' views of one pair of tables, whose numbers are small integers: sums are exact."""
+    rng = np.random.default_rng(0)
+    tables = []
+    for n in (WORDS, NODES):
+        table = aligned_zeros((n + 2 * HOT) * WIDTH)
+        table[: n * WIDTH] = rng.integers(-9, 9, n * WIDTH)
+        tables.append(table)
+    memories = [Memory(*tables, WIDTH, HotRows(HOT, WORDS + i * HOT, NODES + i * HOT, 1)) for i in range(2)]
+    return [(*memory, make_scratch(memory, 5, 1, 1, 8)) for memory in memories]
+
+
+def rows_of(thread, copies):
+    """Return views of the thread's own copies, or of the rows that they are copies of, in both tables."""
+    source, output, width, hot, _ = thread
+    starts = (hot.source, hot.output) if copies else (0, 0)
+    return [
+        table.reshape(-1, width)[start : start + HOT] for table, start in zip((source, output), starts, strict=True)
+    ]
+
+
+def test_hot_rows__of_two_threads_add_up_both_ones_changes(threads):
+    rng = np.random.default_rng(1)
+    expected = [rows.copy() for rows in rows_of(threads[0], copies=False)]
+    rest = [table[HOT * WIDTH : n * WIDTH].copy() for table, n in zip(threads[0][:2], (WORDS, NODES), strict=True)]
+    for thread in threads:
+        fetch_hot(*thread)
+    for _ in range(5):
+        for thread in threads:
+            for mine, truth in zip(rows_of(thread, copies=True), expected, strict=True):
+                change = rng.integers(-5, 5, mine.shape)
+                mine += change
+                truth += change
+        for thread in threads:
+            flush_hot(*thread)
+        for rows, truth in zip(rows_of(threads[0], copies=False), expected, strict=True):
+            np.testing.assert_array_equal(rows, truth)
+        for mine, truth in zip(rows_of(threads[1], copies=True), expected, strict=True):
+            np.testing.assert_array_equal(mine, truth, "who flushes last has all changes")
+    for table, n, before in zip(threads[0][:2], (WORDS, NODES), rest, strict=True):
+        np.testing.assert_array_equal(table[HOT * WIDTH : n * WIDTH], before, "other rows are left alone")
+
+
+def test_hot_rows__flushed_twice_change_nothing_more(threads):
+    fetch_hot(*threads[0])
+    rows_of(threads[0], copies=True)[0][:] += 1
+    flush_hot(*threads[0])
+    once = threads[0][0].copy()
+    flush_hot(*threads[0])
+    np.testing.assert_array_equal(threads[0][0], once)
+
+
+def test_hot_rows__none_are_no_work():
+    memory = Memory(aligned_zeros(WIDTH), aligned_zeros(0), WIDTH, HotRows(0, 1, 0, 1))
+    scratch = make_scratch(memory, 5, 1, 1, 8)
+    fetch_hot(*memory, scratch)
+    flush_hot(*memory, scratch)
+    assert not memory.source.any()

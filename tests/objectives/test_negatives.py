@@ -1,0 +1,66 @@
+"""Targets of negative sampling: the kernels' draws are the reference's."""
+
+import numpy as np
+import pytest
+
+from daskw2v.jit import kernel
+from daskw2v.objectives import HotRows, Memory
+from daskw2v.objectives.negatives import draw_targets, negatives_of, prepare_noise, target_scratch, tile_of, word_tables
+from daskw2v.objectives.reference import Window, targets_of
+from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, group_sizes
+from daskw2v.params import Params
+from daskw2v.sampling.rng import draw
+from daskw2v.simd import aligned_zeros
+
+WIDTH, BASE = 16, 4096
+
+
+@kernel
+def draw_all(words, positions, negatives, hot, states, rows, signs, size):
+    """Call `draw_targets` as the kernels do."""
+    for i in range(len(words)):
+        states[i] = draw(negatives.key, positions[i])
+    draw_targets(words, states, negatives, BASE, WIDTH, hot, rows, signs, size)
+
+
+@pytest.mark.parametrize("negative", [1, 2, 5, 7, 8, 10, 20])
+@pytest.mark.parametrize("n_words", [1, 2, 40])
+def test_draw_targets__are_those_of_the_reference(negative, n_words):
+    rng = np.random.default_rng(negative)
+    params = Params(negative=negative, seed=3)
+    prepared = prepare_noise(params, rng.integers(1, 99, n_words))
+    negatives = negatives_of(prepared, epoch=2)
+    hot = HotRows(min(3, n_words), n_words, n_words, 1)
+    n, room = 11, 13
+    scratch = target_scratch(params, Memory(aligned_zeros(0), aligned_zeros(0), WIDTH, hot), room)
+    groups, size = group_sizes(negative + 1)
+    rows, signs = scratch.rows.reshape(-1, room), scratch.signs.reshape(room, groups, SIGNS)
+    words, positions = rng.integers(0, n_words, n).astype(np.int32), rng.integers(0, 10**12, n)
+    draw_all(words, positions, negatives, hot, scratch.states, rows, signs, size)
+    for i in range(n):
+        window = Window(int(words[i]), int(positions[i]), [], 0.0)
+        targets, expected = targets_of(prepared.noise, negatives.key, window, negative)
+        targets = np.concatenate([targets, [words[i]] * (len(rows) - 1 - negative)]).astype(np.int64)
+        assert rows[:, i].tolist() == (BASE + (targets + n_words * (targets < hot.rows)) * (4 * WIDTH)).tolist()
+        told = signs[i].reshape(groups, 3, MAX_TARGETS)
+        assert told[:, 0, :size].ravel()[: negative + 1].tolist() == expected.tolist()
+        assert np.abs(told[:, 0]).sum() == np.abs(expected).sum(), "what fills up does not count"
+        np.testing.assert_array_equal(told[:, 0], told[:, 1])
+        assert not told[:, 2].any()
+    assert not rows[:, n:].any(), "windows that are not drawn stay as they were"
+
+
+def test_negatives_of__differ_by_epoch_and_seed():
+    prepared = [prepare_noise(Params(seed=seed), np.array([3, 2])) for seed in (1, 2)]
+    assert len({int(negatives_of(p, epoch).key) for p in prepared for epoch in range(3)}) == 6
+
+
+@pytest.mark.parametrize("negative", [*range(1, 40), 1024])
+def test_tile_of__holds_all_targets_in_as_few_groups_as_can_be(negative):
+    groups, size = group_sizes(negative + 1)
+    assert len(tile_of(Params(negative=negative))) == size <= MAX_TARGETS
+    assert (groups - 1) * MAX_TARGETS < negative + 1 <= groups * size
+
+
+def test_word_tables__have_two_vectors_for_each_word():
+    assert word_tables(Params(), 7) == {"input": 7, "output": 7}

@@ -1,0 +1,72 @@
+"""What an objective reads, and what is refused because it reads it not."""
+
+import pytest
+
+from daskw2v.errors import ParameterError
+from daskw2v.objectives import OBJECTIVES, check_options, find_objective, find_trainer, start_alpha
+from daskw2v.params import Params
+
+ALL = sorted(OBJECTIVES)
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_check_options__passes_defaults(objective):
+    check_options(Params(objective=objective))
+
+
+@pytest.mark.parametrize(
+    ("objective", "options"),
+    [
+        ("sgns", {"negative": 7, "ns_exponent": 0.5, "negative_sharing": "pair"}),
+        ("cbow_ns", {"negative": 7, "ns_exponent": 0.5, "cbow_mean": False}),
+        ("cbow_hs", {"cbow_mean": False}),
+    ],
+)
+def test_check_options__passes_the_objectives_own(objective, options):
+    check_options(Params(objective=objective, **options))
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "value", "users"),
+    [
+        ("sgns", "cbow_mean", False, "cbow_ns, cbow_hs"),
+        ("cbow_ns", "negative_sharing", "pair", "sgns"),
+        ("sg_hs", "negative", 7, "sgns, cbow_ns"),
+        ("sg_hs", "cbow_mean", False, "cbow_ns, cbow_hs"),
+        ("cbow_hs", "ns_exponent", 1.0, "sgns, cbow_ns"),
+        ("cbow_hs", "negative_sharing", "pair", "sgns"),
+    ],
+)
+def test_check_options__refuses_what_would_change_nothing(objective, name, value, users):
+    params = Params(objective=objective, **{name: value})
+    with pytest.raises(ParameterError) as caught:
+        check_options(params)
+    assert f"{name}={value!r} changes nothing for objective={objective!r}; it is for {users}." in caught.value.problem
+    assert f"Leave {name} out" in caught.value.remedy
+
+
+def test_check_options__refuses_an_objective_that_does_not_exist():
+    with pytest.raises(ParameterError, match=r"objective='glove' does not exist.*sgns.*cbow_hs"):
+        check_options(Params(objective="glove"))
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_start_alpha__is_the_objectives_own_unless_given(objective):
+    assert start_alpha(Params(objective=objective)) == find_objective(objective).alpha > 0
+    assert start_alpha(Params(objective=objective, alpha=0.125)) == 0.125
+
+
+def test_start_alpha__is_what_the_help_of_params_says():
+    help = Params.__dataclass_fields__["alpha"].metadata["help"]
+    for objective in OBJECTIVES.values():
+        named = help.index(objective.name)
+        assert f"{objective.alpha:g}" in help[:named]
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_find_trainer__lists_the_pairs_there_are(objective):
+    found = find_objective(objective)
+    assert find_trainer(found, "cpu") is found.trainers["cpu"]
+    with pytest.raises(ParameterError, match=rf"'{objective}' has no kernel for device='abacus'") as caught:
+        find_trainer(found, "abacus")
+    assert all(f"{name} on cpu" in caught.value.remedy for name in ALL)
