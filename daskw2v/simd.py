@@ -48,11 +48,12 @@ def padded(width: int) -> int:
     return -(-width // ROW_ALIGNMENT) * ROW_ALIGNMENT
 
 
-def aligned_zeros(n: int) -> npt.NDArray[np.float32]:
-    """Return n zeros that begin on a cache line, shape (n,) float32."""
-    memory = np.zeros(n + ROW_ALIGNMENT, np.float32)
-    skip = -(memory.ctypes.data // 4) % ROW_ALIGNMENT
-    return memory[skip : skip + n]
+def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
+    line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
+    memory = np.zeros(-(-size // line) * line + line, np.uint8)
+    skip = -memory.ctypes.data % line
+    return memory[skip : skip + size].view(dtype)
 
 
 def huge_zeros(n: int) -> npt.NDArray[np.float32]:

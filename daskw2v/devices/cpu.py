@@ -16,7 +16,7 @@ from daskw2v.simd import huge_zeros, padded
 
 Result = TypeVar("Result")
 
-_CHUNK = 16384  # centers one of several threads takes at a time: some 10 ms of work
+_CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
 
 
 class CpuReplica:

@@ -1,4 +1,4 @@
-"""Hot rows: a thread's own copies of the rows that all threads use most (paper 000, algorithm 1).
+"""Hot rows: a thread's own copies of the rows that all threads use most (Vuurens et al. 2016, algorithm 1).
 
 Words are numbered by falling count, and so are the tree's inner nodes: the hottest rows of a table are its first.
 Threads that write the same cache lines wait for each other; so each works on copies of them, and adds

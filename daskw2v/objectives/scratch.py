@@ -50,22 +50,25 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(memory: Memory, window: int, n_windows: int, groups: int, size: int) -> Scratch:
-    """Return the scratch of a kernel that holds the targets of `n_windows`, in groups of `size`."""
+    """Return the scratch of a kernel that holds the targets of `n_windows`, in groups of `size`.
+
+    Each array has cache lines of its own: threads that write side by side would wait for each other.
+    """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0
     hidden = aligned_zeros(2 * memory.width)
     return Scratch(
-        contexts=np.zeros(2 * window + 1, np.int64),
+        contexts=aligned_zeros(2 * window + 1, np.int64),
         values=aligned_zeros(SLOTS * (window + 1)),
-        rows=np.zeros(n_windows * groups * size, np.int64),
+        rows=aligned_zeros(n_windows * groups * size, np.int64),
         signs=aligned_zeros(n_windows * groups * SIGNS),
-        states=np.zeros(n_windows, np.uint64),
+        states=aligned_zeros(n_windows, np.uint64),
         mantissa=mantissa,
-        exponent=np.zeros(SLOTS, np.int32),
+        exponent=aligned_zeros(SLOTS, np.int32),
         hidden=hidden,
         only=np.array([hidden.ctypes.data], np.int64),
-        sources=np.zeros(memory.hot.rows * memory.width, np.float32),
-        outputs=np.zeros(memory.hot.rows * memory.width, np.float32),
+        sources=aligned_zeros(memory.hot.rows * memory.width),
+        outputs=aligned_zeros(memory.hot.rows * memory.width),
     )
 
 

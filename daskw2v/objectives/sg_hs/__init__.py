@@ -1,4 +1,4 @@
-"""Skip-gram with hierarchical softmax (Mikolov et al. 2013a; paper 000)."""
+"""Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
 from daskw2v.objectives.base import Memory, Objective, Rate, initial_rows
 from daskw2v.objectives.paths import Prepared, prepare_tree, tree_tables, way_scratch
