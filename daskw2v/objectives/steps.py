@@ -13,7 +13,8 @@ Rows and lists are named by their addresses: a kernel's inner functions pass not
 counted by reference at each window. Whoever calls holds the arrays.
 
 What each step gained, million trained words/s of SGNS on one core with AVX-512 (five negatives, V=71,249; d=128 without
-subsampling, d=100 with sample 1e-4; `benchmarks.kernel_steps` says what bounds the last line):
+subsampling, d=100 with sample 1e-4). Measured once as each step was written, on a machine that others used too: trust no
+difference below 5 %. `benchmarks.kernel_steps` measures the kernel as it is:
 
     four contexts by all targets at a time, each with its own sums and sigmoids             1.43  1.55
     + all dots of a window first, then all sigmoids; blends instead of half the shuffles     1.60  1.73
@@ -21,10 +22,10 @@ subsampling, d=100 with sample 1e-4; `benchmarks.kernel_steps` says what bounds 
     + the next targets are prefetched in both loops over columns, not in one burst           1.73  1.88
     + targets of 64 windows drawn in a loop without branches, which becomes vector code      1.84  1.95
     the same with arrays passed to the inner functions: references are counted               1.46  1.53
-    + rows and lists by address                                                              1.84  2.00
+    + rows and lists by address                                                              1.70  1.82
 
-Without gain: sigmoids right after the dots of each four contexts, rows of an odd number of cache lines (no two at a
-distance of 4 KB), prefetching more windows ahead, small pages made huge (NumPy's were already; now it is certain).
+Without gain: sigmoids right after the dots of each four contexts, rows of an odd number of cache lines (fewer at a
+distance of 4 KB).
 """
 
 from collections.abc import Iterator
