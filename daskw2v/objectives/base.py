@@ -99,7 +99,7 @@ def initial_rows(params: Params, table: str, start: int, stop: int) -> FloatArra
     """Return the first rows start..stop-1, shape (stop - start, D): small draws as input, zeros as output.
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
-    lose much of the first epoch. On 100 MB of Wikipedia, one seed, Google analogies of cbow_ns, by the width of the draws:
+    lose much of the first epoch. On 100 MB of Wikipedia (one seed), Google analogies of cbow_ns by that width:
     0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
     """
     width = params.vector_size

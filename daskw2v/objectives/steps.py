@@ -13,7 +13,7 @@ Rows and lists are named by their addresses: a kernel's inner functions pass not
 counted by reference at each window. Whoever calls holds the arrays.
 
 What each step gained, million trained words/s of SGNS on one core with AVX-512 (five negatives, V=71,249; d=128 without
-subsampling, d=100 with sample 1e-4). Measured once as each step was written, on a machine that others used too: trust no
+subsampling, d=100 with sample 1e-4). Measured once, as each step was written, on a machine in use: trust no
 difference below 5 %. `benchmarks.kernel_steps` measures the kernel as it is:
 
     four contexts by all targets at a time, each with its own sums and sigmoids             1.43  1.55
