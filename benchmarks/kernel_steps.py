@@ -118,7 +118,7 @@ def timer(
 
 def compare(text: Text, sizes: Sequence[int], times: int) -> list[Row]:
     """Measure all variants in turn."""
-    few, sgns = with_few_words(text), Params(negative_sharing="window")
+    few, sgns = with_few_words(text), Params(negative_sharing="shared")
     made = {}
     for size in sizes:
         params = sgns.replace(vector_size=size)

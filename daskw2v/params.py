@@ -163,11 +163,12 @@ class Params(_Checked):
     window: int = _choice(5, "most words between center and context", _integer(1, 1024))
     shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
     sample: float = _choice(1e-4, "frequency above which words are randomly dropped; 0 keeps all", _number(0, 1))
-    negative: int = _choice(5, "negatives drawn for each window or pair", _integer(1, 1024))
+    negative: int = _choice(5, "negatives of each pair", _integer(1, 1024))
     negative_sharing: str = _choice(
-        "window",
-        "who shares negatives: all pairs of a window, or none (pair: as word2vec.c, and several times slower)",
-        _one_of("window", "pair"),
+        "shared",
+        "shared: one draw of negatives for all pairs of a window (sgns) or for four windows (cbow_ns); "
+        "pair: each pair its own, as word2vec.c, and several times slower",
+        _one_of("shared", "pair"),
     )
     ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))
     cbow_mean: bool = _choice(True, "CBOW predicts from the mean of the contexts, or else from their sum", _flag)

@@ -1,32 +1,230 @@
-"""The hidden vector of CBOW: what a window's contexts say together, and how they share its move."""
+"""The hidden vectors of CBOW: what a window's contexts say together, its training, and how they share its move.
 
+Hidden vectors train one at a time, or in a batch that shares its negatives: a target row is then read and written once
+for all of them, and the rows of targets are what CBOW spends its time on. In memory a batch is its hidden rows, then
+their moves, then a row of zeros.
+
+Each hidden vector stays as it is until all of its targets have moved, as in word2vec.c.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
+from daskw2v import simd
 from daskw2v.jit import inline
-from daskw2v.objectives.steps import add_row, load_int64
+from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, bring, columns, floats, gradients, rows_at, splat_of
+from daskw2v.simd import LANES, SLOTS
+
+BATCH = 4  # hidden vectors that share negatives
+OWN = MAX_TARGETS - 1  # where, among the values of a hidden vector of a batch, that of its own target stands
+_MOST = 10  # contexts that one pass over the columns takes: those of the usual window
+
+_i64 = ir.IntType(64)
+
+
+def _of_number(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
+    """Return an intrinsic that does `emit` for n rows, 1 to _MOST, in code of its own for each number."""
+
+    @intrinsic
+    def by_number(typingctx: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> Any:
+        i = types.int64
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            share, start, end = simd.splat(builder, args[3], LANES), floats(builder, args[4]), floats(builder, args[5])
+            done = builder.append_basic_block("done")
+            numbers = builder.switch(args[1], done)
+            for number in range(1, _MOST + 1):
+                block = builder.append_basic_block(f"of{number}")
+                numbers.add_case(_i64(number), block)
+                with builder.goto_block(block):
+                    emit(builder, rows_at(builder, args[0], _i64(1), number), args[2], share, start, end)
+                    builder.branch(done)
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(i, i, i, types.float32, i, i), codegen
+
+    return by_number
+
+
+def _sum(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, end: Any) -> None:
+    with columns(builder, width) as k:
+        total = simd.load(builder, builder.gep(rows[0], [k]), LANES)
+        for row in rows[1:]:
+            total = builder.fadd(total, simd.load(builder, builder.gep(row, [k]), LANES))
+        before = simd.load(builder, builder.gep(start, [k]), LANES)
+        simd.store(builder, builder.gep(end, [k]), simd.fma(builder, share, total, before))
+
+
+def _add(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, _: Any) -> None:
+    with columns(builder, width) as k:
+        move = simd.load(builder, builder.gep(start, [k]), LANES)
+        for row in rows:
+            place = builder.gep(row, [k])
+            simd.store(builder, place, simd.fma(builder, share, move, simd.load(builder, place, LANES)))
+
+
+_sum_rows, _add_to_rows = _of_number(_sum), _of_number(_add)
 
 
 @inline
-def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any) -> None:
-    """Set the row at `hidden`, and the one behind it, to the mean, or the sum, of n contexts."""
-    add_row(hidden, hidden, np.float32(-1.0), width)
+def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any) -> None:
+    """Set the row at `hidden` to the mean, or the sum, of n contexts; `zeros` is the address of a row of zeros."""
     share = np.float32(1.0 / n if mean else 1.0)
-    for i in range(n):
-        add_row(hidden, load_int64(contexts, i), share, width)
-    before = hidden + 4 * width
-    add_row(before, before, np.float32(-1.0), width)
-    add_row(before, hidden, np.float32(1.0), width)
+    _sum_rows(contexts, min(n, _MOST), width, share, zeros, hidden)
+    for i in range(_MOST, n, _MOST):
+        _sum_rows(contexts + 8 * i, min(n - i, _MOST), width, share, hidden, hidden)
 
 
 @inline
-def scatter(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any) -> None:
-    """Add what the row at `hidden` moved away from the one behind it to each of n contexts.
+def scatter(contexts: Any, n: Any, width: Any, mean: Any, move: Any) -> None:
+    """Add a hidden vector's move to each of n contexts.
 
     As in word2vec.c and gensim, the contexts of a mean each take all of the move, those of a sum a share of it.
     """
-    add_row(hidden, hidden + 4 * width, np.float32(-1.0), width)
     share = np.float32(1.0 if mean else 1.0 / n)
-    for i in range(n):
-        add_row(load_int64(contexts, i), hidden, share, width)
+    for i in range(0, n, _MOST):
+        _add_to_rows(contexts + 8 * i, min(n - i, _MOST), width, share, move, move)
+
+
+def _side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+    return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
+
+
+def _targets(builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any) -> list[tuple[Any, int, list[int]]]:
+    """Return each target's row, the place of its values, and the hidden vectors that it meets: first the shared."""
+    everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
+    alone = rows_at(builder, own, stride, n) if n > 1 else []
+    return everyone + [(row, OWN, [c]) for c, row in enumerate(alone)]
+
+
+@intrinsic
+def _dots(
+    typingctx: Any, hidden: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
+    tile: Any,
+) -> Any:  # fmt: skip
+    """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
+
+    The hidden vectors, as many as the tuple `batch` is long, all meet the targets listed at `shared`, as many as `tile`
+    is long; those of a batch meet one each of the targets listed at `own`. Entries of a list stand `stride` apart, and
+    the next step's stand `ahead` bytes behind. `values` receives MAX_TARGETS floats for each hidden vector.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        hidden, shared, own, ahead, stride, width, values = args[:7]
+        xs = _side_by_side(builder, hidden, width, len(batch))
+        targets = _targets(builder, shared, own, stride, len(batch), tile)
+        nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
+        slots: list[Any] = [None] * max(SLOTS, len(batch) * MAX_TARGETS)
+        for _, place, met in targets:
+            for c in met:
+                slots[c * MAX_TARGETS + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
+        with columns(builder, width) as k:
+            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
+            for row, place, met in targets:
+                o = simd.load(builder, builder.gep(row, [k]), LANES)
+                for c in met:
+                    total = slots[c * MAX_TARGETS + place]
+                    builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
+            bring(builder, nexts, k)
+        totals = [None if slot is None else builder.load(slot) for slot in slots]
+        for s in range(0, len(slots), SLOTS):
+            place = builder.gep(floats(builder, values), [_i64(s)])
+            simd.store(builder, place, simd.sums(builder, totals[s : s + SLOTS]))
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, batch, tile), codegen
+
+
+@intrinsic
+def _moves(
+    typingctx: Any, hidden: Any, start: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
+    values: Any, batch: Any, tile: Any,
+) -> Any:  # fmt: skip
+    """Move targets along the gradient; the moves of the hidden vectors come to stand behind these.
+
+    Arguments as in `_dots`, of which this brings the other half of the next targets close; `values` holds what
+    `gradients` wrote. The moves add to the rows at `start`, which stand `apart` floats from each other.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        hidden, start, apart, shared, own, ahead, stride, width, values = args[:9]
+        n = len(batch)
+        rows = _side_by_side(builder, hidden, width, 2 * n)
+        xs, ends, starts = rows[:n], rows[n:], _side_by_side(builder, start, apart, n)
+        targets = _targets(builder, shared, own, stride, n, tile)
+        if n > 1:
+            nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+        else:
+            nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile))[len(tile) // 2 :]
+        data = floats(builder, values)
+        g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
+        with columns(builder, width) as k:
+            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
+            moved = [simd.load(builder, builder.gep(p, [k]), LANES) for p in starts]
+            for row, t, met in targets:
+                old = new = simd.load(builder, builder.gep(row, [k]), LANES)
+                for c in met:  # before the target moves, so that its register can be reused
+                    moved[c] = simd.fma(builder, g[c, t], old, moved[c])
+                for c in met:
+                    new = simd.fma(builder, g[c, t], v[c], new)
+                simd.store(builder, builder.gep(row, [k]), new)
+            for p, value in zip(ends, moved, strict=True):
+                simd.store(builder, builder.gep(p, [k]), value)
+            bring(builder, nexts, k)
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, i, i, batch, tile), codegen
+
+
+@inline
+def train_hidden(
+    place: Any, hidden: Any, shared: Any, own: Any, ahead: Any, groups: Any, stride: Any, width: Any, signs: Any,
+    alpha: Any, batch: Any, tile: Any,
+) -> None:  # fmt: skip
+    """Train hidden vectors against groups of targets; the vectors stay, and their moves come to stand behind them.
+
+    Parameters
+    ----------
+    place
+        `objectives.scratch.Place`.
+    hidden
+        Address of the hidden rows, behind which their moves and the zeros stand.
+    shared, own, stride
+        Addresses of the lists of the targets that all meet, group by group, and of those that one of a batch meets;
+        and the entries between one target and the next.
+    ahead
+        Bytes from an entry to that of the next step, to be prefetched.
+    groups, width
+        Number of groups, and row length in floats.
+    signs
+        Address of the groups' signs: SIGNS floats for each group, or MAX_TARGETS for each hidden vector of a batch.
+    alpha
+        Learning rate.
+    batch, tile
+        Tuples as long as there are hidden vectors, and targets in a group.
+    """
+    n, row = len(batch), 4 * width
+    n_values, n_signs = max(SLOTS, n * MAX_TARGETS), SIGNS if n == 1 else n * MAX_TARGETS
+    first = signs + (4 * MAX_TARGETS if n == 1 else 0)  # of one: its signs, then the zeros
+    step = len(tile) * stride * 8
+    for g in range(groups):
+        values = place.values + g * n_values * 4
+        _dots(hidden, shared + g * step, own, ahead, stride, width, values, batch, tile)
+    for g in range(groups):
+        for at in range(0, 4 * n_values, 4 * SLOTS):
+            values, sign = place.values + g * n_values * 4 + at, first + g * n_signs * 4 + at
+            gradients(values, SLOTS, sign, alpha, place.mantissa, place.exponent)
+    start, apart = hidden + 2 * n * row, 0
+    for g in range(groups):
+        values = place.values + g * n_values * 4
+        _moves(hidden, start, apart, shared + g * step, own, ahead, stride, width, values, batch, tile)
+        start, apart = hidden + n * row, width

@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from daskw2v.jit import inline
 from daskw2v.objectives.base import Memory
+from daskw2v.objectives.hidden import BATCH, OWN
 from daskw2v.objectives.scratch import Scratch, make_scratch
-from daskw2v.objectives.steps import MAX_TARGETS, group_sizes
+from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, group_sizes
 from daskw2v.objectives.windows import row_of
 from daskw2v.params import Params
 from daskw2v.sampling.alias import alias_table, pick
 from daskw2v.sampling.rng import GOLDEN, Purpose, draw, mix, stream
 
-RUN = 64  # windows whose targets are drawn at once
+RUN = 64  # windows, or batches of them, whose targets are drawn at once
 
 
 class Negatives(NamedTuple):
@@ -68,7 +69,20 @@ def tile_of(params: Params) -> tuple[int, ...]:
 
 def target_scratch(params: Params, memory: Memory, n_windows: int) -> Scratch:
     """Return the scratch of a kernel that draws the targets of n_windows at once."""
-    return make_scratch(memory, params.window, n_windows, *group_sizes(params.negative + 1))
+    groups, size = group_sizes(params.negative + 1)
+    return make_scratch(memory, params.window, n_windows, groups, groups * size, groups * SIGNS)
+
+
+def shared_tile_of(params: Params) -> tuple[int, ...]:
+    """Return a tuple as long as a group of a batch has negatives."""
+    return (0,) * group_sizes(params.negative, OWN)[1]
+
+
+def batch_scratch(params: Params, memory: Memory) -> Scratch:
+    """Return the scratch of a kernel that draws the targets of RUN batches at once."""
+    groups, size = group_sizes(params.negative, OWN)
+    rows, signs = groups * size + BATCH, groups * BATCH * MAX_TARGETS
+    return make_scratch(memory, params.window, RUN, groups, rows, signs, BATCH)
 
 
 @inline
@@ -123,3 +137,45 @@ def draw_run(
     for i in range(first, last):
         states[i - first] = draw(negatives.key, segment.positions[i])
     draw_targets(segment.tokens[first:last], states, negatives, output, width, hot, rows, signs, size)
+
+
+@inline
+def draw_batches(
+    segment: Any, first: Any, n: Any, apart: Any, last: Any, negatives: Any, output: Any, width: Any, hot: Any,
+    states: Any, rows: Any, signs: Any, size: Any,
+) -> None:  # fmt: skip
+    """Draw the targets of n batches, at most RUN of them: negatives for all of a batch, and each window's own word.
+
+    Parameters
+    ----------
+    segment, first, apart, last
+        Batch i has the windows around the centers first + i, and BATCH - 1 more, each `apart` from the one before, as
+        far as they are before `last`.
+    negatives, output, width, hot, states, size
+        As in `draw_targets`.
+    rows
+        Receives the row of negative k of batch i at [k, i], those of its own words behind, shape (negatives and what
+        fills the last group, and BATCH, RUN).
+    signs
+        Receives the signs of batch i at [i], MAX_TARGETS for each window, shape (RUN, groups, BATCH * MAX_TARGETS).
+    """
+    n_shared, groups = len(rows) - BATCH, signs.shape[1]
+    for i in range(n):
+        states[i] = draw(negatives.key, segment.positions[first + i])
+    for k in range(n_shared):
+        salt = np.uint64(k + 1) * GOLDEN
+        for i in range(n):
+            rows[k, i] = row_of(output, pick(negatives.table, mix(states[i] + salt)), width, hot.rows, hot.output)
+    for window in range(BATCH):
+        own, center, at = rows[n_shared + window], first + window * apart, window * MAX_TARGETS
+        inside = min(n, max(last - center, 0))
+        for i in range(inside):
+            own[i] = row_of(output, segment.tokens[center + i], width, hot.rows, hot.output)
+            signs[i, groups - 1, at + OWN] = 1.0
+        for k in range(negatives.negative):
+            group, lane, drawn = k // size, at + k % size, rows[k]
+            for i in range(inside):
+                signs[i, group, lane] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
+        for i in range(inside, n):  # no window is left: its targets are any row, and do not count
+            own[i] = rows[0, i]
+            signs[i, :, at : at + MAX_TARGETS] = 0.0

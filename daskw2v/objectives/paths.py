@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from daskw2v.jit import inline, kernel
 from daskw2v.objectives.base import Memory
+from daskw2v.objectives.hidden import train_hidden
 from daskw2v.objectives.scratch import Scratch, make_scratch
 from daskw2v.objectives.steps import MAX_TARGETS, SIGNS
 from daskw2v.objectives.windows import row_of, train_group
@@ -57,7 +58,7 @@ def way_of(tree: Tree, word: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 def way_scratch(prepared: Prepared, memory: Memory) -> Scratch:
     """Return the scratch of a kernel that holds the ways of two windows."""
     groups = -(-max(prepared.depth, 1) // MAX_TARGETS)
-    return make_scratch(memory, prepared.params.window, 2, groups, MAX_TARGETS)
+    return make_scratch(memory, prepared.params.window, 2, groups, groups * MAX_TARGETS, groups * SIGNS)
 
 
 @kernel
@@ -103,3 +104,18 @@ def train_way(
             train_group(place, contexts, n, here, there, 1, width, sign, alpha, (0,) * 7)
         else:
             train_group(place, contexts, n, here, there, 1, width, sign, alpha, (0,) * 8)
+
+
+@inline
+def train_hidden_way(
+    place: Any, hidden: Any, rows: Any, ahead: Any, groups: Any, size: Any, width: Any, signs: Any, alpha: Any
+) -> None:
+    """Train a hidden vector against the way whose rows and signs begin at two addresses, as `train_hidden` does."""
+    if size == 5:
+        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 5)
+    elif size == 6:
+        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 6)
+    elif size == 7:
+        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 7)
+    else:
+        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 8)

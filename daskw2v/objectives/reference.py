@@ -106,19 +106,49 @@ def train_targets(
 
 def train_hidden(
     source: Matrix,
-    contexts: list[int],
+    contexts: list[list[int]],
     output: Matrix,
     targets: npt.NDArray[np.int64],
     signs: Matrix,
+    own: list[int],
     alpha: float,
-    size: int,
     mean: bool,
 ) -> float:
-    """Train what the contexts say together (CBOW) against targets in place; arguments as in `train_targets`."""
-    n = len(contexts)
-    before = source[contexts].sum(axis=0) / (n if mean else 1)
-    hidden = before[None].copy()
-    loss = train_targets(hidden, [0], output, targets, signs, alpha, size)
-    move = (hidden[0] - before) / (1 if mean else n)
-    np.add.at(source, contexts, move)
+    """Train what the contexts of windows say together (CBOW) against targets in place, and return the loss.
+
+    Parameters
+    ----------
+    source, output, alpha
+        As in `train_targets`.
+    contexts
+        Rows of `source`, of each window.
+    targets, signs
+        Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
+    own
+        A row of `output` for each window, which it comes closer to; or none at all.
+    mean
+        Whether a hidden vector is the mean of the contexts, or their sum. It stays until all targets have moved.
+    """
+    sizes = [len(rows) for rows in contexts]
+    hidden = [source[rows].sum(axis=0) / (n if mean else 1) for rows, n in zip(contexts, sizes, strict=True)]
+    gains, loss = [], 0.0
+    for c, x in enumerate(hidden):
+        rows, sign = (
+            np.concatenate([targets, own[c : c + 1]]).astype(np.int64),
+            np.concatenate([signs[c], [1.0] * bool(own)]),
+        )
+        p = 1.0 / (1.0 + np.exp(-np.clip(sign * (output[rows] @ x), -30.0, 30.0)))
+        loss -= float((np.abs(sign) * np.log(p)).sum())
+        gains.append(alpha * sign * (1.0 - p))
+    moves = np.zeros_like(hidden)
+    for t, target in enumerate(targets.tolist()):
+        before = output[target].copy()
+        for c, x in enumerate(hidden):
+            moves[c] += gains[c][t] * before
+            output[target] += gains[c][t] * x
+    for c, target in enumerate(own):
+        moves[c] += gains[c][-1] * output[target]
+        output[target] += gains[c][-1] * hidden[c]
+    for those, move, n in zip(contexts, moves, sizes, strict=True):
+        np.add.at(source, those, move / (1 if mean else n))
     return loss

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from daskw2v.jit import inline
 from daskw2v.objectives.base import FloatArray, Memory
-from daskw2v.objectives.steps import SIGNS, address
+from daskw2v.objectives.steps import address
 from daskw2v.simd import SLOTS, aligned_zeros
 
 
@@ -17,21 +17,21 @@ class Scratch(NamedTuple):
     Parameters
     ----------
     contexts
-        Addresses of a window's context rows, shape (2 * window + 1,) int64.
+        Addresses of the context rows of each window of a step, shape (windows * (2 * window + 1),) int64.
     values
-        Dot products, then gradients, MAX_TARGETS for each context, float32.
+        Dot products, then gradients, MAX_TARGETS for each context or hidden vector, float32.
     rows
         Addresses of target rows, int64.
     signs
-        What the pairs of each group of targets are, SIGNS floats for each, float32.
+        What the pairs of each group of targets are, float32.
     states
-        What the draws of windows start from, uint64.
+        What the draws of steps start from, uint64.
     mantissa, exponent
         The loss as a product, shapes (SLOTS,) float32 and int32.
     hidden
-        Hidden vector of a window after and before its move, shape (2 * width,) float32.
-    only
-        The address of `hidden`: a list of contexts of its own, shape (1,) int64.
+        Hidden vectors of a step, their moves, and zeros, shape ((2 * windows + 1) * width,) float32.
+    lengths, sentences
+        Number of contexts of each window of a step, and its sentence, shapes (windows,) int64.
     sources, outputs
         The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
     """
@@ -44,29 +44,33 @@ class Scratch(NamedTuple):
     mantissa: FloatArray
     exponent: npt.NDArray[np.int32]
     hidden: FloatArray
-    only: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    sentences: npt.NDArray[np.int64]
     sources: FloatArray
     outputs: FloatArray
 
 
-def make_scratch(memory: Memory, window: int, n_windows: int, groups: int, size: int) -> Scratch:
-    """Return the scratch of a kernel that holds the targets of `n_windows`, in groups of `size`.
+def make_scratch(
+    memory: Memory, window: int, n_steps: int, groups: int, n_rows: int, n_signs: int, windows: int = 1
+) -> Scratch:
+    """Return the scratch of a kernel.
 
+    It holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
     Each array has cache lines of its own: threads that write side by side would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0
-    hidden = aligned_zeros(2 * memory.width)
     return Scratch(
-        contexts=aligned_zeros(2 * window + 1, np.int64),
-        values=aligned_zeros(SLOTS * (window + 1)),
-        rows=aligned_zeros(n_windows * groups * size, np.int64),
-        signs=aligned_zeros(n_windows * groups * SIGNS),
-        states=aligned_zeros(n_windows, np.uint64),
+        contexts=aligned_zeros(windows * (2 * window + 1), np.int64),
+        values=aligned_zeros(SLOTS * max(window + 1, windows * groups)),
+        rows=aligned_zeros(n_steps * n_rows, np.int64),
+        signs=aligned_zeros(n_steps * n_signs),
+        states=aligned_zeros(n_steps, np.uint64),
         mantissa=mantissa,
         exponent=aligned_zeros(SLOTS, np.int32),
-        hidden=hidden,
-        only=np.array([hidden.ctypes.data], np.int64),
+        hidden=aligned_zeros((2 * windows + 1) * memory.width),
+        lengths=aligned_zeros(windows, np.int64),
+        sentences=aligned_zeros(windows, np.int64),
         sources=aligned_zeros(memory.hot.rows * memory.width),
         outputs=aligned_zeros(memory.hot.rows * memory.width),
     )

@@ -49,9 +49,9 @@ _i64 = ir.IntType(64)
 _float = ir.FloatType()
 
 
-def group_sizes(n_targets: int) -> tuple[int, int]:
+def group_sizes(n_targets: int, most: int = MAX_TARGETS) -> tuple[int, int]:
     """Return how many groups n_targets are spread over, and the targets of each (the last may hold fewer)."""
-    n_groups = -(-n_targets // MAX_TARGETS)
+    n_groups = -(-n_targets // most)
     return n_groups, -(-n_targets // n_groups)
 
 
@@ -96,22 +96,24 @@ def store_int64(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
-def _floats(builder: Any, at: Any) -> Any:
+def floats(builder: Any, at: Any) -> Any:
+    """Return an address as a pointer to floats."""
     return builder.inttoptr(at, _float.as_pointer())
 
 
-def _rows(builder: Any, targets: Any, stride: Any, n: int) -> list[Any]:
+def rows_at(builder: Any, targets: Any, stride: Any, n: int) -> list[Any]:
     """Return pointers to the n rows whose addresses stand at targets[0], targets[stride], ..."""
     entries = builder.inttoptr(targets, _i64.as_pointer())
     places = [builder.gep(entries, [builder.mul(stride, _i64(t))]) for t in range(n)]
-    return [_floats(builder, builder.load(place)) for place in places]
+    return [floats(builder, builder.load(place)) for place in places]
 
 
 def _contexts(builder: Any, x: Any) -> list[Any]:
-    return [_floats(builder, builder.extract_value(x, i)) for i in range(len(x.type))]
+    return [floats(builder, builder.extract_value(x, i)) for i in range(len(x.type))]
 
 
-def _bring(builder: Any, rows: list[Any], k: Any) -> None:
+def bring(builder: Any, rows: list[Any], k: Any) -> None:
+    """Bring the cache line of column k of each row close."""
     for row in rows:
         simd.prefetch(builder, builder.gep(row, [k]))
 
@@ -128,23 +130,23 @@ def _dots(contexts: int) -> Any:
         signature = types.void(types.UniTuple(i, contexts), i, i, i, i, i, tile)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            xs, ys = _contexts(builder, args[0]), _rows(builder, args[1], args[3], len(tile))
-            nexts = _rows(builder, args[2], args[3], len(tile))[: (len(tile) + 1) // 2]
+            xs, ys = _contexts(builder, args[0]), rows_at(builder, args[1], args[3], len(tile))
+            nexts = rows_at(builder, args[2], args[3], len(tile))[: (len(tile) + 1) // 2]
             zero = simd.constant(0.0, LANES)
             totals = [[cgutils.alloca_once_value(builder, zero) for _ in ys] for _ in xs]
-            with _columns(builder, args[4]) as k:
+            with columns(builder, args[4]) as k:
                 v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
                 for t, row in enumerate(ys):
                     o = simd.load(builder, builder.gep(row, [k]), LANES)
                     for value, of_context in zip(v, totals, strict=True):
                         builder.store(simd.fma(builder, value, o, builder.load(of_context[t])), of_context[t])
-                _bring(builder, nexts, k)
+                bring(builder, nexts, k)
             slots: list[Any] = [None] * (SLOTS * -(-contexts // 2))
             for c, of_context in enumerate(totals):
                 for t, total in enumerate(of_context):
                     slots[c * MAX_TARGETS + t] = builder.load(total)
             for s in range(0, len(slots), SLOTS):
-                place = builder.gep(_floats(builder, args[5]), [_i64(s)])
+                place = builder.gep(floats(builder, args[5]), [_i64(s)])
                 simd.store(builder, place, simd.sums(builder, slots[s : s + SLOTS]))
             return context.get_dummy_value()
 
@@ -155,7 +157,7 @@ def _dots(contexts: int) -> Any:
 
 @intrinsic
 def gradients(typingctx: Any, values: Any, n: Any, signs: Any, alpha: Any, mantissa: Any, exponent: Any) -> Any:
-    """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p).
+    """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p); each SLOTS of them have the same signs.
 
     The loss is kept as a running product of 1 / p, lane by lane: mantissa SLOTS float32 and exponent SLOTS int32.
     """
@@ -165,14 +167,14 @@ def gradients(typingctx: Any, values: Any, n: Any, signs: Any, alpha: Any, manti
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         integers = ir.VectorType(_i32, SLOTS)
         one = simd.constant(1.0, SLOTS)
-        sign = simd.load(builder, _floats(builder, args[2]), SLOTS)
+        sign = simd.load(builder, floats(builder, args[2]), SLOTS)
         counted = simd.call(builder, f"llvm.fabs.v{SLOTS}f32", sign.type, sign)
         scale = builder.fmul(sign, simd.splat(builder, args[3], SLOTS))
-        ones, powers = _floats(builder, args[4]), builder.inttoptr(args[5], integers.as_pointer())
+        ones, powers = floats(builder, args[4]), builder.inttoptr(args[5], integers.as_pointer())
         product = cgutils.alloca_once_value(builder, simd.load(builder, ones, SLOTS))
         total = cgutils.alloca_once_value(builder, builder.load(powers, align=4, typ=integers))
         with cgutils.for_range_slice(builder, _i64(0), args[1], _i64(SLOTS), _i64) as (k, _):
-            place = builder.gep(_floats(builder, args[0]), [k])
+            place = builder.gep(floats(builder, args[0]), [k])
             logit = simd.clamp(builder, builder.fmul(sign, simd.load(builder, place, SLOTS)), -_LIMIT, _LIMIT)
             odds = simd.exp(builder, builder.fneg(logit))  # (1 - p) / p
             gain = builder.fdiv(builder.fmul(scale, odds), builder.fadd(odds, one), flags=simd.FAST)
@@ -202,11 +204,11 @@ def _moves(contexts: int) -> Any:
         signature = types.void(types.UniTuple(i, contexts), i, i, i, i, i, tile)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            xs, ys = _contexts(builder, args[0]), _rows(builder, args[1], args[3], len(tile))
-            nexts = _rows(builder, args[2], args[3], len(tile))[(len(tile) + 1) // 2 :]
-            data = _floats(builder, args[5])
-            g = [[_splat_of(builder, data, c * MAX_TARGETS + t) for t in range(len(tile))] for c in range(contexts)]
-            with _columns(builder, args[4]) as k:
+            xs, ys = _contexts(builder, args[0]), rows_at(builder, args[1], args[3], len(tile))
+            nexts = rows_at(builder, args[2], args[3], len(tile))[(len(tile) + 1) // 2 :]
+            data = floats(builder, args[5])
+            g = [[splat_of(builder, data, c * MAX_TARGETS + t) for t in range(len(tile))] for c in range(contexts)]
+            with columns(builder, args[4]) as k:
                 v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
                 moved = list(v)
                 for t, row in enumerate(ys):
@@ -218,7 +220,7 @@ def _moves(contexts: int) -> Any:
                     simd.store(builder, builder.gep(row, [k]), new)
                 for p, value in zip(xs, moved, strict=True):
                     simd.store(builder, builder.gep(p, [k]), value)
-                _bring(builder, nexts, k)
+                bring(builder, nexts, k)
             return context.get_dummy_value()
 
         return signature, codegen
@@ -226,12 +228,13 @@ def _moves(contexts: int) -> Any:
     return moves
 
 
-def _splat_of(builder: Any, data: Any, index: int) -> Any:
+def splat_of(builder: Any, data: Any, index: int) -> Any:
+    """Return the float data[index] in every lane."""
     return simd.splat(builder, builder.load(builder.gep(data, [_i64(index)])), LANES)
 
 
 @contextmanager
-def _columns(builder: Any, width: Any) -> Iterator[Any]:
+def columns(builder: Any, width: Any) -> Iterator[Any]:
     """Loop over the columns 0..width-1 of rows, a register at a time."""
     with cgutils.for_range_slice(builder, _i64(0), width, _i64(LANES), _i64) as (k, _):
         yield k
@@ -242,26 +245,12 @@ moves_one, moves_two, moves_four = _moves(1), _moves(2), _moves(4)
 
 
 @intrinsic
-def add_row(typingctx: Any, target: Any, source: Any, factor: Any, width: Any) -> Any:
-    """Add factor * the row at `source` to the row at `target`."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        share = simd.splat(builder, args[2], LANES)
-        with _columns(builder, args[3]) as k:
-            x, y = (builder.gep(_floats(builder, args[i]), [k]) for i in (1, 0))
-            simd.store(builder, y, simd.fma(builder, share, simd.load(builder, x, LANES), simd.load(builder, y, LANES)))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float32, types.int64), codegen
-
-
-@intrinsic
 def merge_rows(typingctx: Any, rows: Any, copy: Any, before: Any, n: Any) -> Any:
     """Add to n floats what their copy gained since it was `before`; the three are then the same."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        with _columns(builder, args[3]) as k:
-            places = [builder.gep(_floats(builder, args[i]), [k]) for i in range(3)]
+        with columns(builder, args[3]) as k:
+            places = [builder.gep(floats(builder, args[i]), [k]) for i in range(3)]
             old, gained, known = (simd.load(builder, place, LANES) for place in places)
             now = builder.fadd(old, builder.fsub(gained, known))
             for place in places:
@@ -277,7 +266,7 @@ def prefetch(typingctx: Any, row: Any, width: Any) -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         with cgutils.for_range_slice(builder, _i64(0), args[1], _i64(simd.ROW_ALIGNMENT), _i64) as (k, _):
-            _bring(builder, [_floats(builder, args[0])], k)
+            bring(builder, [floats(builder, args[0])], k)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen

@@ -73,7 +73,7 @@ def options(draw, objective):
     if "negative" in OBJECTIVES[objective].options:
         chosen["negative"] = draw(st.sampled_from(NEGATIVE[objective]))
     if "negative_sharing" in OBJECTIVES[objective].options and chosen["negative"] in NEGATIVE["cbow_ns"]:
-        chosen["negative_sharing"] = draw(st.sampled_from(["window", "pair"]))
+        chosen["negative_sharing"] = draw(st.sampled_from(["shared", "pair"]))
     if "cbow_mean" in OBJECTIVES[objective].options:
         chosen["cbow_mean"] = draw(st.booleans())
     return chosen
@@ -147,8 +147,10 @@ def test_cpu__a_range_of_centers_trains_these_only(objective):
 
 @pytest.mark.parametrize("objective", ALL)
 def test_cpu__chunks_in_turn_equal_one_pass(objective):
+    """But for CBOW that shares negatives: its batches take windows from all of a range."""
     rng = np.random.default_rng(0)
-    params = Params(objective=objective, vector_size=20)
+    sharing = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
+    params = Params(objective=objective, vector_size=20, **sharing)
     segment = make_segment([50, 170], 12, rng)
     prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, 12))
     results = []
@@ -162,7 +164,7 @@ def test_cpu__chunks_in_turn_equal_one_pass(objective):
 
 
 @pytest.mark.parametrize(
-    ("objective", "options"), [("sgns", {}), ("sgns", {"negative_sharing": "pair"}), ("cbow_ns", {})]
+    ("objective", "options"), [(o, {"negative_sharing": s}) for o in ("sgns", "cbow_ns") for s in ("shared", "pair")]
 )
 def test_ns__a_negative_equal_to_the_center_does_not_count(objective, options):
     """With one word all negatives are the center itself: contexts and center only ever come closer."""
@@ -179,27 +181,52 @@ def test_ns__a_negative_equal_to_the_center_does_not_count(objective, options):
     assert all(a < b for a, b in itertools.pairwise(dots)), dots
 
 
-@pytest.mark.parametrize("train", [train_targets, train_hidden])
-def test_reference__moves_along_the_gradient(train):
-    """The update is alpha times the gradient of the loss, by finite differences."""
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(4, 6)), rng.normal(size=(5, 6))
-    contexts, targets, signs = [2, 0], np.array([1, 3, 4]), np.array([1.0, -1.0, 0.0])
-    more = () if train is train_targets else (True,)
-
-    def loss(x, y):
-        rows = x[contexts] if train is train_targets else x[contexts].mean(axis=0, keepdims=True)
-        return (np.abs(signs) * np.log1p(np.exp(-signs * (rows @ y[targets].T)))).sum()
-
-    # word2vec gives each context of a mean the whole gradient of the mean: that many times its own
-    share = 1 if train is train_targets else len(contexts)
-    alpha, eps = 1e-6, 1e-5
-    new_x, new_y = x.copy(), y.copy()
-    assert train(new_x, contexts, new_y, targets, signs, alpha, 8, *more) == pytest.approx(loss(x, y))
-    for old, new, which, factor in ((x, new_x, 0, share), (y, new_y, 1, 1)):
+def finite_differences(loss, x, y):
+    """The slope of loss(x, y) by each entry of both, by finite differences."""
+    eps, slopes = 1e-5, []
+    for which, old in enumerate((x, y)):
+        slope = np.zeros_like(old)
         for i in np.ndindex(old.shape):
             bump = np.zeros_like(old)
             bump[i] = eps
             up, down = ((x + s * bump, y) if which == 0 else (x, y + s * bump) for s in (1, -1))
-            slope = (loss(*up) - loss(*down)) / (2 * eps)
-            assert (new - old)[i] == pytest.approx(-alpha * factor * slope, rel=1e-4, abs=1e-11)
+            slope[i] = (loss(*up) - loss(*down)) / (2 * eps)
+        slopes.append(slope)
+    return slopes
+
+
+def losses(logits, signs):
+    return (np.abs(signs) * np.log1p(np.exp(-signs * logits))).sum()
+
+
+def test_reference__train_targets_moves_along_the_gradient():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(4, 6)), rng.normal(size=(5, 6))
+    contexts, targets, signs = [2, 0], np.array([1, 3, 4]), np.array([1.0, -1.0, 0.0])
+
+    def loss(x, y):
+        return losses(x[contexts] @ y[targets].T, signs)
+
+    new_x, new_y, alpha = x.copy(), y.copy(), 1e-6
+    assert train_targets(new_x, contexts, new_y, targets, signs, alpha, 8) == pytest.approx(loss(x, y))
+    for new, old, slope in zip((new_x, new_y), (x, y), finite_differences(loss, x, y), strict=True):
+        np.testing.assert_allclose(new - old, -alpha * slope, rtol=1e-4, atol=1e-11)
+
+
+@pytest.mark.parametrize("own", [[], [4, 2]])
+def test_reference__train_hidden_moves_along_the_gradient(own):
+    """word2vec gives each context of a mean the whole gradient of the mean: that many times its own."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
+    contexts, targets = [[2, 0], [3, 1]], np.array([1, 3])
+    signs = np.array([[1.0, -1.0], [0.0, -1.0]])
+
+    def loss(x, y):
+        hidden = np.stack([x[rows].mean(axis=0) for rows in contexts])
+        alone = losses((hidden * y[own]).sum(axis=1), np.ones(2)) if own else 0.0
+        return losses(hidden @ y[targets].T, signs) + alone
+
+    new_x, new_y, alpha = x.copy(), y.copy(), 1e-6
+    assert train_hidden(new_x, contexts, new_y, targets, signs, own, alpha, True) == pytest.approx(loss(x, y))
+    for new, old, slope, share in zip((new_x, new_y), (x, y), finite_differences(loss, x, y), (2, 1), strict=True):
+        np.testing.assert_allclose(new - old, -alpha * share * slope, rtol=1e-4, atol=1e-11)

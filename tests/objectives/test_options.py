@@ -18,7 +18,7 @@ def test_check_options__passes_defaults(objective):
     ("objective", "options"),
     [
         ("sgns", {"negative": 7, "ns_exponent": 0.5, "negative_sharing": "pair"}),
-        ("cbow_ns", {"negative": 7, "ns_exponent": 0.5, "cbow_mean": False}),
+        ("cbow_ns", {"negative": 7, "ns_exponent": 0.5, "negative_sharing": "pair", "cbow_mean": False}),
         ("cbow_hs", {"cbow_mean": False}),
     ],
 )
@@ -30,11 +30,10 @@ def test_check_options__passes_the_objectives_own(objective, options):
     ("objective", "name", "value", "users"),
     [
         ("sgns", "cbow_mean", False, "cbow_ns, cbow_hs"),
-        ("cbow_ns", "negative_sharing", "pair", "sgns"),
         ("sg_hs", "negative", 7, "sgns, cbow_ns"),
         ("sg_hs", "cbow_mean", False, "cbow_ns, cbow_hs"),
         ("cbow_hs", "ns_exponent", 1.0, "sgns, cbow_ns"),
-        ("cbow_hs", "negative_sharing", "pair", "sgns"),
+        ("cbow_hs", "negative_sharing", "pair", "sgns, cbow_ns"),
     ],
 )
 def test_check_options__refuses_what_would_change_nothing(objective, name, value, users):

@@ -5,7 +5,7 @@ from typing import Any
 from daskw2v.jit import kernel
 from daskw2v.objectives.hidden import gather, scatter
 from daskw2v.objectives.hot import fetch_hot, flush_hot
-from daskw2v.objectives.paths import find_way, train_way
+from daskw2v.objectives.paths import find_way, train_hidden_way
 from daskw2v.objectives.scratch import loss_of, place_of
 from daskw2v.objectives.steps import SIGNS, address, load_int32
 from daskw2v.objectives.windows import open_window, sentence_of, text_of
@@ -33,7 +33,7 @@ def train(
     rows, signs = scratch.rows.reshape(2, -1), scratch.signs.reshape(2, -1, SIGNS)
     way, sign, text, place = 8 * rows.shape[1], 4 * SIGNS * signs.shape[1], text_of(segment), place_of(scratch)
     sources, outputs, row_list, sign_list = address(source), address(output), address(rows), address(signs)
-    hidden, only = address(scratch.hidden), address(scratch.only)
+    hidden, row = address(scratch.hidden), 4 * width
     fetch_hot(source, output, width, hot, scratch)
     trained, turn, sentence, groups, size = 0, 0, sentence_of(segment, first), 0, 0
     if first < last:
@@ -46,9 +46,9 @@ def train(
             next_groups, next_size = find_way(tree, word, outputs, width, hot, rows, signs, 1 - turn)
         here, there, its_signs = row_list + turn * way, row_list + (1 - turn) * way, sign_list + turn * sign
         if n > 0:
-            gather(place.contexts, n, width, mean, hidden)
-            train_way(place, only, 1, here, there, groups, size, width, its_signs, alpha)
-            scatter(place.contexts, n, width, mean, hidden)
+            gather(place.contexts, n, width, mean, hidden, hidden + 2 * row)
+            train_hidden_way(place, hidden, here, there - here, groups, size, width, its_signs, alpha)
+            scatter(place.contexts, n, width, mean, hidden + row)
             trained += 1
         groups, size, turn = next_groups, next_size, 1 - turn
         if hot.rows and (center - first) % hot.flush == hot.flush - 1:

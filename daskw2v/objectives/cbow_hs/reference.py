@@ -1,7 +1,7 @@
 """CBOW with hierarchical softmax in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.paths import Prepared, spread, way_of
+from daskw2v.objectives.paths import Prepared, way_of
 from daskw2v.objectives.reference import Matrix, train_hidden, windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -18,6 +18,6 @@ def train(
             continue
         trained += 1
         nodes, signs = way_of(prepared.tree, window.word)
-        size = spread(len(nodes))[1]
-        loss += train_hidden(source, window.contexts, output, nodes, signs, window.alpha, size, params.cbow_mean)
+        contexts, alpha = [window.contexts], window.alpha
+        loss += train_hidden(source, contexts, output, nodes, signs[None], [], alpha, params.cbow_mean)
     return trained, loss

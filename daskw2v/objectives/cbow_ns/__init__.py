@@ -2,11 +2,14 @@
 
 from daskw2v.objectives.base import Memory, Objective, Rate, initial_rows
 from daskw2v.objectives.cbow_ns import cpu
+from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.negatives import (
     RUN,
     Prepared,
+    batch_scratch,
     negatives_of,
     prepare_noise,
+    shared_tile_of,
     target_scratch,
     tile_of,
     word_tables,
@@ -19,14 +22,18 @@ def _train_cpu(
     segment: Segment, first: int, last: int, memory: Memory, rate: Rate, epoch: int, prepared: Prepared
 ) -> tuple[int, float]:
     params = prepared.params
-    trained, loss = cpu.train(
-        segment, first, last, *memory, target_scratch(params, memory, RUN), windows_of(params, rate, epoch),
-        negatives_of(prepared, epoch), params.cbow_mean, tile_of(params),
+    windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
+    if params.negative_sharing == "shared":
+        train, scratch, batch, tile = cpu.train, batch_scratch(params, memory), (0,) * BATCH, shared_tile_of(params)
+    else:
+        train, scratch, batch, tile = cpu.train_pairs, target_scratch(params, memory, RUN), (0,), tile_of(params)
+    trained, loss = train(
+        segment, first, last, *memory, scratch, windows, negatives, params.cbow_mean, batch, tile
     )  # fmt: skip
     return int(trained), float(loss)
 
 
 CBOW_NS = Objective(
-    "cbow_ns", 0.05, ("negative", "ns_exponent", "cbow_mean"), word_tables, initial_rows, prepare_noise,
-    {"cpu": _train_cpu},
+    "cbow_ns", 0.05, ("negative", "ns_exponent", "negative_sharing", "cbow_mean"), word_tables, initial_rows,
+    prepare_noise, {"cpu": _train_cpu},
 )  # fmt: skip

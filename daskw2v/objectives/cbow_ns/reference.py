@@ -1,7 +1,10 @@
 """CBOW with negative sampling in float64 NumPy."""
 
+import numpy as np
+
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.negatives import Prepared, negatives_of, tile_of
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.objectives.negatives import Prepared, negatives_of
 from daskw2v.objectives.reference import Matrix, targets_of, train_hidden, windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -12,12 +15,22 @@ def train(
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` and `output` are (V, D) float64."""
     params = prepared.params
-    key, size = negatives_of(prepared, epoch).key, len(tile_of(params))
-    trained, loss = 0, 0.0
-    for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):
-        if not window.contexts:
+    key, trained, loss = negatives_of(prepared, epoch).key, 0, 0.0
+    windows = list(windows_in(segment, first, last, windows_of(params, rate, epoch)))
+    shared = params.negative_sharing == "shared"
+    apart = -(-len(windows) // BATCH) if shared else len(windows)
+    for i in range(apart):
+        batch = [window for window in windows[i::apart] if window.contexts]
+        if not batch:
             continue
-        trained += 1
-        targets, signs = targets_of(prepared.noise, key, window, params.negative)
-        loss += train_hidden(source, window.contexts, output, targets, signs, window.alpha, size, params.cbow_mean)
+        trained += len(batch)
+        targets, signs = targets_of(prepared.noise, key, windows[i], params.negative)
+        contexts, own = [window.contexts for window in batch], [window.word for window in batch]
+        if shared:
+            targets = targets[1:]
+            signs = np.where(targets == np.array(own)[:, None], 0.0, -1.0)
+        loss += train_hidden(
+            source, contexts, output, targets, np.atleast_2d(signs), own if shared else [], windows[i].alpha,
+            params.cbow_mean,
+        )  # fmt: skip
     return trained, loss

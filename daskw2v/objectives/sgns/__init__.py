@@ -21,7 +21,7 @@ def _train_cpu(
     segment: Segment, first: int, last: int, memory: Memory, rate: Rate, epoch: int, prepared: Prepared
 ) -> tuple[int, float]:
     params = prepared.params
-    shared = params.negative_sharing == "window"
+    shared = params.negative_sharing == "shared"
     train: Any = cpu.train if shared else cpu.train_pairs
     scratch = target_scratch(params, memory, RUN if shared else 2 * params.window + 1)
     pairs, loss = train(

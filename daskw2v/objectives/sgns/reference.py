@@ -16,7 +16,7 @@ def train(
     pairs, loss = 0, 0.0
     for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):
         pairs += len(window.contexts)
-        if params.negative_sharing == "window":
+        if params.negative_sharing == "shared":
             targets, signs = targets_of(prepared.noise, key, window, params.negative)
             loss += train_targets(source, window.contexts, output, targets, signs, window.alpha, size)
             continue
