@@ -30,7 +30,7 @@ import numpy.typing as npt
 from benchmarks.common import alternate, machine, one_thread, spread, write_text
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
-from daskw2v.devices import Threads
+from daskw2v.devices import threads_of
 from daskw2v.objectives import find_objective, start_alpha
 from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
@@ -89,7 +89,7 @@ def encode(folder: Path, n_parts: int) -> Text:
 
 
 def our_speed(text: Text, params: Params, threads: int) -> Callable[[], float]:
-    width = Threads(threads, Resources().hot_rows, Resources().flush_words)
+    width = threads_of(threads, Resources())
     run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu", width)
     blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
     rows = [initial_block(params, block) for block in blocks]

@@ -248,10 +248,16 @@ class Resources(_Checked):
         _integer(1, 4096),
         optional=True,
     )
-    hot_rows: int = _choice(
-        31, "most used rows of which each thread trains its own copy, where there is more than one", _integer(0, 4096)
+    hot_rows: int | None = _choice(
+        None,
+        "most used rows of which each thread trains its own copy, where there is more than one; 254 / threads when not "
+        "given",
+        _integer(0, 4096),
+        optional=True,
     )
-    flush_words: int = _choice(512, "centers after which a thread adds its copies to the model", _integer(1, 8192))
+    flush_words: int = _choice(
+        512, "centers after which a thread adds its copies of the 16 most used rows to the model", _integer(1, 8192)
+    )
     memory_limit: str | int = _choice(
         "auto",
         "memory of each local worker, such as '4 GiB'",

@@ -10,7 +10,7 @@ from distributed import Client
 
 from daskw2v.cluster import check_cluster, connect, gather, total_threads
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import Threads, find_device
+from daskw2v.devices import find_device, threads_of
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, find_objective, find_trainer, start_alpha
@@ -111,7 +111,7 @@ def train_model(
             listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads)))
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-        width = Threads(threads, resources.hot_rows, resources.flush_words)
+        width = threads_of(threads, resources)
         run = Run(store, corpus.name, vocabulary, named, resources.device, width)
         blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
         state = STRATEGIES[params.strategy](

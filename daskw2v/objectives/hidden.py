@@ -18,7 +18,16 @@ from numba.extending import intrinsic
 
 from daskw2v import simd
 from daskw2v.jit import inline
-from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, bring, columns, floats, gradients, rows_at, splat_of
+from daskw2v.objectives.steps import (
+    MAX_TARGETS,
+    bring,
+    columns,
+    floats,
+    gradients_each,
+    gradients_one,
+    rows_at,
+    splat_of,
+)
 from daskw2v.simd import LANES, SLOTS
 
 BATCH = 4  # hidden vectors that share negatives
@@ -206,23 +215,26 @@ def train_hidden(
     groups, width
         Number of groups, and row length in floats.
     signs
-        Address of the groups' signs: SIGNS floats for each group, or MAX_TARGETS for each hidden vector of a batch.
+        Address of the signs: one for each target, or MAX_TARGETS for each hidden vector of a batch, group by group.
     alpha
         Learning rate.
     batch, tile
         Tuples as long as there are hidden vectors, and targets in a group.
     """
     n, row = len(batch), 4 * width
-    n_values, n_signs = max(SLOTS, n * MAX_TARGETS), SIGNS if n == 1 else n * MAX_TARGETS
-    first = signs + (4 * MAX_TARGETS if n == 1 else 0)  # of one: its signs, then the zeros
+    n_values = max(SLOTS, n * MAX_TARGETS)
     step = len(tile) * stride * 8
     for g in range(groups):
         values = place.values + g * n_values * 4
         _dots(hidden, shared + g * step, own, ahead, stride, width, values, batch, tile)
     for g in range(groups):
-        for at in range(0, 4 * n_values, 4 * SLOTS):
-            values, sign = place.values + g * n_values * 4 + at, first + g * n_signs * 4 + at
-            gradients(values, SLOTS, sign, alpha, place.mantissa, place.exponent)
+        values = place.values + g * n_values * 4
+        if n == 1:
+            gradients_one(values, SLOTS, signs + g * len(tile) * 4, alpha, place.mantissa, place.exponent, tile)
+        else:
+            for at in range(0, 4 * n_values, 4 * SLOTS):
+                sign = signs + g * n_values * 4 + at
+                gradients_each(values + at, SLOTS, sign, alpha, place.mantissa, place.exponent, tile)
     start, apart = hidden + 2 * n * row, 0
     for g in range(groups):
         values = place.values + g * n_values * 4

@@ -1,14 +1,16 @@
 """Hot rows: a thread's own copies of the rows that all threads use most (Vuurens et al. 2016, algorithm 1).
 
 Words are numbered by falling count, and so are the tree's inner nodes: the hottest rows of a table are its first.
-Threads that write the same cache lines wait for each other; so each works on copies of them, and adds
-what it changed to the table from time to time.
+Threads that write the same cache lines wait for each other; so each works on copies of them, and adds what it changed
+to the table from time to time: the hottest rows most often.
 """
 
 from typing import Any
 
-from daskw2v.jit import kernel
+from daskw2v.jit import inline, kernel
 from daskw2v.objectives.steps import address, merge_rows
+
+_OFTEN = 16  # rows of each flush
 
 
 @kernel
@@ -21,9 +23,21 @@ def fetch_hot(source: Any, output: Any, width: Any, hot: Any, scratch: Any) -> N
 
 
 @kernel
-def flush_hot(source: Any, output: Any, width: Any, hot: Any, scratch: Any) -> None:
-    """Add the thread's changes to both tables, and take their rows as they now are."""
-    n = hot.rows * width
+def flush_hot(source: Any, output: Any, width: Any, hot: Any, scratch: Any, rows: Any) -> None:
+    """Add the thread's changes of the first rows to both tables, and take these as they now are."""
+    n = rows * width
     for table, shift, before in ((source, hot.source, scratch.sources), (output, hot.output, scratch.outputs)):
         at = address(table)
         merge_rows(at, at + 4 * shift * width, address(before), n)
+
+
+@inline
+def flush_due(source: Any, output: Any, width: Any, hot: Any, scratch: Any, done: Any, step: Any) -> None:
+    """Flush what is due after `done` centers, the last `step` of them at once.
+
+    Every flush has the first _OFTEN rows, every second one twice as many, every fourth four times: a row used half as
+    often waits twice as long, so that all copies are about as far from the table, and a flush has few rows.
+    """
+    if hot.rows and done % hot.flush < step:
+        number = done // hot.flush
+        flush_hot(source, output, width, hot, scratch, min(hot.rows, _OFTEN * (number & -number)))

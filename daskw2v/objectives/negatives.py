@@ -12,7 +12,7 @@ from daskw2v.jit import inline
 from daskw2v.objectives.base import Memory
 from daskw2v.objectives.hidden import BATCH, OWN
 from daskw2v.objectives.scratch import Scratch, make_scratch
-from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, group_sizes
+from daskw2v.objectives.steps import MAX_TARGETS, group_sizes
 from daskw2v.objectives.windows import row_of
 from daskw2v.params import Params
 from daskw2v.sampling.alias import alias_table, pick
@@ -70,7 +70,7 @@ def tile_of(params: Params) -> tuple[int, ...]:
 def target_scratch(params: Params, memory: Memory, n_windows: int) -> Scratch:
     """Return the scratch of a kernel that draws the targets of n_windows at once."""
     groups, size = group_sizes(params.negative + 1)
-    return make_scratch(memory, params.window, n_windows, groups, groups * size, groups * SIGNS)
+    return make_scratch(memory, params.window, n_windows, groups, groups * size, groups * size)
 
 
 def shared_tile_of(params: Params) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ def batch_scratch(params: Params, memory: Memory) -> Scratch:
 
 @inline
 def draw_targets(
-    words: Any, states: Any, negatives: Any, output: Any, width: Any, hot: Any, rows: Any, signs: Any, size: Any
+    words: Any, states: Any, negatives: Any, output: Any, width: Any, hot: Any, rows: Any, signs: Any
 ) -> None:
     """Draw the targets of n windows.
 
@@ -100,18 +100,16 @@ def draw_targets(
     output, width, hot
         Address of the output table, its row length, and `HotRows`.
     rows
-        Receives the row of target t of window i at [t, i], shape (targets, at least n).
+        Receives the row of target t of window i at [t, i], shape (targets, at least n). What fills the last group is
+        the word once more, and does not count.
     signs
-        Receives the signs of window i at [i], shape (at least n, groups, SIGNS).
-    size
-        Targets in a group. What fills the last group is the word once more, and does not count.
+        Receives the signs of window i at [i], shape (at least n, targets).
     """
     n = len(words)
     own = rows[0, :n]
     for i in range(n):
         own[i] = row_of(output, words[i], width, hot.rows, hot.output)
-        signs[i, 0, 0] = 1.0
-        signs[i, 0, MAX_TARGETS] = 1.0
+        signs[i, 0] = 1.0
     for k in range(1, len(rows)):
         drawn = rows[k, :n]
         if k > negatives.negative:
@@ -121,22 +119,19 @@ def draw_targets(
         table = negatives.table
         for i in range(n):
             drawn[i] = row_of(output, pick(table, mix(states[i] + salt)), width, hot.rows, hot.output)
-        group, lane = k // size, k % size
         for i in range(n):
-            sign = np.float32(0.0 if drawn[i] == own[i] else -1.0)
-            signs[i, group, lane] = sign
-            signs[i, group, lane + MAX_TARGETS] = sign
+            signs[i, k] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
 
 
 @inline
 def draw_run(
     segment: Any, first: Any, last: Any, negatives: Any, output: Any, width: Any, hot: Any, states: Any, rows: Any,
-    signs: Any, size: Any,
+    signs: Any,
 ) -> None:  # fmt: skip
     """Draw the targets of the windows around the centers first..last-1, at most RUN of them, as `draw_targets` does."""
     for i in range(first, last):
         states[i - first] = draw(negatives.key, segment.positions[i])
-    draw_targets(segment.tokens[first:last], states, negatives, output, width, hot, rows, signs, size)
+    draw_targets(segment.tokens[first:last], states, negatives, output, width, hot, rows, signs)
 
 
 @inline
@@ -151,13 +146,15 @@ def draw_batches(
     segment, first, apart, last
         Batch i has the windows around the centers first + i, and BATCH - 1 more, each `apart` from the one before, as
         far as they are before `last`.
-    negatives, output, width, hot, states, size
+    negatives, output, width, hot, states
         As in `draw_targets`.
     rows
         Receives the row of negative k of batch i at [k, i], those of its own words behind, shape (negatives and what
         fills the last group, and BATCH, RUN).
     signs
         Receives the signs of batch i at [i], MAX_TARGETS for each window, shape (RUN, groups, BATCH * MAX_TARGETS).
+    size
+        Negatives in a group.
     """
     n_shared, groups = len(rows) - BATCH, signs.shape[1]
     for i in range(n):

@@ -13,7 +13,7 @@ from daskw2v.jit import inline, kernel
 from daskw2v.objectives.base import Memory
 from daskw2v.objectives.hidden import train_hidden
 from daskw2v.objectives.scratch import Scratch, make_scratch
-from daskw2v.objectives.steps import MAX_TARGETS, SIGNS
+from daskw2v.objectives.steps import MAX_TARGETS
 from daskw2v.objectives.windows import row_of, train_group
 from daskw2v.params import Params
 from daskw2v.vocabulary.huffman import Tree, huffman_tree
@@ -58,7 +58,7 @@ def way_of(tree: Tree, word: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 def way_scratch(prepared: Prepared, memory: Memory) -> Scratch:
     """Return the scratch of a kernel that holds the ways of two windows."""
     groups = -(-max(prepared.depth, 1) // MAX_TARGETS)
-    return make_scratch(memory, prepared.params.window, 2, groups, groups * MAX_TARGETS, groups * SIGNS)
+    return make_scratch(memory, prepared.params.window, 2, groups, groups * MAX_TARGETS, groups * MAX_TARGETS)
 
 
 @kernel
@@ -72,20 +72,17 @@ def find_way(tree: Any, word: Any, output: Any, width: Any, hot: Any, rows: Any,
     output, width, hot
         Address of the nodes' table, its row length, and `HotRows`.
     rows, signs
-        Shapes (2, MAX_TARGETS * groups of the longest way) and (2, these groups, SIGNS).
+        Both of shape (2, MAX_TARGETS * groups of the longest way). What fills the last group does not count.
     """
-    start, stop = tree.starts[word], tree.starts[word + 1]
-    groups, size = _spread(stop - start)
-    for group in range(groups):
-        for lane in range(MAX_TARGETS):
-            node = stop - 1 - (group * size + lane)
-            counts = lane < size and node >= start
-            number = tree.nodes[node] if counts else 0
-            sign = np.float32(1.0 - 2.0 * tree.turns[node] if counts else 0.0)
-            if lane < size:
-                rows[turn, group * size + lane] = row_of(output, number, width, hot.rows, hot.output)
-            signs[turn, group, lane] = sign
-            signs[turn, group, lane + MAX_TARGETS] = sign
+    start, n = tree.starts[word], tree.starts[word + 1] - tree.starts[word]
+    groups, size = _spread(n)
+    for i in range(n):
+        node = start + n - 1 - i
+        rows[turn, i] = row_of(output, tree.nodes[node], width, hot.rows, hot.output)
+        signs[turn, i] = np.float32(1 - 2 * np.int32(tree.turns[node]))
+    for i in range(n, groups * size):
+        rows[turn, i] = rows[turn, 0]
+        signs[turn, i] = 0.0
     return groups, size
 
 
@@ -95,7 +92,7 @@ def train_way(
 ) -> None:
     """Train n contexts against the way whose rows and signs begin at two addresses, while another comes close."""
     for g in range(groups):
-        here, there, sign = rows + g * size * 8, ahead + g * size * 8, signs + g * (4 * SIGNS)
+        here, there, sign = rows + g * size * 8, ahead + g * size * 8, signs + g * size * 4
         if size == 5:
             train_group(place, contexts, n, here, there, 1, width, sign, alpha, (0,) * 5)
         elif size == 6:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from daskw2v.jit import inline
 from daskw2v.objectives.base import FloatArray, Memory
-from daskw2v.objectives.steps import address
+from daskw2v.objectives.steps import MAX_TARGETS, address
 from daskw2v.simd import SLOTS, aligned_zeros
 
 
@@ -23,7 +23,7 @@ class Scratch(NamedTuple):
     rows
         Addresses of target rows, int64.
     signs
-        What the pairs of each group of targets are, float32.
+        What each pair is: 1, -1, or 0 for one that does not count, float32.
     states
         What the draws of steps start from, uint64.
     mantissa, exponent
@@ -64,7 +64,7 @@ def make_scratch(
         contexts=aligned_zeros(windows * (2 * window + 1), np.int64),
         values=aligned_zeros(SLOTS * max(window + 1, windows * groups)),
         rows=aligned_zeros(n_steps * n_rows, np.int64),
-        signs=aligned_zeros(n_steps * n_signs),
+        signs=aligned_zeros(n_steps * n_signs + MAX_TARGETS),
         states=aligned_zeros(n_steps, np.uint64),
         mantissa=mantissa,
         exponent=aligned_zeros(SLOTS, np.int32),

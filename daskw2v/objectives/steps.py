@@ -41,7 +41,6 @@ from daskw2v import simd
 from daskw2v.simd import LANES, SLOTS
 
 MAX_TARGETS = SLOTS // 2  # of one group: two contexts times eight targets fill the slots
-SIGNS = 3 * MAX_TARGETS  # floats that describe a group's pairs: signs twice, then zeros
 _LIMIT = 30.0  # |x.y| beyond which a sigmoid is 0 or 1 to float32
 
 _i32 = ir.IntType(32)
@@ -155,41 +154,58 @@ def _dots(contexts: int) -> Any:
     return dots
 
 
-@intrinsic
-def gradients(typingctx: Any, values: Any, n: Any, signs: Any, alpha: Any, mantissa: Any, exponent: Any) -> Any:
-    """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p); each SLOTS of them have the same signs.
+def _signs(builder: Any, at: Any, halves: int, size: int) -> Any:
+    if not halves:
+        return simd.load(builder, floats(builder, at), SLOTS)
+    told, zeros = simd.load(builder, floats(builder, at), MAX_TARGETS), simd.constant(0.0, MAX_TARGETS)
+    half = [lane + MAX_TARGETS * (lane >= size) for lane in range(MAX_TARGETS)]
+    none = [lane + MAX_TARGETS for lane in range(MAX_TARGETS)]
+    order = half + (half if halves == 2 else none)
+    return builder.shuffle_vector(told, zeros, ir.Constant(ir.VectorType(_i32, SLOTS), order))
 
-    The loss is kept as a running product of 1 / p, lane by lane: mantissa SLOTS float32 and exponent SLOTS int32.
-    """
-    i = types.int64
-    signature = types.void(i, i, i, types.float32, i, i)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        integers = ir.VectorType(_i32, SLOTS)
-        one = simd.constant(1.0, SLOTS)
-        sign = simd.load(builder, floats(builder, args[2]), SLOTS)
-        counted = simd.call(builder, f"llvm.fabs.v{SLOTS}f32", sign.type, sign)
-        scale = builder.fmul(sign, simd.splat(builder, args[3], SLOTS))
-        ones, powers = floats(builder, args[4]), builder.inttoptr(args[5], integers.as_pointer())
-        product = cgutils.alloca_once_value(builder, simd.load(builder, ones, SLOTS))
-        total = cgutils.alloca_once_value(builder, builder.load(powers, align=4, typ=integers))
-        with cgutils.for_range_slice(builder, _i64(0), args[1], _i64(SLOTS), _i64) as (k, _):
-            place = builder.gep(floats(builder, args[0]), [k])
-            logit = simd.clamp(builder, builder.fmul(sign, simd.load(builder, place, SLOTS)), -_LIMIT, _LIMIT)
-            odds = simd.exp(builder, builder.fneg(logit))  # (1 - p) / p
-            gain = builder.fdiv(builder.fmul(scale, odds), builder.fadd(odds, one), flags=simd.FAST)
-            simd.store(builder, place, gain)
-            factor = builder.fmul(builder.load(product), simd.fma(builder, odds, counted, one))
-            bits = builder.bitcast(factor, integers)
-            power = builder.sub(builder.lshr(bits, simd.integers(23, SLOTS)), simd.integers(127, SLOTS))
-            builder.store(builder.add(builder.load(total), power), total)
-            bits = builder.sub(bits, builder.shl(power, simd.integers(23, SLOTS)))
-            builder.store(builder.bitcast(bits, factor.type), product)
-        simd.store(builder, ones, builder.load(product))
-        builder.store(builder.load(total), powers, align=4)
-        return context.get_dummy_value()
+def _gradients(halves: int) -> Any:
+    @intrinsic
+    def gradients(
+        typingctx: Any, values: Any, n: Any, signs: Any, alpha: Any, mantissa: Any, exponent: Any, tile: Any
+    ) -> Any:
+        """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p); each SLOTS of them have the same signs.
 
-    return signature, codegen
+        These stand at `signs`: as many as `tile` is long, for both halves of the slots or for the first alone; or one
+        for each slot. The loss is kept as a running product of 1 / p, lane by lane: mantissa SLOTS float32 and exponent
+        SLOTS int32.
+        """
+        i = types.int64
+        signature = types.void(i, i, i, types.float32, i, i, tile)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            integers = ir.VectorType(_i32, SLOTS)
+            one = simd.constant(1.0, SLOTS)
+            sign = _signs(builder, args[2], halves, len(tile))
+            counted = simd.call(builder, f"llvm.fabs.v{SLOTS}f32", sign.type, sign)
+            scale = builder.fmul(sign, simd.splat(builder, args[3], SLOTS))
+            ones, powers = floats(builder, args[4]), builder.inttoptr(args[5], integers.as_pointer())
+            product = cgutils.alloca_once_value(builder, simd.load(builder, ones, SLOTS))
+            total = cgutils.alloca_once_value(builder, builder.load(powers, align=4, typ=integers))
+            with cgutils.for_range_slice(builder, _i64(0), args[1], _i64(SLOTS), _i64) as (k, _):
+                place = builder.gep(floats(builder, args[0]), [k])
+                logit = simd.clamp(builder, builder.fmul(sign, simd.load(builder, place, SLOTS)), -_LIMIT, _LIMIT)
+                odds = simd.exp(builder, builder.fneg(logit))  # (1 - p) / p
+                gain = builder.fdiv(builder.fmul(scale, odds), builder.fadd(odds, one), flags=simd.FAST)
+                simd.store(builder, place, gain)
+                factor = builder.fmul(builder.load(product), simd.fma(builder, odds, counted, one))
+                bits = builder.bitcast(factor, integers)
+                power = builder.sub(builder.lshr(bits, simd.integers(23, SLOTS)), simd.integers(127, SLOTS))
+                builder.store(builder.add(builder.load(total), power), total)
+                bits = builder.sub(bits, builder.shl(power, simd.integers(23, SLOTS)))
+                builder.store(builder.bitcast(bits, factor.type), product)
+            simd.store(builder, ones, builder.load(product))
+            builder.store(builder.load(total), powers, align=4)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return gradients
 
 
 def _moves(contexts: int) -> Any:
@@ -242,6 +258,7 @@ def columns(builder: Any, width: Any) -> Iterator[Any]:
 
 dots_one, dots_two, dots_four = _dots(1), _dots(2), _dots(4)
 moves_one, moves_two, moves_four = _moves(1), _moves(2), _moves(4)
+gradients_two, gradients_one, gradients_each = _gradients(2), _gradients(1), _gradients(0)
 
 
 @intrinsic

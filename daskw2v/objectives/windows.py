@@ -15,7 +15,8 @@ from daskw2v.objectives.steps import (
     dots_four,
     dots_one,
     dots_two,
-    gradients,
+    gradients_one,
+    gradients_two,
     load_int32,
     load_int64,
     moves_four,
@@ -159,10 +160,9 @@ def train_group(
         a = load_int64(contexts, n - 1)
         dots_one((a,), targets, ahead, stride, width, place.values + (n - 1) * (4 * MAX_TARGETS), tile)
     even = n // 2 * SLOTS
-    gradients(place.values, even, signs, alpha, place.mantissa, place.exponent)
-    if n & 1:  # the other half of the last vector meets the zeros behind the signs
-        zeros = signs + 4 * MAX_TARGETS
-        gradients(place.values + 4 * even, SLOTS, zeros, alpha, place.mantissa, place.exponent)
+    gradients_two(place.values, even, signs, alpha, place.mantissa, place.exponent, tile)
+    if n & 1:
+        gradients_one(place.values + 4 * even, SLOTS, signs, alpha, place.mantissa, place.exponent, tile)
     i = 0
     while i < n:
         values = place.values + i * (4 * MAX_TARGETS)

@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from daskw2v.devices import Piece, Threads, cpu, find_device
+from daskw2v.devices import Piece, Threads, cpu, find_device, threads_of
 from daskw2v.errors import ParameterError
 from daskw2v.objectives import OBJECTIVES, Rate, find_objective
-from daskw2v.params import Params
+from daskw2v.params import Params, Resources
 from daskw2v.sampling.segments import Segment
 
 ALL = sorted(OBJECTIVES)
@@ -25,8 +25,8 @@ def make_blocks(objective="sgns", words=WORDS):
     }
 
 
-def make_replica(threads, blocks, objective="sgns", words=WORDS):
-    found, params = find_objective(objective), Params(objective=objective, vector_size=10)
+def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
+    found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
     prepared = found.prepare(params, np.arange(words, 0, -1))
     return find_device("cpu")(found, params, prepared, blocks, threads)
 
@@ -93,10 +93,12 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
 
 @pytest.mark.parametrize("objective", ALL)
 def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch, objective):
+    """But for CBOW that shares negatives: its batches take windows from all of a range."""
     segment, results = make_segment(2000), []
+    options = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
     for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
         monkeypatch.setattr(cpu, "_CHUNK", chunk)
-        replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective)
+        replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective, **options)
         n, loss = replica.train(loads(segment, cuts))
         results.append((n, loss, replica.take()))
     for n, loss, tables in results[1:]:
@@ -149,3 +151,14 @@ def test_replica__an_error_of_a_load_comes_out_and_leaves_nothing_running(thread
 def test_find_device__names_what_exists():
     with pytest.raises(ParameterError, match=r"device='tpu' does not exist.*cpu"):
         find_device("tpu")
+
+
+def test_threads_of__share_the_hot_rows_that_are_not_given():
+    """Copies that together know too much that the tables do not make a step too long: the model diverges."""
+    for n in range(1, 300):
+        threads = threads_of(n, Resources())
+        assert n * threads.hot_rows <= 254
+        assert (n, threads.flush_words) == (threads.n, Resources().flush_words)
+    assert threads_of(2, Resources()).hot_rows == 127
+    assert threads_of(16, Resources(hot_rows=31, flush_words=9)) == Threads(16, 31, 9)
+    assert threads_of(16, Resources(hot_rows=0)).hot_rows == 0

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from daskw2v.jit import kernel
 from daskw2v.objectives import HotRows, Memory
-from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.hot import fetch_hot, flush_due, flush_hot
 from daskw2v.objectives.scratch import make_scratch
 from daskw2v.simd import aligned_zeros
 
@@ -21,7 +22,7 @@ def threads():
         table[: n * WIDTH] = rng.integers(-9, 9, n * WIDTH)
         tables.append(table)
     memories = [Memory(*tables, WIDTH, HotRows(HOT, WORDS + i * HOT, NODES + i * HOT, 1)) for i in range(2)]
-    return [(*memory, make_scratch(memory, 5, 1, 1, 8)) for memory in memories]
+    return [(*memory, make_scratch(memory, 5, 1, 1, 1, 8)) for memory in memories]
 
 
 def rows_of(thread, copies):
@@ -46,7 +47,7 @@ def test_hot_rows__of_two_threads_add_up_both_ones_changes(threads):
                 mine += change
                 truth += change
         for thread in threads:
-            flush_hot(*thread)
+            flush_hot(*thread, HOT)
         for rows, truth in zip(rows_of(threads[0], copies=False), expected, strict=True):
             np.testing.assert_array_equal(rows, truth)
         for mine, truth in zip(rows_of(threads[1], copies=True), expected, strict=True):
@@ -58,15 +59,46 @@ def test_hot_rows__of_two_threads_add_up_both_ones_changes(threads):
 def test_hot_rows__flushed_twice_change_nothing_more(threads):
     fetch_hot(*threads[0])
     rows_of(threads[0], copies=True)[0][:] += 1
-    flush_hot(*threads[0])
+    flush_hot(*threads[0], HOT)
     once = threads[0][0].copy()
-    flush_hot(*threads[0])
+    flush_hot(*threads[0], HOT)
     np.testing.assert_array_equal(threads[0][0], once)
 
 
 def test_hot_rows__none_are_no_work():
     memory = Memory(aligned_zeros(WIDTH), aligned_zeros(0), WIDTH, HotRows(0, 1, 0, 1))
-    scratch = make_scratch(memory, 5, 1, 1, 8)
+    scratch = make_scratch(memory, 5, 1, 1, 1, 8)
     fetch_hot(*memory, scratch)
-    flush_hot(*memory, scratch)
+    flush_hot(*memory, scratch, 0)
     assert not memory.source.any()
+
+
+@kernel
+def due(source, output, width, hot, scratch, done, step):
+    """Call `flush_due` as the kernels do."""
+    flush_due(source, output, width, hot, scratch, done, step)
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_flush_due__has_the_hottest_rows_each_time_and_others_less_often(step):
+    """16 rows at each flush, 32 at every second one, and so on up to all."""
+    hot, flush = 100, 12
+    memory = Memory(
+        aligned_zeros(2 * hot * WIDTH), aligned_zeros(2 * hot * WIDTH), WIDTH, HotRows(hot, hot, hot, flush)
+    )
+    scratch = make_scratch(memory, 5, 1, 1, 1, 8)
+    fetch_hot(*memory, scratch)
+    flushed = {}
+    for done in range(step, 16 * flush + 1, step):
+        copies = [table.reshape(2, hot, WIDTH)[1] for table in (memory.source, memory.output)]
+        for rows in copies:
+            rows += 1
+        before = memory.source.reshape(2, hot, WIDTH)[0].copy()
+        due(*memory, scratch, done, step)
+        changed = [(table.reshape(2, hot, WIDTH)[0] != before).all(axis=1) for table in (memory.source, memory.output)]
+        np.testing.assert_array_equal(*changed)
+        n = int(changed[0].sum())
+        assert changed[0][:n].all()
+        if n:
+            flushed[done] = n
+    assert flushed == {flush * (i + 1): n for i, n in enumerate([16, 32, 16, 64, 16, 32, 16, 100] * 2)}

@@ -4,10 +4,10 @@ from typing import Any
 
 from daskw2v.jit import kernel
 from daskw2v.objectives.hidden import gather, scatter
-from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.hot import fetch_hot, flush_due, flush_hot
 from daskw2v.objectives.paths import find_way, train_hidden_way
 from daskw2v.objectives.scratch import loss_of, place_of
-from daskw2v.objectives.steps import SIGNS, address, load_int32
+from daskw2v.objectives.steps import address, load_int32
 from daskw2v.objectives.windows import open_window, sentence_of, text_of
 
 
@@ -30,8 +30,8 @@ def train(
     windows, loss
         Trained windows (those with a context), and the summed loss of all of them.
     """
-    rows, signs = scratch.rows.reshape(2, -1), scratch.signs.reshape(2, -1, SIGNS)
-    way, sign, text, place = 8 * rows.shape[1], 4 * SIGNS * signs.shape[1], text_of(segment), place_of(scratch)
+    rows, signs = scratch.rows.reshape(2, -1), scratch.signs[: len(scratch.rows)].reshape(2, -1)
+    way, sign, text, place = 8 * rows.shape[1], 4 * rows.shape[1], text_of(segment), place_of(scratch)
     sources, outputs, row_list, sign_list = address(source), address(output), address(rows), address(signs)
     hidden, row = address(scratch.hidden), 4 * width
     fetch_hot(source, output, width, hot, scratch)
@@ -51,7 +51,6 @@ def train(
             scatter(place.contexts, n, width, mean, hidden + row)
             trained += 1
         groups, size, turn = next_groups, next_size, 1 - turn
-        if hot.rows and (center - first) % hot.flush == hot.flush - 1:
-            flush_hot(source, output, width, hot, scratch)
-    flush_hot(source, output, width, hot, scratch)
+        flush_due(source, output, width, hot, scratch, center - first + 1, 1)
+    flush_hot(source, output, width, hot, scratch, hot.rows)
     return trained, loss_of(scratch)

@@ -9,10 +9,10 @@ from typing import Any
 
 from daskw2v.jit import kernel
 from daskw2v.objectives.hidden import BATCH, gather, scatter, train_hidden
-from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.hot import fetch_hot, flush_due, flush_hot
 from daskw2v.objectives.negatives import RUN, draw_batches, draw_run
 from daskw2v.objectives.scratch import loss_of, place_of
-from daskw2v.objectives.steps import MAX_TARGETS, SIGNS, address, load_int64, store_int64
+from daskw2v.objectives.steps import MAX_TARGETS, address, load_int64, store_int64
 from daskw2v.objectives.windows import open_window, sentence_of, text_of
 
 
@@ -39,7 +39,7 @@ def train(
     windows, loss
         Trained windows (those with a context), and the summed loss of all of them.
     """
-    rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs.reshape(RUN, -1, BATCH * MAX_TARGETS)
+    rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[:-MAX_TARGETS].reshape(RUN, -1, BATCH * MAX_TARGETS)
     text, place, groups, size = text_of(segment), place_of(scratch), signs.shape[1], len(tile)
     sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
     hidden, row, room = address(scratch.hidden), 4 * width, 8 * (2 * windows.window + 1)
@@ -76,9 +76,8 @@ def train(
         for w in range(BATCH):
             scatter(place.contexts + w * room, load_int64(lengths, w), width, mean, moves + w * row)
         at += 1
-        if hot.rows and (start - first) * BATCH % hot.flush >= hot.flush - BATCH:
-            flush_hot(source, output, width, hot, scratch)
-    flush_hot(source, output, width, hot, scratch)
+        flush_due(source, output, width, hot, scratch, (start - first + 1) * BATCH, BATCH)
+    flush_hot(source, output, width, hot, scratch, hot.rows)
     return trained, loss_of(scratch)
 
 
@@ -91,8 +90,8 @@ def train_pairs(
 
     `scratch` is for RUN windows, `batch` has the length 1, and `tile` that of a group of targets.
     """
-    rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs.reshape(RUN, -1, SIGNS)
-    text, place, groups, size = text_of(segment), place_of(scratch), signs.shape[1], len(tile)
+    rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
+    text, place, n_targets = text_of(segment), place_of(scratch), signs.shape[1]
     sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
     hidden, row = address(scratch.hidden), 4 * width
     fetch_hot(source, output, width, hot, scratch)
@@ -100,17 +99,16 @@ def train_pairs(
     for center in range(first, last):
         if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
             stop = min(center + RUN, last)
-            draw_run(segment, center, stop, negatives, outputs, width, hot, scratch.states, rows, signs, size)
+            draw_run(segment, center, stop, negatives, outputs, width, hot, scratch.states, rows, signs)
             at = 0
         sentence, n, alpha = open_window(text, sentence, center, windows, sources, width, hot, place.contexts)
         if n > 0:
             gather(place.contexts, n, width, mean, hidden, hidden + 2 * row)
-            here, sign = targets + at * 8, sign_list + at * groups * (4 * SIGNS)
-            train_hidden(place, hidden, here, here, 8, groups, RUN, width, sign, alpha, batch, tile)
+            here, sign = targets + at * 8, sign_list + at * n_targets * 4
+            train_hidden(place, hidden, here, here, 8, n_targets // len(tile), RUN, width, sign, alpha, batch, tile)
             scatter(place.contexts, n, width, mean, hidden + row)
             trained += 1
         at += 1
-        if hot.rows and (center - first) % hot.flush == hot.flush - 1:
-            flush_hot(source, output, width, hot, scratch)
-    flush_hot(source, output, width, hot, scratch)
+        flush_due(source, output, width, hot, scratch, center - first + 1, 1)
+    flush_hot(source, output, width, hot, scratch, hot.rows)
     return trained, loss_of(scratch)

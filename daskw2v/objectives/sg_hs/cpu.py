@@ -3,10 +3,10 @@
 from typing import Any
 
 from daskw2v.jit import kernel
-from daskw2v.objectives.hot import fetch_hot, flush_hot
+from daskw2v.objectives.hot import fetch_hot, flush_due, flush_hot
 from daskw2v.objectives.paths import find_way, train_way
 from daskw2v.objectives.scratch import loss_of, place_of
-from daskw2v.objectives.steps import SIGNS, address, load_int32
+from daskw2v.objectives.steps import address, load_int32
 from daskw2v.objectives.windows import open_window, sentence_of, text_of
 
 
@@ -31,8 +31,8 @@ def train(
     pairs, loss
         Trained pairs (context, center), and the summed loss of all of them.
     """
-    rows, signs = scratch.rows.reshape(2, -1), scratch.signs.reshape(2, -1, SIGNS)
-    way, sign, text, place = 8 * rows.shape[1], 4 * SIGNS * signs.shape[1], text_of(segment), place_of(scratch)
+    rows, signs = scratch.rows.reshape(2, -1), scratch.signs[: len(scratch.rows)].reshape(2, -1)
+    way, sign, text, place = 8 * rows.shape[1], 4 * rows.shape[1], text_of(segment), place_of(scratch)
     sources, outputs, row_list, sign_list = address(source), address(output), address(rows), address(signs)
     fetch_hot(source, output, width, hot, scratch)
     pairs, turn, sentence, groups, size = 0, 0, sentence_of(segment, first), 0, 0
@@ -48,7 +48,6 @@ def train(
         train_way(place, place.contexts, n, here, there, groups, size, width, its_signs, alpha)
         pairs += n
         groups, size, turn = next_groups, next_size, 1 - turn
-        if hot.rows and (center - first) % hot.flush == hot.flush - 1:
-            flush_hot(source, output, width, hot, scratch)
-    flush_hot(source, output, width, hot, scratch)
+        flush_due(source, output, width, hot, scratch, center - first + 1, 1)
+    flush_hot(source, output, width, hot, scratch, hot.rows)
     return pairs, loss_of(scratch)
