@@ -5,9 +5,9 @@ numbers of rows. One thread caches nothing, so it is one run. The paper gains mo
 two threads (`benchmarks.fma_peak`, in the same run) is not twice that of one, others use the machine: then what two
 threads gain says nothing.
 
-    python -m benchmarks.cached_rows [--objectives sg_hs sgns] [--threads 1 2] [--rows 0 1 3 7 15 31 63] [--flush 64]
-        [--parts 3] [--times 5] [--json]
-    with --quality [0 7 31], models with so many rows are trained and judged too: [--epochs 5] [--seeds 1 2 3]
+    python -m benchmarks.cached_rows [--objectives sg_hs sgns] [--threads 1 2] [--rows 0 1 3 7 15 31 63 127]
+        [--flush 512] [--parts 3] [--times 5] [--json]
+    with --quality [0 31 127], models with so many rows are trained and judged too: [--epochs 5] [--seeds 1 2 3]
 
 Resources are no part of what makes an experiment: trained again in the same work directory with other rows, it would
 count as done already. So each training whose quality is judged has a directory of its own, and encodes anew (2 s).
@@ -37,7 +37,7 @@ from daskw2v.strategies.replica import Run, train_replica
 from daskw2v.strategies.schedule import Work
 from daskw2v.train import train
 
-QUALITY_ROWS = (0, 7, 31)
+QUALITY_ROWS = (0, 31, 127)
 QUALITY_THREADS = 2
 
 
@@ -148,7 +148,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=["sg_hs", "sgns"])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of the measured times")
-    parser.add_argument("--rows", type=int, nargs="+", default=[0, 1, 3, 7, 15, 31, 63])
+    parser.add_argument("--rows", type=int, nargs="+", default=[0, 1, 3, 7, 15, 31, 63, 127])
     parser.add_argument("--flush", type=int, nargs="+", default=[Resources().flush_words], help="flush_words")
     parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus, of the measured times")
     parser.add_argument("--times", type=int, default=5, help="runs of each; 0 measures no time")

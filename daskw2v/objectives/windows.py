@@ -26,7 +26,8 @@ from daskw2v.objectives.steps import (
     store_int64,
 )
 from daskw2v.params import Params
-from daskw2v.sampling.rng import Purpose, below, draw, stream
+from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.simd import SLOTS
 
 
@@ -109,9 +110,7 @@ def open_window(
     while center >= load_int64(text.bounds, sentence + 1):
         sentence += 1
     position = load_int64(text.positions, center)
-    reach = windows.window
-    if windows.shrink_windows:
-        reach -= np.int64(below(draw(windows.key, position), reach))
+    reach = reach_of(windows.window, windows.shrink_windows, windows.key, position)
     start = max(load_int64(text.bounds, sentence), center - reach)
     stop = min(load_int64(text.bounds, sentence + 1), center + reach + 1)
     n = 0

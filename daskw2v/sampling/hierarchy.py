@@ -1,0 +1,62 @@
+"""Negatives in two stages: first a partition, then a word of it (Stergiou et al. 2017, "Hierarchical Sampling").
+
+Every worker holds the table of the partitions, shape (p,), and only a partition's owner holds the table of its words,
+shape (V/p,). Together they draw each word as often as one table of all words does.
+
+Where a negative is drawn is a rule of its own ("Distributed SGNS" there): `tns`, from the partition of the pair's
+target; `sns`, all negatives of a pair from one partition; `bns`, each from one of its own.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import inline
+from daskw2v.sampling.alias import alias_table, pick
+from daskw2v.sampling.rng import GOLDEN, mix
+
+RULES = ("tns", "sns", "bns")
+TNS, SNS, BNS = range(len(RULES))
+_WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
+
+
+def word_weights(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.float64]:
+    """Return the weights that negatives are drawn by: counts ** exponent, shape of `counts`."""
+    return np.asarray(counts.astype(np.float64) ** exponent)
+
+
+def word_table(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.uint64]:
+    """Return the alias table of a partition's words, given their counts, shape (rows,) uint64."""
+    return alias_table(word_weights(counts, exponent))
+
+
+def partition_table(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Return the alias table of the partitions, given the sum of the weights of each, shape (p,) uint64."""
+    return alias_table(weights)
+
+
+@inline
+def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) -> Any:
+    """Return the partition that negative k (from 0) of a pair is drawn from.
+
+    Parameters
+    ----------
+    rule
+        TNS, SNS or BNS.
+    state
+        Where the pair's draws start from, uint64.
+    target
+        Partition of the pair's target.
+    partitions
+        `partition_table`.
+    """
+    number = np.uint64(k if rule == BNS else 0) + np.uint64(1)
+    drawn = pick(partitions, mix(state + number * GOLDEN))
+    return target if rule == TNS else drawn
+
+
+@inline
+def row_of_negative(state: Any, k: Any, words: Any) -> Any:
+    """Return the row of negative k (from 0) of a pair in its partition, whose `word_table` is given."""
+    return pick(words, mix(state + _WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN))

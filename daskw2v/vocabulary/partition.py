@@ -1,0 +1,70 @@
+"""Partitions of a vocabulary: rows that live apart, so that no worker need hold them all.
+
+Words are numbered by falling count. They are dealt out back and forth (0, 1, .., p-1, p-1, .., 1, 0, 0, ..), so that
+each partition has as many frequent ones as rare ones, and where a word lives follows from its number alone: there is no
+table to keep or to send.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import ParameterError
+from daskw2v.jit import inline
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """How V words are spread over p partitions.
+
+    Parameters
+    ----------
+    n_words, n
+        V and p.
+
+    Raises
+    ------
+    ParameterError
+        If a partition would have no word.
+    """
+
+    n_words: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n <= self.n_words:
+            raise ParameterError(
+                f"{self.n} partitions of {self.n_words} words: each needs a word.",
+                f"Give n_partitions from 1 to {self.n_words}.",
+            )
+
+    def size(self, partition: int) -> int:
+        """Return the number of a partition's rows."""
+        rows, rest = divmod(self.n_words, self.n)
+        return rows + (_turned(partition, rows, self.n) < rest)
+
+    def words(self, partition: int) -> Words:
+        """Return the words of a partition's rows, ascending, shape (size,) int64."""
+        rows = np.arange(self.size(partition))
+        return rows * self.n + np.where(rows % 2 == 0, partition, self.n - 1 - partition)
+
+    def place(self, words: npt.NDArray[np.integer[Any]]) -> tuple[Words, Words]:
+        """Return each word's partition, and its row there, shapes of `words`, int64."""
+        rows, dealt = np.divmod(words.astype(np.int64), self.n)
+        return np.where(rows % 2 == 0, dealt, self.n - 1 - dealt), rows
+
+
+def _turned(partition: int, row: int, n: int) -> int:
+    return partition if row % 2 == 0 else n - 1 - partition
+
+
+@inline
+def place_of(word: Any, n: Any) -> Any:
+    """Return a word's partition and its row there, as `Partitions.place` does."""
+    row = word // n
+    dealt = word - row * n
+    return (dealt if row % 2 == 0 else n - 1 - dealt), row
