@@ -32,7 +32,7 @@ def test_partitions__give_each_word_one_place(n_words, data):
         np.testing.assert_array_equal(rows[own], np.arange(len(own)), "rows are dense, the most frequent first")
 
 
-@pytest.mark.parametrize(("n", "most"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.2)])
+@pytest.mark.parametrize(("n", "most"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.25)])
 @pytest.mark.parametrize("size", [71_000, 2_000_000])
 def test_partitions__of_words_of_zipfs_law_have_even_loads(n, most, size):
     """Work follows the occurrences that subsampling leaves."""
