@@ -1,8 +1,8 @@
 """The hidden vectors of CBOW: what a window's contexts say together, its training, and how they share its move.
 
 Hidden vectors train one at a time, or in a batch that shares its negatives: a target row is then read and written once
-for all of them, and the rows of targets are what CBOW spends its time on. In memory a batch is its hidden rows, then
-their moves, then a row of zeros.
+for all of them, and the rows of targets are what CBOW spends its time on. Their moves stand one after the other, and
+behind them a row of zeros.
 
 Each hidden vector stays as it is until all of its targets have moved, as in word2vec.c.
 """
@@ -92,6 +92,12 @@ def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any
 
 
 @inline
+def add_move(row: Any, move: Any, width: Any) -> None:
+    """Add a hidden vector's move to the row whose address stands at `row`."""
+    _add_to_rows(row, 1, width, np.float32(1.0), move, move)
+
+
+@inline
 def scatter(contexts: Any, n: Any, width: Any, mean: Any, move: Any) -> None:
     """Add a hidden vector's move to each of n contexts.
 
@@ -115,20 +121,21 @@ def _targets(builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any
 
 @intrinsic
 def _dots(
-    typingctx: Any, hidden: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
-    tile: Any,
+    typingctx: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
+    batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
     """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
 
-    The hidden vectors, as many as the tuple `batch` is long, all meet the targets listed at `shared`, as many as `tile`
-    is long; those of a batch meet one each of the targets listed at `own`. Entries of a list stand `stride` apart, and
-    the next step's stand `ahead` bytes behind. `values` receives MAX_TARGETS floats for each hidden vector.
+    The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
+    `shared`, as many as `tile` is long; those of a batch meet one each of the targets listed at `own`. Entries of the
+    first list stand `apart` from each other, those of targets `stride`, and the next step's targets `ahead` bytes
+    behind. `values` receives MAX_TARGETS floats for each hidden vector.
     """
     i = types.int64
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        hidden, shared, own, ahead, stride, width, values = args[:7]
-        xs = _side_by_side(builder, hidden, width, len(batch))
+        hidden, apart, shared, own, ahead, stride, width, values = args[:8]
+        xs = rows_at(builder, hidden, apart, len(batch))
         targets = _targets(builder, shared, own, stride, len(batch), tile)
         nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
         slots: list[Any] = [None] * max(SLOTS, len(batch) * MAX_TARGETS)
@@ -149,26 +156,26 @@ def _dots(
             simd.store(builder, place, simd.sums(builder, totals[s : s + SLOTS]))
         return context.get_dummy_value()
 
-    return types.void(i, i, i, i, i, i, i, batch, tile), codegen
+    return types.void(i, i, i, i, i, i, i, i, batch, tile), codegen
 
 
 @intrinsic
 def _moves(
-    typingctx: Any, hidden: Any, start: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
-    values: Any, batch: Any, tile: Any,
+    typingctx: Any, hidden: Any, apart: Any, start: Any, step: Any, end: Any, shared: Any, own: Any, ahead: Any,
+    stride: Any, width: Any, values: Any, batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
-    """Move targets along the gradient; the moves of the hidden vectors come to stand behind these.
+    """Move targets along the gradient; write the moves of the hidden vectors to the rows at `end`.
 
     Arguments as in `_dots`, of which this brings the other half of the next targets close; `values` holds what
-    `gradients` wrote. The moves add to the rows at `start`, which stand `apart` floats from each other.
+    `gradients` wrote. The moves add to the rows at `start`, which stand `step` floats from each other.
     """
     i = types.int64
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        hidden, start, apart, shared, own, ahead, stride, width, values = args[:9]
+        hidden, apart, start, step, end, shared, own, ahead, stride, width, values = args[:11]
         n = len(batch)
-        rows = _side_by_side(builder, hidden, width, 2 * n)
-        xs, ends, starts = rows[:n], rows[n:], _side_by_side(builder, start, apart, n)
+        xs, starts = rows_at(builder, hidden, apart, n), _side_by_side(builder, start, step, n)
+        ends = _side_by_side(builder, end, width, n)
         targets = _targets(builder, shared, own, stride, n, tile)
         if n > 1:
             nexts = rows_at(builder, builder.add(own, ahead), stride, n)
@@ -191,22 +198,24 @@ def _moves(
             bring(builder, nexts, k)
         return context.get_dummy_value()
 
-    return types.void(i, i, i, i, i, i, i, i, i, batch, tile), codegen
+    return types.void(i, i, i, i, i, i, i, i, i, i, i, batch, tile), codegen
 
 
 @inline
 def train_hidden(
-    place: Any, hidden: Any, shared: Any, own: Any, ahead: Any, groups: Any, stride: Any, width: Any, signs: Any,
-    alpha: Any, batch: Any, tile: Any,
+    place: Any, hidden: Any, apart: Any, moves: Any, shared: Any, own: Any, ahead: Any, groups: Any, stride: Any,
+    width: Any, signs: Any, alpha: Any, batch: Any, tile: Any,
 ) -> None:  # fmt: skip
-    """Train hidden vectors against groups of targets; the vectors stay, and their moves come to stand behind them.
+    """Train hidden vectors against groups of targets; the vectors stay, and their moves are written.
 
     Parameters
     ----------
     place
         `objectives.scratch.Place`.
-    hidden
-        Address of the hidden rows, behind which their moves and the zeros stand.
+    hidden, apart
+        Address of the list of hidden rows, and the entries between one and the next.
+    moves
+        Address of the rows that receive the moves; a row of zeros stands behind them.
     shared, own, stride
         Addresses of the lists of the targets that all meet, group by group, and of those that one of a batch meets;
         and the entries between one target and the next.
@@ -226,7 +235,7 @@ def train_hidden(
     step = len(tile) * stride * 8
     for g in range(groups):
         values = place.values + g * n_values * 4
-        _dots(hidden, shared + g * step, own, ahead, stride, width, values, batch, tile)
+        _dots(hidden, apart, shared + g * step, own, ahead, stride, width, values, batch, tile)
     for g in range(groups):
         values = place.values + g * n_values * 4
         if n == 1:
@@ -235,8 +244,9 @@ def train_hidden(
             for at in range(0, 4 * n_values, 4 * SLOTS):
                 sign = signs + g * n_values * 4 + at
                 gradients_each(values + at, SLOTS, sign, alpha, place.mantissa, place.exponent, tile)
-    start, apart = hidden + 2 * n * row, 0
+    start, between = moves + n * row, 0
     for g in range(groups):
         values = place.values + g * n_values * 4
-        _moves(hidden, start, apart, shared + g * step, own, ahead, stride, width, values, batch, tile)
-        start, apart = hidden + n * row, width
+        these = shared + g * step
+        _moves(hidden, apart, start, between, moves, these, own, ahead, stride, width, values, batch, tile)
+        start, between = moves, width

@@ -105,14 +105,15 @@ def train_way(
 
 @inline
 def train_hidden_way(
-    place: Any, hidden: Any, rows: Any, ahead: Any, groups: Any, size: Any, width: Any, signs: Any, alpha: Any
-) -> None:
+    place: Any, hidden: Any, moves: Any, rows: Any, ahead: Any, groups: Any, size: Any, width: Any, signs: Any,
+    alpha: Any,
+) -> None:  # fmt: skip
     """Train a hidden vector against the way whose rows and signs begin at two addresses, as `train_hidden` does."""
     if size == 5:
-        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 5)
+        train_hidden(place, hidden, 1, moves, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 5)
     elif size == 6:
-        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 6)
+        train_hidden(place, hidden, 1, moves, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 6)
     elif size == 7:
-        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 7)
+        train_hidden(place, hidden, 1, moves, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 7)
     else:
-        train_hidden(place, hidden, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 8)
+        train_hidden(place, hidden, 1, moves, rows, rows, ahead, groups, 1, width, signs, alpha, (0,), (0,) * 8)

@@ -53,13 +53,17 @@ def targets_of(
     """
     state = draws(key, np.array([window.position], _U64))
     numbers = np.arange(1, negative + 1, dtype=_U64) + _U64(pair * negative)
-    bits = mix.py_func(state + numbers * GOLDEN)
+    negatives = picked(table, mix.py_func(state + numbers * GOLDEN))
+    signs = np.where(negatives == window.word, 0.0, -1.0)
+    return np.concatenate([[window.word], negatives]), np.concatenate([[1.0], signs])
+
+
+def picked(table: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the outcomes that random bits choose by an alias table, shape of `bits`."""
     slots = ((bits >> _U64(32)) * _U64(len(table))) >> _U64(32)
     entries = table[slots]
     own = (bits & _U64(0xFFFFFFFF)) < (entries >> _U64(32))
-    negatives = np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
-    signs = np.where(negatives == window.word, 0.0, -1.0)
-    return np.concatenate([[window.word], negatives]), np.concatenate([[1.0], signs])
+    return np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
 
 
 def train_targets(

@@ -30,6 +30,8 @@ class Scratch(NamedTuple):
         The loss as a product, shapes (SLOTS,) float32 and int32.
     hidden
         Hidden vectors of a step, their moves, and zeros, shape ((2 * windows + 1) * width,) float32.
+    vectors
+        Addresses of the hidden vectors of a step, shape (windows,) int64.
     lengths, sentences
         Number of contexts of each window of a step, and its sentence, shapes (windows,) int64.
     sources, outputs
@@ -44,6 +46,7 @@ class Scratch(NamedTuple):
     mantissa: FloatArray
     exponent: npt.NDArray[np.int32]
     hidden: FloatArray
+    vectors: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     sentences: npt.NDArray[np.int64]
     sources: FloatArray
@@ -60,6 +63,9 @@ def make_scratch(
     """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0
+    hidden = aligned_zeros((2 * windows + 1) * memory.width)
+    vectors = aligned_zeros(windows, np.int64)
+    vectors[:] = hidden.ctypes.data + 4 * memory.width * np.arange(windows)
     return Scratch(
         contexts=aligned_zeros(windows * (2 * window + 1), np.int64),
         values=aligned_zeros(SLOTS * max(window + 1, windows * groups)),
@@ -68,7 +74,8 @@ def make_scratch(
         states=aligned_zeros(n_steps, np.uint64),
         mantissa=mantissa,
         exponent=aligned_zeros(SLOTS, np.int32),
-        hidden=aligned_zeros((2 * windows + 1) * memory.width),
+        hidden=hidden,
+        vectors=vectors,
         lengths=aligned_zeros(windows, np.int64),
         sentences=aligned_zeros(windows, np.int64),
         sources=aligned_zeros(memory.hot.rows * memory.width),

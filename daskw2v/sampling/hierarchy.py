@@ -18,7 +18,7 @@ from daskw2v.sampling.rng import GOLDEN, mix
 
 RULES = ("tns", "sns", "bns")
 TNS, SNS, BNS = range(len(RULES))
-_WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
+WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
 
 
 def word_weights(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.float64]:
@@ -59,4 +59,4 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
 @inline
 def row_of_negative(state: Any, k: Any, words: Any) -> Any:
     """Return the row of negative k (from 0) of a pair in its partition, whose `word_table` is given."""
-    return pick(words, mix(state + _WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN))
+    return pick(words, mix(state + WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN))

@@ -33,7 +33,7 @@ def train(
     rows, signs = scratch.rows.reshape(2, -1), scratch.signs[: len(scratch.rows)].reshape(2, -1)
     way, sign, text, place = 8 * rows.shape[1], 4 * rows.shape[1], text_of(segment), place_of(scratch)
     sources, outputs, row_list, sign_list = address(source), address(output), address(rows), address(signs)
-    hidden, row = address(scratch.hidden), 4 * width
+    hidden, vectors, row = address(scratch.hidden), address(scratch.vectors), 4 * width
     fetch_hot(source, output, width, hot, scratch)
     trained, turn, sentence, groups, size = 0, 0, sentence_of(segment, first), 0, 0
     if first < last:
@@ -47,7 +47,7 @@ def train(
         here, there, its_signs = row_list + turn * way, row_list + (1 - turn) * way, sign_list + turn * sign
         if n > 0:
             gather(place.contexts, n, width, mean, hidden, hidden + 2 * row)
-            train_hidden_way(place, hidden, here, there - here, groups, size, width, its_signs, alpha)
+            train_hidden_way(place, vectors, hidden + row, here, there - here, groups, size, width, its_signs, alpha)
             scatter(place.contexts, n, width, mean, hidden + row)
             trained += 1
         groups, size, turn = next_groups, next_size, 1 - turn

@@ -42,7 +42,8 @@ def train(
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[:-MAX_TARGETS].reshape(RUN, -1, BATCH * MAX_TARGETS)
     text, place, groups, size = text_of(segment), place_of(scratch), signs.shape[1], len(tile)
     sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
-    hidden, row, room = address(scratch.hidden), 4 * width, 8 * (2 * windows.window + 1)
+    hidden, vectors, row = address(scratch.hidden), address(scratch.vectors), 4 * width
+    room = 8 * (2 * windows.window + 1)
     moves, zeros, own = hidden + BATCH * row, hidden + 2 * BATCH * row, targets + groups * size * RUN * 8
     lengths, sentences = address(scratch.lengths), address(scratch.sentences)
     fetch_hot(source, output, width, hot, scratch)
@@ -72,7 +73,8 @@ def train(
             else:
                 signs[at, :, w * MAX_TARGETS : (w + 1) * MAX_TARGETS] = 0.0
         sign = sign_list + at * groups * (4 * BATCH * MAX_TARGETS)
-        train_hidden(place, hidden, targets + at * 8, own + at * 8, 8, groups, RUN, width, sign, rate, batch, tile)
+        here = targets + at * 8
+        train_hidden(place, vectors, 1, moves, here, own + at * 8, 8, groups, RUN, width, sign, rate, batch, tile)
         for w in range(BATCH):
             scatter(place.contexts + w * room, load_int64(lengths, w), width, mean, moves + w * row)
         at += 1
@@ -93,7 +95,7 @@ def train_pairs(
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
     text, place, n_targets = text_of(segment), place_of(scratch), signs.shape[1]
     sources, outputs, targets, sign_list = address(source), address(output), address(rows), address(signs)
-    hidden, row = address(scratch.hidden), 4 * width
+    hidden, vectors, row = address(scratch.hidden), address(scratch.vectors), 4 * width
     fetch_hot(source, output, width, hot, scratch)
     trained, sentence, at = 0, sentence_of(segment, first), RUN
     for center in range(first, last):
@@ -105,7 +107,22 @@ def train_pairs(
         if n > 0:
             gather(place.contexts, n, width, mean, hidden, hidden + 2 * row)
             here, sign = targets + at * 8, sign_list + at * n_targets * 4
-            train_hidden(place, hidden, here, here, 8, n_targets // len(tile), RUN, width, sign, alpha, batch, tile)
+            train_hidden(
+                place,
+                vectors,
+                1,
+                hidden + row,
+                here,
+                here,
+                8,
+                n_targets // len(tile),
+                RUN,
+                width,
+                sign,
+                alpha,
+                batch,
+                tile,
+            )
             scatter(place.contexts, n, width, mean, hidden + row)
             trained += 1
         at += 1

@@ -1,0 +1,51 @@
+"""Buckets of pairs: the kernel is its float64 reference up to float32 rounding."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskw2v.objectives.sgns.buckets import train_bucket
+from daskw2v.objectives.sgns.reference import train_bucket as expected_of
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.simd import aligned_zeros, padded
+
+KEY = np.uint64(99)
+
+
+def compare(n, rows, vector_size, negative, rng):
+    """Train n pairs of two partitions of so many rows, by the kernel and by the reference."""
+    width, tables, truth = padded(vector_size), [], []
+    for size in rows:
+        table = aligned_zeros(size * width)
+        own = table.reshape(-1, width)[:, :vector_size]
+        own[:] = rng.normal(scale=0.3, size=own.shape)
+        tables.append(table)
+        truth.append(own.astype(np.float64))
+    contexts, centers = (rng.integers(0, size, n).astype(np.int32) for size in rows)
+    words = word_table(rng.integers(1, 100, rows[1]), 0.75)
+    found = train_bucket(contexts, centers, *tables, width, 0.05, negative, words, KEY)
+    pairs, loss = expected_of(contexts, centers, *truth, 0.05, negative, words, KEY)
+    assert found[0] == pairs == n
+    assert found[1] == pytest.approx(loss, rel=1e-5, abs=1e-5)
+    for table, own in zip(tables, truth, strict=True):
+        trained = table.reshape(-1, width)
+        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=3e-5)
+        assert not trained[:, vector_size:].any(), "padding must stay zero"
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(0, 600),
+    rows=st.tuples(st.sampled_from([1, 2, 30, 200]), st.sampled_from([1, 2, 30, 200])),
+    vector_size=st.sampled_from([1, 15, 16, 17, 40, 100]),
+    negative=st.sampled_from([1, 5, 17]),
+    seed=st.integers(0, 2**31),
+)
+def test_train_bucket__equals_its_reference(n, rows, vector_size, negative, seed):
+    compare(n, rows, vector_size, negative, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("vector_size", [*range(1, 41), 100, 300])
+def test_train_bucket__equals_its_reference_in_every_dimension(vector_size):
+    compare(150, (20, 30), vector_size, 5, np.random.default_rng(vector_size))
