@@ -85,21 +85,22 @@ class AveragingRounds(Sequence[Round]):
         if not 0 <= number < len(self):
             raise IndexError(number)
         if number < self._n_warm:
-            start, stop = _share(0, self._warm, number, self._n_warm)
+            start, stop = share_of(0, self._warm, number, self._n_warm)
             replicas = 1
         else:
-            start, stop = _share(self._warm, self._total, number - self._n_warm, self._n_merged)
+            start, stop = share_of(self._warm, self._total, number - self._n_warm, self._n_merged)
             replicas = self._params.n_replicas
-        rates = self._alpha(start), self._alpha(stop)
-        works = (Work(i, *_share(start, stop, i, replicas), *rates) for i in range(replicas))
+        rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
+        works = (Work(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
         return Round(number, start, stop, tuple(works))
 
-    def _alpha(self, progress: int) -> float:
-        params = self._params
-        alpha = start_alpha(params)
-        return alpha + (params.min_alpha - alpha) * progress / self._total
+
+def alpha_at(params: Params, share: float) -> float:
+    """Return the learning rate where so much of a run is done, 0 to 1: it falls evenly from alpha to min_alpha."""
+    alpha = start_alpha(params)
+    return alpha + (params.min_alpha - alpha) * share
 
 
-def _share(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
+def share_of(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
     """Return the i-th of n even parts of start..stop."""
     return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n

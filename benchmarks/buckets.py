@@ -1,0 +1,159 @@
+"""The kernel for buckets of pairs against the kernel for windows, in pairs/s, by the number of partitions.
+
+Both train the same subsampled text on one thread, in memory, from the same first rows; a run of buckets is one pass
+over all of them, p rounds of p buckets. Dealing pairs into buckets is timed too. The loss says that both learn: with
+more than one partition it is that of negatives from the center's own.
+
+    python -m benchmarks.buckets [--partitions 1 8 32 64] [--size 100] [--words 3000000] [--parts 10] [--times 3]
+        [--json]
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.common import alternate, machine, spread
+from benchmarks.train_speed import encode
+from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
+from daskw2v.objectives.sgns.buckets import train_bucket
+from daskw2v.params import Params
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import deal_pairs
+from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.segments import Segment, keep_thresholds
+from daskw2v.simd import huge_zeros, padded
+from daskw2v.vocabulary.partition import Partitions
+
+WINDOWS = "windows"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A median; `deal_ns` is the time to deal a pair into its bucket, and `loss` that of a pair in the last run."""
+
+    kernel: str
+    pairs_per_second: float
+    spread: str
+    relative: float
+    loss: float
+    deal_ns: float | None = None
+
+
+class Kernel:
+    """A way to train the text: what it did last, and the seconds of it."""
+
+    def __init__(self, run: Callable[[], tuple[int, float, float]], deal_ns: float | None = None) -> None:
+        self._run, self.deal_ns, self.loss = run, deal_ns, 0.0
+
+    def __call__(self) -> float:
+        pairs, loss, seconds = self._run()
+        self.loss = loss / pairs
+        return pairs / seconds
+
+
+def first_rows(params: Params, words: npt.NDArray[np.int64], n_words: int) -> npt.NDArray[np.float32]:
+    """Return the first input rows of some words, flat and padded."""
+    width = padded(params.vector_size)
+    table = huge_zeros(len(words) * width)
+    rows = find_objective("sgns").initial(params, "input", 0, n_words)
+    table.reshape(-1, width)[:, : params.vector_size] = rows[words]
+    return table
+
+
+def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Kernel:
+    objective, width, n = find_objective("sgns"), padded(params.vector_size), len(counts)
+    source, output = first_rows(params, np.arange(n), n), huge_zeros(n * width)
+    memory, rate = Memory(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
+    trainer, prepared = find_trainer(objective, "cpu"), objective.prepare(params, counts)
+
+    def run() -> tuple[int, float, float]:
+        began = time.perf_counter()
+        pairs, loss = trainer(segment, 0, len(segment.tokens), memory, rate, 0, prepared)
+        return pairs, loss, time.perf_counter() - began
+
+    return Kernel(run)
+
+
+def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: int) -> Kernel:
+    partitions, width = Partitions(len(counts), p), padded(params.vector_size)
+    own = [partitions.words(k) for k in range(p)]
+    sources = [first_rows(params, words, len(counts)) for words in own]
+    outputs = [huge_zeros(len(words) * width) for words in own]
+    tables = [word_table(counts[words], params.ns_exponent) for words in own]
+    key, n = stream(params.seed, Purpose.WINDOW), len(segment.tokens)
+    for _ in range(2):  # the first time compiles
+        began = time.perf_counter()
+        pairs = deal_pairs(segment, 0, n, params.window, params.shrink_windows, key, p)
+        seconds = time.perf_counter() - began
+
+    def run() -> tuple[int, float, float]:
+        trained, loss, began = 0, 0.0, time.perf_counter()
+        for i, j in ((i, (i + r) % p) for r in range(p) for i in range(p)):
+            draws = stream(params.seed, Purpose.NEGATIVE, i * p + j)
+            done = train_bucket(
+                *pairs.bucket(i * p + j), sources[i], outputs[j], width, start_alpha(params), params.negative,
+                tables[j], draws,
+            )  # fmt: skip
+            trained, loss = trained + done[0], loss + done[1]
+        return trained, loss, time.perf_counter() - began
+
+    return Kernel(run, seconds * 1e9 / len(pairs.contexts))
+
+
+def read(params: Params, parts: int, words: int) -> tuple[Segment, npt.NDArray[np.int64]]:
+    """Return the first positions of the corpus, subsampled, and the counts of all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = encode(Path(folder), parts)
+        counts = text.vocabulary.load().counts
+        keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
+        stop = min(words, text.corpus.n_tokens)
+        segment, _ = SegmentReader(text.work, text.corpus, text.vocabulary).read(0, stop, params.window, keep, key)
+    return segment, counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument("--size", type=int, default=100, help="vector_size")
+    parser.add_argument("--words", type=int, default=3_000_000, help="of the text, that are trained")
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
+    options = parser.parse_args()
+    out = sys.stderr if options.json else sys.stdout
+    params = Params(vector_size=options.size)
+    segment, counts = read(params, options.parts, options.words)
+    kernels = {WINDOWS: windows(params, segment, counts)}
+    kernels |= {f"{p} partitions": buckets(params, segment, counts, p) for p in options.partitions}
+    for kernel in kernels.values():
+        kernel()  # compiles
+    speeds = alternate(kernels, options.times)
+    middles = {name: statistics.median(values) for name, values in speeds.items()}
+    rows = [
+        Row(name, middle, spread(speeds[name]), middle / middles[WINDOWS], kernels[name].loss, kernels[name].deal_ns)
+        for name, middle in middles.items()
+    ]
+    for row in rows:
+        dealt = "" if row.deal_ns is None else f", dealt in {row.deal_ns:.0f} ns a pair"
+        print(
+            f"{row.kernel}: {row.pairs_per_second / 1e6:.2f} million pairs/s ({row.spread}), {row.relative:.2f} of "
+            f"{WINDOWS}, loss {row.loss:.3f}{dealt}",
+            file=out,
+        )
+    print(machine(), file=out)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()
