@@ -13,7 +13,7 @@ from daskw2v.simd import aligned_zeros, padded
 KEY = np.uint64(99)
 
 
-def compare(n, rows, vector_size, negative, rng):
+def compare(n, rows, vector_size, negative, rng, positive=True):
     """Train n pairs of two partitions of so many rows, by the kernel and by the reference."""
     width, tables, truth = padded(vector_size), [], []
     for size in rows:
@@ -23,9 +23,11 @@ def compare(n, rows, vector_size, negative, rng):
         tables.append(table)
         truth.append(own.astype(np.float64))
     contexts, centers = (rng.integers(0, size, n).astype(np.int32) for size in rows)
+    if not positive:
+        centers[rng.random(n) < 0.5] = -1
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
-    found = train_bucket(contexts, centers, *tables, width, 0.05, negative, words, KEY)
-    pairs, loss = expected_of(contexts, centers, *truth, 0.05, negative, words, KEY)
+    found = train_bucket(contexts, centers, *tables, width, 0.05, negative, words, KEY, positive)
+    pairs, loss = expected_of(contexts, centers, *truth, 0.05, negative, words, KEY, positive)
     assert found[0] == pairs == n
     assert found[1] == pytest.approx(loss, rel=1e-5, abs=1e-5)
     for table, own in zip(tables, truth, strict=True):
@@ -39,11 +41,13 @@ def compare(n, rows, vector_size, negative, rng):
     n=st.integers(0, 600),
     rows=st.tuples(st.sampled_from([1, 2, 30, 200]), st.sampled_from([1, 2, 30, 200])),
     vector_size=st.sampled_from([1, 15, 16, 17, 40, 100]),
-    negative=st.sampled_from([1, 5, 17]),
+    negative=st.sampled_from([0, 1, 5, 17]),
+    positive=st.booleans(),
     seed=st.integers(0, 2**31),
 )
-def test_train_bucket__equals_its_reference(n, rows, vector_size, negative, seed):
-    compare(n, rows, vector_size, negative, np.random.default_rng(seed))
+def test_train_bucket__equals_its_reference(n, rows, vector_size, negative, positive, seed):
+    """Centers with negatives, centers alone, negatives alone, and nothing at all."""
+    compare(n, rows, vector_size, negative, np.random.default_rng(seed), positive)
 
 
 @pytest.mark.parametrize("vector_size", [*range(1, 41), 100, 300])

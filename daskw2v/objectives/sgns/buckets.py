@@ -1,7 +1,11 @@
 """SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
 
-Four pairs share their negatives, which are drawn from the partition of the centers (target negative sampling, Stergiou
-et al. 2017). They come from four places of the bucket: neighbours are pairs of one window.
+Four pairs share their negatives, which are drawn from the partition of the centers. They come from four places of the
+bucket: neighbours are pairs of one window.
+
+With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
+draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and
+negatives without the center.
 """
 
 from typing import Any
@@ -29,30 +33,33 @@ def train_bucket(
     negative: int,
     words: npt.NDArray[np.uint64],
     key: np.uint64,
+    positive: bool = True,
 ) -> tuple[int, float]:
     """Train the pairs of a bucket in place; return their number and their summed loss.
 
     Parameters
     ----------
     contexts, centers
-        Rows of the pairs in the two partitions, shapes (n,) int32.
+        Rows of the pairs in the two partitions, shapes (n,) int32. Without `positive`, -1 for a center elsewhere.
     source, output
         The input rows of the contexts' partition and the output rows of the centers', flat float32.
     width
         Row length in floats, a multiple of 16.
     alpha, negative
-        Learning rate, and negatives that four pairs share.
+        Learning rate, and negatives that four pairs share; 0 for none. A pair's center is none of them.
     words
         `sampling.hierarchy.word_table` of the centers' partition.
     key
         Stream of the bucket's draws.
+    positive
+        Whether the pairs' centers are trained, or their negatives alone.
     """
-    groups, size = group_sizes(negative, OWN)
+    groups, size = group_sizes(negative, OWN) if negative else (1, 0)
     rows, signs = groups * size + 2 * BATCH, groups * BATCH * MAX_TARGETS
     scratch = make_scratch(Memory(source, output, width, HotRows(0, 0, 0, 1)), 1, RUN, groups, rows, signs, BATCH)
     pairs, loss = _train(
-        contexts, centers, source, output, width, scratch, np.float32(alpha), negative, words, key, (0,) * BATCH,
-        (0,) * size,
+        contexts, centers, source, output, width, scratch, np.float32(alpha), negative, words, key, positive,
+        (0,) * BATCH, (0,) * size,
     )  # fmt: skip
     return int(pairs), float(loss)
 
@@ -60,7 +67,7 @@ def train_bucket(
 @kernel
 def _train(
     contexts: Any, centers: Any, source: Any, output: Any, width: Any, scratch: Any, alpha: Any, negative: Any,
-    words: Any, key: Any, batch: Any, tile: Any,
+    words: Any, key: Any, positive: Any, batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
     """Train the pairs of a bucket; arguments as in `train_bucket`.
 
@@ -76,7 +83,7 @@ def _train(
         if at >= RUN - 1:  # the rows of a run's last batch are known for their prefetch only
             _draw(
                 contexts, centers, start, apart, address(source), address(output), width, negative, words, key,
-                scratch.states, rows, signs, size,
+                positive, scratch.states, rows, signs, size,
             )  # fmt: skip
             at = 0
         here, these = targets + at * 8, vectors + at * 8
@@ -94,7 +101,7 @@ def _train(
 @inline
 def _draw(
     contexts: Any, centers: Any, first: Any, apart: Any, source: Any, output: Any, width: Any, negative: Any,
-    words: Any, key: Any, states: Any, rows: Any, signs: Any, size: Any,
+    words: Any, key: Any, positive: Any, states: Any, rows: Any, signs: Any, size: Any,
 ) -> None:  # fmt: skip
     """Write the rows and signs of at most RUN batches: batch i has the pairs first + i, and each `apart` behind it."""
     n, n_shared, groups, row = min(RUN, apart - first), len(rows) - 2 * BATCH, signs.shape[1], 4 * width
@@ -108,13 +115,14 @@ def _draw(
         start, lane = first + pair * apart, pair * MAX_TARGETS
         inside = min(n, max(len(contexts) - start, 0))
         for i in range(inside):
-            own[i] = output + centers[start + i] * row
+            own[i] = output + max(centers[start + i], 0) * row
             vectors[i] = source + contexts[start + i] * row
-            signs[i, groups - 1, lane + OWN] = 1.0
+            signs[i, groups - 1, lane + OWN] = 1.0 if positive else 0.0
         for k in range(negative):
             group, place, drawn = k // size, lane + k % size, rows[k]
             for i in range(inside):
-                signs[i, group, place] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
+                center = (drawn[i] == own[i]) & (centers[start + i] >= 0)
+                signs[i, group, place] = np.float32(0.0 if center else -1.0)
         for i in range(inside, n):  # no pair is left: any rows stand here, and do not count
-            own[i], vectors[i] = rows[0, i], source
+            own[i], vectors[i] = rows[n_shared, i], source
             signs[i, :, lane : lane + MAX_TARGETS] = 0.0

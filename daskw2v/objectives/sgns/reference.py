@@ -41,6 +41,7 @@ def train_bucket(
     negative: int,
     words: npt.NDArray[np.uint64],
     key: np.uint64,
+    positive: bool = True,
 ) -> tuple[int, float]:
     """Train the pairs of a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64."""
     apart, loss = -(-len(contexts) // BATCH), 0.0
@@ -51,5 +52,5 @@ def train_bucket(
         own = centers[i::apart].tolist()
         signs = np.where(drawn == np.array(own)[:, None], 0.0, -1.0)
         vectors = [[context] for context in contexts[i::apart].tolist()]
-        loss += train_hidden(source, vectors, output, drawn, signs, own, alpha, True)
+        loss += train_hidden(source, vectors, output, drawn, signs, own if positive else [], alpha, True)
     return len(contexts), loss
