@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from daskw2v.objectives import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.params import Params
-from daskw2v.sampling.pairs import deal_pairs
+from daskw2v.sampling.hierarchy import BNS, SNS, partition_table, word_weights
+from daskw2v.sampling.pairs import Noise, deal_pairs
+from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.partition import Partitions
 
@@ -54,3 +57,48 @@ def test_deal_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
     found = deal_pairs(segment, 0, 0, 5, True, np.uint64(1), p)
     assert found.edges.tolist() == [0] * (p * p + 1)
+
+
+@pytest.fixture(scope="module")
+def dealt():
+    """A text of Zipf's law, its pairs dealt by each rule into 6 * 6 buckets, and the weights of the partitions."""
+    rng, n_words, n, p, negative = np.random.default_rng(0), 300, 40_000, 6, 5
+    counts = (1e5 / np.arange(1, n_words + 1)).astype(np.int64)
+    partitions = Partitions(n_words, p)
+    weights = word_weights(counts, 0.75)
+    sums = np.array([weights[partitions.words(k)].sum() for k in range(p)])
+    tokens = rng.choice(n_words, n, p=counts / counts.sum()).astype(np.int32)
+    segment = Segment(tokens, np.arange(n), np.arange(0, n + 1, 20))
+    key, noise = stream(1, Purpose.WINDOW), stream(1, Purpose.NEGATIVE)
+
+    def deal(rule=None):
+        table = partition_table(sums)
+        how = None if rule is None else Noise(rule, negative, table, noise)
+        return deal_pairs(segment, 0, n, 5, True, key, p, how)
+
+    return deal(), {SNS: deal(SNS), BNS: deal(BNS)}, sums
+
+
+@pytest.mark.parametrize(("rule", "items"), [(SNS, 1), (BNS, 5)])
+def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
+    pairs, negatives, sums = dealt
+    found, p = negatives[rule], len(sums)
+    assert len(found.contexts) == items * len(pairs.contexts)
+    sizes, own = np.diff(found.edges).reshape(p, p), np.diff(pairs.edges).reshape(p, p)
+    np.testing.assert_array_equal(sizes.sum(axis=1), items * own.sum(axis=1), "contexts keep their partition")
+    assert chisquare(sizes.sum(axis=0), sizes.sum() * sums / sums.sum()).pvalue > 1e-4
+    for i in range(p):
+        rows = [np.concatenate([dealt_by.bucket(i * p + j)[0] for j in range(p)]) for dealt_by in (pairs, found)]
+        np.testing.assert_array_equal(np.repeat(np.sort(rows[0]), items), np.sort(rows[1]))
+
+
+@pytest.mark.parametrize("rule", [SNS, BNS])
+def test_deal_pairs__negatives_know_the_center_only_where_it_could_be_drawn(dealt, rule):
+    """A pair's negatives meet its center's partition by chance: as often as that partition is drawn."""
+    pairs, negatives, sums = dealt
+    found, p = negatives[rule], len(sums)
+    into = np.diff(pairs.edges).reshape(p, p).sum(axis=0)  # pairs by the partition of the center
+    for j in range(p):
+        centers = np.concatenate([found.bucket(i * p + j)[1] for i in range(p)])
+        expected = into[j] / into.sum()
+        assert (centers >= 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / len(centers)) + 0.01)
