@@ -39,7 +39,7 @@ def threads_of(n: int, resources: Resources) -> Threads:
     """Return the threads of a training task as Resources have them.
 
     Where they leave the hot rows open, the more threads there are, the fewer: what all of them know and the tables do
-    not is a step that all take at once, and diverges where it is too long (8 threads with 255 rows each do).
+    not is a step that all take at once, and diverges where it is too long (16 threads with 255 rows each do).
     """
     rows = _HOT_ROWS // n if resources.hot_rows is None else resources.hot_rows
     return Threads(n, rows, resources.flush_words)
