@@ -12,25 +12,22 @@ import argparse
 import json
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import alternate, machine, spread
-from benchmarks.train_speed import encode
+from benchmarks.kernel_steps import read
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
 from daskw2v.objectives.sgns.buckets import train_bucket
 from daskw2v.params import Params
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import deal_pairs
-from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
-from daskw2v.sampling.segments import Segment, keep_thresholds
+from daskw2v.sampling.segments import Segment
 from daskw2v.simd import huge_zeros, padded
 from daskw2v.vocabulary.partition import Partitions
 
@@ -108,17 +105,6 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
         return trained, loss, time.perf_counter() - began
 
     return Kernel(run, seconds * 1e9 / len(pairs.contexts))
-
-
-def read(params: Params, parts: int, words: int) -> tuple[Segment, npt.NDArray[np.int64]]:
-    """Return the first positions of the corpus, subsampled, and the counts of all of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = encode(Path(folder), parts)
-        counts = text.vocabulary.load().counts
-        keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
-        stop = min(words, text.corpus.n_tokens)
-        segment, _ = SegmentReader(text.work, text.corpus, text.vocabulary).read(0, stop, params.window, keep, key)
-    return segment, counts
 
 
 def main() -> None:

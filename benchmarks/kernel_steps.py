@@ -69,9 +69,8 @@ class Row:
     share_of_peak: float
 
 
-def read(parts: int, words: int) -> Text:
-    """Return the first positions of the corpus, nothing subsampled."""
-    params = Params(sample=0)
+def read(params: Params, parts: int, words: int) -> Text:
+    """Return the first positions of the corpus, subsampled, and the counts of all of it."""
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), parts)
         counts = text.vocabulary.load().counts
@@ -179,7 +178,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
     options = parser.parse_args()
     out = sys.stderr if options.json else sys.stdout
-    rows = compare(read(options.parts, options.words), options.sizes, options.times)
+    rows = compare(read(Params(sample=0), options.parts, options.words), options.sizes, options.times)
     report(rows, out)
     print(machine(), file=out)
     if options.json:
