@@ -167,7 +167,7 @@ class Params(_Checked):
     negative_sharing: str = _choice(
         "shared",
         "shared: one draw of negatives for all pairs of a window (sgns) or for four windows (cbow_ns); "
-        "pair: each pair its own, as word2vec.c, and several times slower",
+        "pair: each pair its own, as word2vec.c, and slower",
         _one_of("shared", "pair"),
     )
     ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))

@@ -15,7 +15,8 @@ from daskw2v.objectives.scratch import Scratch, make_scratch
 from daskw2v.objectives.steps import MAX_TARGETS, group_sizes
 from daskw2v.objectives.windows import row_of
 from daskw2v.params import Params
-from daskw2v.sampling.alias import alias_table, pick
+from daskw2v.sampling.alias import pick
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.rng import GOLDEN, Purpose, draw, mix, stream
 
 RUN = 64  # windows, or batches of them, whose targets are drawn at once
@@ -48,7 +49,7 @@ class Prepared(NamedTuple):
 
 def prepare_noise(params: Params, counts: npt.NDArray[np.int64]) -> Prepared:
     """Build the table that negatives are drawn from."""
-    return Prepared(params, alias_table(counts.astype(np.float64) ** params.ns_exponent))
+    return Prepared(params, word_table(counts, params.ns_exponent))
 
 
 def word_tables(params: Params, n_words: int) -> dict[str, int]:

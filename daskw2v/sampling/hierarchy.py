@@ -1,7 +1,8 @@
 """Negatives in two stages: first a partition, then a word of it (Stergiou et al. 2017, "Hierarchical Sampling").
 
-Every worker holds the table of the partitions, shape (p,), and only a partition's owner holds the table of its words,
-shape (V/p,). Together they draw each word as often as one table of all words does.
+Every worker holds the table of the partitions, `alias_table` of the sum of the weights of each, shape (p,); only a
+partition's owner holds the table of its words, shape (V/p,). Together they draw each word as often as one table of all
+words does.
 
 Where a negative is drawn is a rule of its own ("Distributed SGNS" there): `tns`, from the partition of the pair's
 target; `sns`, all negatives of a pair from one partition; `bns`, each from one of its own.
@@ -16,8 +17,7 @@ from daskw2v.jit import inline
 from daskw2v.sampling.alias import alias_table, pick
 from daskw2v.sampling.rng import GOLDEN, mix
 
-RULES = ("tns", "sns", "bns")
-TNS, SNS, BNS = range(len(RULES))
+TNS, SNS, BNS = range(3)
 WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
 
 
@@ -27,13 +27,8 @@ def word_weights(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[
 
 
 def word_table(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.uint64]:
-    """Return the alias table of a partition's words, given their counts, shape (rows,) uint64."""
+    """Return the alias table of words, given their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
-
-
-def partition_table(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """Return the alias table of the partitions, given the sum of the weights of each, shape (p,) uint64."""
-    return alias_table(weights)
 
 
 @inline
@@ -49,7 +44,7 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
     target
         Partition of the pair's target.
     partitions
-        `partition_table`.
+        Alias table of the partitions.
     """
     number = np.uint64(k if rule == BNS else 0) + np.uint64(1)
     drawn = pick(partitions, mix(state + number * GOLDEN))

@@ -55,7 +55,7 @@ class Noise(NamedTuple):
     negative
         Negatives of a pair.
     table
-        `sampling.hierarchy.partition_table`.
+        Alias table of the partitions.
     key
         Stream of the draws.
     """

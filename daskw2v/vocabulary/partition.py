@@ -45,21 +45,22 @@ class Partitions:
     def size(self, partition: int) -> int:
         """Return the number of a partition's rows."""
         rows, rest = divmod(self.n_words, self.n)
-        return rows + (_turned(partition, rows, self.n) < rest)
+        return rows + int(_turned(partition, rows, self.n) < rest)
 
     def words(self, partition: int) -> Words:
         """Return the words of a partition's rows, ascending, shape (size,) int64."""
         rows = np.arange(self.size(partition))
-        return rows * self.n + np.where(rows % 2 == 0, partition, self.n - 1 - partition)
+        return rows * self.n + _turned(partition, rows, self.n)
 
     def place(self, words: npt.NDArray[np.integer[Any]]) -> tuple[Words, Words]:
         """Return each word's partition, and its row there, shapes of `words`, int64."""
         rows, dealt = np.divmod(words.astype(np.int64), self.n)
-        return np.where(rows % 2 == 0, dealt, self.n - 1 - dealt), rows
+        return _turned(dealt, rows, self.n), rows
 
 
-def _turned(partition: int, row: int, n: int) -> int:
-    return partition if row % 2 == 0 else n - 1 - partition
+def _turned(dealt: Words | int, rows: Words | int, n: int) -> Words:
+    """Return the partition of the word dealt so far into its row, or the other way round: it is its own inverse."""
+    return np.where(rows % 2 == 0, dealt, n - 1 - dealt)
 
 
 @inline

@@ -7,17 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from daskw2v.errors import ParameterError
-from daskw2v.jit import kernel
-from daskw2v.sampling.alias import alias_table, pick
-from daskw2v.sampling.rng import Purpose, draw, stream
-
-
-@kernel
-def pick_many(table, key, n):
-    seen = np.zeros(len(table), np.int64)
-    for i in range(n):
-        seen[pick(table, draw(key, i))] += 1
-    return seen
+from daskw2v.sampling.alias import alias_table
+from daskw2v.sampling.rng import Purpose, stream
 
 
 def shares(table):
@@ -35,7 +26,7 @@ def test_alias_table__stands_for_the_weights(weights):
     np.testing.assert_allclose(shares(alias_table(weights)), weights / weights.sum(), atol=1e-8)
 
 
-def test_pick__follows_the_weights():
+def test_pick__follows_the_weights(pick_many):
     weights = np.arange(1, 200.0) ** -1.0
     n = 2_000_000
     seen = pick_many(alias_table(weights), stream(1, Purpose.NEGATIVE), n)

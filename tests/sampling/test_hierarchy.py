@@ -5,13 +5,12 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 
 from daskw2v.jit import kernel
-from daskw2v.sampling.alias import alias_table, pick
+from daskw2v.sampling.alias import alias_table
 from daskw2v.sampling.hierarchy import (
     BNS,
     SNS,
     TNS,
     partition_of,
-    partition_table,
     row_of_negative,
     word_table,
     word_weights,
@@ -42,7 +41,7 @@ def noise():
     partitions, weights = Partitions(len(counts), 7), word_weights(counts, EXPONENT)
     tables = [word_table(counts[partitions.words(k)], EXPONENT) for k in range(7)]
     sums = np.array([weights[partitions.words(k)].sum() for k in range(7)])
-    return partitions, weights, sums, partition_table(sums), tables
+    return partitions, weights, sums, alias_table(sums), tables
 
 
 def draws_of(noise, rule, seed=1):
@@ -58,7 +57,7 @@ def draws_of(noise, rule, seed=1):
     return targets, parts, words
 
 
-def test_two_stages__draw_as_the_flat_table_does(noise):
+def test_two_stages__draw_as_the_flat_table_does(noise, pick_many):
     """Two million draws of each, against the weights and against each other."""
     _, weights, *_ = noise
     words = draws_of(noise, BNS)[2]
@@ -66,14 +65,6 @@ def test_two_stages__draw_as_the_flat_table_does(noise):
     assert chisquare(seen, words.size * weights / weights.sum()).pvalue > 1e-4
     flat = pick_many(alias_table(weights), stream(2, Purpose.NEGATIVE), words.size)
     assert chi2_contingency([seen, flat]).pvalue > 1e-4
-
-
-@kernel
-def pick_many(table, key, n):
-    seen = np.zeros(len(table), np.int64)
-    for i in range(n):
-        seen[pick(table, draw(key, i))] += 1
-    return seen
 
 
 def test_tns__draws_from_the_partition_of_the_target_by_its_own_weights(noise):

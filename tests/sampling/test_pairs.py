@@ -10,7 +10,8 @@ from daskw2v.objectives import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.params import Params
-from daskw2v.sampling.hierarchy import BNS, SNS, partition_table, word_weights
+from daskw2v.sampling.alias import alias_table
+from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
 from daskw2v.sampling.pairs import Noise, deal_pairs
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
@@ -72,7 +73,7 @@ def dealt():
     key, noise = stream(1, Purpose.WINDOW), stream(1, Purpose.NEGATIVE)
 
     def deal(rule=None):
-        table = partition_table(sums)
+        table = alias_table(sums)
         how = None if rule is None else Noise(rule, negative, table, noise)
         return deal_pairs(segment, 0, n, 5, True, key, p, how)
 

@@ -27,9 +27,7 @@ def _train_cpu(
         train, scratch, batch, tile = cpu.train, batch_scratch(params, memory), (0,) * BATCH, shared_tile_of(params)
     else:
         train, scratch, batch, tile = cpu.train_pairs, target_scratch(params, memory, RUN), (0,), tile_of(params)
-    trained, loss = train(
-        segment, first, last, *memory, scratch, windows, negatives, params.cbow_mean, batch, tile
-    )  # fmt: skip
+    trained, loss = train(segment, first, last, *memory, scratch, windows, negatives, params.cbow_mean, batch, tile)
     return int(trained), float(loss)
 
 
