@@ -1,14 +1,17 @@
 """The kernel for buckets of pairs against the kernel for windows, in pairs/s, by the number of partitions.
 
 Both train the same subsampled text on one thread, in memory, from the same first rows; a run of buckets is one pass
-over all of them, p rounds of p buckets. Dealing pairs into buckets is timed too. The loss says that both learn: with
-more than one partition it is that of negatives from the center's own.
+over all of them, in the order of strategy `rotation`. Negatives are drawn from the center's partition (TNS); one number
+of partitions is trained with noise from all of them too (SNS, BNS). Dealing pairs, and their noise, into buckets is
+timed as well. The loss, of a pair with its negatives, says that all learn: with TNS it is that of negatives from the
+center's own partition.
 
-    python -m benchmarks.buckets [--partitions 1 8 32 64] [--size 100] [--words 3000000] [--parts 10] [--times 3]
-        [--json]
+    python -m benchmarks.buckets [--partitions 1 8 32 64] [--noise 8] [--size 100] [--words 3000000] [--parts 10]
+        [--times 3] [--json]
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -22,16 +25,19 @@ import numpy.typing as npt
 from benchmarks.common import alternate, machine, spread
 from benchmarks.kernel_steps import read
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
-from daskw2v.objectives.sgns.buckets import train_bucket
+from daskw2v.objectives.sgns.buckets import Items, train_bucket
 from daskw2v.params import Params
-from daskw2v.sampling.hierarchy import word_table
-from daskw2v.sampling.pairs import deal_pairs
+from daskw2v.sampling.alias import alias_table
+from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
+from daskw2v.sampling.hierarchy import BNS, SNS, TNS, split_negatives, word_table, word_weights
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import huge_zeros, padded
+from daskw2v.strategies.rotations import Rotations
 from daskw2v.vocabulary.partition import Partitions
 
 WINDOWS = "windows"
+RULES = {TNS: "tns", SNS: "sns", BNS: "bns"}
 
 
 @dataclass(frozen=True)
@@ -58,18 +64,17 @@ class Kernel:
         return pairs / seconds
 
 
-def first_rows(params: Params, words: npt.NDArray[np.int64], n_words: int) -> npt.NDArray[np.float32]:
+def first_rows(params: Params, words: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """Return the first input rows of some words, flat and padded."""
     width = padded(params.vector_size)
     table = huge_zeros(len(words) * width)
-    rows = find_objective("sgns").initial(params, "input", 0, n_words)
-    table.reshape(-1, width)[:, : params.vector_size] = rows[words]
+    table.reshape(-1, width)[:, : params.vector_size] = find_objective("sgns").initial(params, "input", words)
     return table
 
 
 def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Kernel:
     objective, width, n = find_objective("sgns"), padded(params.vector_size), len(counts)
-    source, output = first_rows(params, np.arange(n), n), huge_zeros(n * width)
+    source, output = first_rows(params, np.arange(n)), huge_zeros(n * width)
     memory, rate = Memory(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
     trainer, prepared = find_trainer(objective, "cpu"), objective.prepare(params, counts)
 
@@ -81,35 +86,50 @@ def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
     return Kernel(run)
 
 
-def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: int) -> Kernel:
-    partitions, width = Partitions(len(counts), p), padded(params.vector_size)
+def deal(params: Params, segment: Segment, weights: list[float], noise: Noise | None) -> list[list[Items]]:
+    """Return the buckets of pairs or of noise, row by row."""
+    windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
+    rows, p = deal_pairs(segment, 0, len(segment.tokens), windows, len(weights), noise), len(weights)
+    dealt = [deal_row(rows.entries[a:b], p) for a, b in itertools.pairwise(rows.edges)]
+    return [
+        [tuple(np.ascontiguousarray(row.entries[a:b].T)) for a, b in itertools.pairwise(row.edges)] for row in dealt
+    ]
+
+
+def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: int, rule: int) -> Kernel:
+    partitions, width, none = Partitions(len(counts), p), padded(params.vector_size), np.empty(0, np.int32)
     own = [partitions.words(k) for k in range(p)]
-    sources = [first_rows(params, words, len(counts)) for words in own]
+    sources = [first_rows(params, words) for words in own]
     outputs = [huge_zeros(len(words) * width) for words in own]
     tables = [word_table(counts[words], params.ns_exponent) for words in own]
-    key, n = stream(params.seed, Purpose.WINDOW), len(segment.tokens)
+    weights = [float(word_weights(counts[words], params.ns_exponent).sum()) for words in own]
+    negative, each = split_negatives(rule, params.negative)
+    how = Noise(rule, params.negative, alias_table(np.array(weights)), stream(params.seed, Purpose.PARTITION))
     for _ in range(2):  # the first time compiles
         began = time.perf_counter()
-        pairs = deal_pairs(segment, 0, n, params.window, params.shrink_windows, key, p)
+        pairs = deal(params, segment, weights, None)
+        noise = deal(params, segment, weights, how) if each else [[(none, none)] * p] * p
         seconds = time.perf_counter() - began
+    steps = itertools.chain(*Rotations(params.replace(n_partitions=p), len(segment.tokens)).turns(0))
+    order = [meeting for step in steps for meeting in step.meetings]
 
     def run() -> tuple[int, float, float]:
         trained, loss, began = 0, 0.0, time.perf_counter()
-        for i, j in ((i, (i + r) % p) for r in range(p) for i in range(p)):
-            draws = stream(params.seed, Purpose.NEGATIVE, i * p + j)
+        for i, j in order:
             done = train_bucket(
-                *pairs.bucket(i * p + j), sources[i], outputs[j], width, start_alpha(params), params.negative,
-                tables[j], draws,
+                pairs[i][j], noise[i][j], sources[i], outputs[j], width, start_alpha(params), negative, each, tables[j],
+                stream(params.seed, Purpose.NEGATIVE, i * p + j),
             )  # fmt: skip
             trained, loss = trained + done[0], loss + done[1]
         return trained, loss, time.perf_counter() - began
 
-    return Kernel(run, seconds * 1e9 / len(pairs.contexts))
+    return Kernel(run, seconds * 1e9 / sum(len(contexts) for row in pairs for contexts, _ in row))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument("--noise", type=int, nargs="*", default=[8], help="partitions that are trained by all rules")
     parser.add_argument("--size", type=int, default=100, help="vector_size")
     parser.add_argument("--words", type=int, default=3_000_000, help="of the text, that are trained")
     parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
@@ -120,7 +140,8 @@ def main() -> None:
     params = Params(vector_size=options.size)
     segment, counts = read(params, options.parts, options.words)
     kernels = {WINDOWS: windows(params, segment, counts)}
-    kernels |= {f"{p} partitions": buckets(params, segment, counts, p) for p in options.partitions}
+    variants = [(p, TNS) for p in options.partitions] + [(p, rule) for p in options.noise for rule in (SNS, BNS)]
+    kernels |= {f"{p} partitions, {RULES[rule]}": buckets(params, segment, counts, p, rule) for p, rule in variants}
     for kernel in kernels.values():
         kernel()  # compiles
     speeds = alternate(kernels, options.times)

@@ -5,11 +5,13 @@ import os
 import platform
 import statistics
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+import psutil
 from distributed import Client
 
 DATA = Path(os.environ.get("DASKW2V_DATA", "../shared/data"))
@@ -52,6 +54,28 @@ def spread(values: list[float]) -> str:
     """Return the relative distance of the extremes from the median."""
     middle = statistics.median(values)
     return f"-{1 - min(values) / middle:.0%}/+{max(values) / middle - 1:.0%}"
+
+
+class Peaks:
+    """The largest resident size of each worker process, sampled."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self.rss = dict.fromkeys(pids, 0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.1):
+            for pid in self.rss:
+                try:
+                    self.rss[pid] = max(self.rss[pid], psutil.Process(pid).memory_info().rss)
+                except psutil.NoSuchProcess:
+                    self.rss[pid] = -1  # a worker was killed: that is a failure
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
 
 
 def machine() -> str:

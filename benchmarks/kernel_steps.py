@@ -99,7 +99,7 @@ def timer(
     """Return a function that trains the segment once and returns the seconds of a window; and what it trains."""
     objective, n_words, width = find_objective(params.objective), len(text.counts), padded(params.vector_size)
     source, output = zeros(n_words * width), zeros(n_words * width)
-    source.reshape(-1, width)[:, : params.vector_size] = objective.initial(params, "input", 0, n_words)
+    source.reshape(-1, width)[:, : params.vector_size] = objective.initial(params, "input", np.arange(n_words))
     memory, rate = Memory(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
     trainer, prepared, n = find_trainer(objective, "cpu"), objective.prepare(params, text.counts), len(text.segment[0])
 

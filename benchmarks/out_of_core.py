@@ -11,14 +11,12 @@ import argparse
 import collections
 import os
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-import psutil
 from distributed import Client, LocalCluster
 
-from benchmarks.common import machine, wiki_parts, write_text
+from benchmarks.common import Peaks, machine, wiki_parts, write_text
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
 from daskw2v.train import train
@@ -44,28 +42,6 @@ def write_copies(folder: Path, gigabytes: float) -> tuple[list[Path], collection
         written += path.stat().st_size
         paths.append(path)
     return paths, counts
-
-
-class Peaks:
-    """The largest resident size of each worker process, sampled."""
-
-    def __init__(self, pids: list[int]) -> None:
-        self.rss = dict.fromkeys(pids, 0)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.1):
-            for pid in self.rss:
-                try:
-                    self.rss[pid] = max(self.rss[pid], psutil.Process(pid).memory_info().rss)
-                except psutil.NoSuchProcess:
-                    self.rss[pid] = -1  # a worker was killed: that is a failure
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 def main() -> None:

@@ -73,7 +73,8 @@ class Row:
 
 
 def train_ours(params: Params, place: Place) -> Vectors:
-    resources = Resources(threads=place.threads, workers=min(2, params.n_replicas))
+    side_by_side = params.n_partitions if params.strategy == "rotation" else params.n_replicas
+    resources = Resources(threads=place.threads, workers=min(2, side_by_side))
     return train(place.text, work=place.work, params=params, resources=resources)
 
 
@@ -105,10 +106,19 @@ def score(tool: str, params: Params, place: Place) -> Scores:
     seconds = time.perf_counter() - began
     result = evaluate(vectors, SIMILARITY, ANALOGY)
     scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
-    scores |= {name: figures["accuracy"] for name, figures in result["analogy"].items()}
+    for name, figures in result["analogy"].items():
+        scores |= {name: figures["accuracy"], **kinds_of(figures["categories"])}
     scores["seconds"] = seconds
     place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
     return scores
+
+
+def kinds_of(categories: Mapping[str, Mapping[str, int]]) -> Scores:
+    """Return the accuracy of semantic and of syntactic analogies, whose categories are named gram..."""
+    kinds: dict[str, list[Mapping[str, int]]] = {"semantic": [], "syntactic": []}
+    for name, figures in categories.items():
+        kinds["syntactic" if name.startswith("gram") else "semantic"].append(figures)
+    return {kind: sum(f["right"] for f in of) / sum(f["questions"] for f in of) for kind, of in kinds.items()}
 
 
 def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> list[Row]:

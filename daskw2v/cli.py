@@ -159,6 +159,11 @@ def _import_from_here() -> None:
         sys.path.insert(0, here)
 
 
+def _open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
+    """Open a model of which all is read once at most: to keep it in memory would only take longer."""
+    return Vectors.open(model, storage_options, in_memory=False)
+
+
 def _summary(vectors: Vectors) -> dict[str, Any]:
     return {"words": len(vectors), "vector_size": vectors.vector_size, "url": vectors.url, **vectors.metadata}
 
@@ -204,7 +209,7 @@ def similar(
 
     MODEL is the work folder of train (its latest version counts) or the URL of one version.
     """
-    vectors = Vectors.open(model, storage_options)
+    vectors = _open_once(model, storage_options)
     _print_neighbours(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
 
 
@@ -220,7 +225,7 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
 
     For example: daskw2v analogy MODEL man king woman.
     """
-    _print_neighbours(Vectors.open(model, storage_options).analogy(a, b, c, topn=topn))
+    _print_neighbours(_open_once(model, storage_options).analogy(a, b, c, topn=topn))
 
 
 @main.command("evaluate", no_args_is_help=True)
@@ -257,7 +262,7 @@ def export_command(model: str, url: str, format: str | None, storage_options: di
 
     text (.txt, .vec) and binary (.bin) are word2vec's; parquet, safetensors; projector is TensorBoard's.
     """
-    export(Vectors.open(model, storage_options), url, format, storage_options)
+    export(_open_once(model, storage_options), url, format, storage_options)
     click.echo(url)
 
 
@@ -267,7 +272,7 @@ def export_command(model: str, url: str, format: str | None, storage_options: di
 @storage_option
 def info(model: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Show what MODEL is: parameters, corpus, sizes, loss."""
-    vectors = Vectors.open(model, storage_options)
+    vectors = _open_once(model, storage_options)
     if as_json:
         _print_json(_summary(vectors))
     else:

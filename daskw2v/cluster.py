@@ -149,16 +149,8 @@ def result_of(future: Future, task: str) -> Any:
     Exception
         What the task raised.
     """
-    try:
+    with _explained(task):
         return future.result()
-    except KilledWorker as error:
-        raise TrainingError(
-            f"{task} died with its worker, several times ({error}).",
-            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
-            f"or train a smaller model (max_final_vocab, vector_size). {_AGAIN}",
-        ) from error
-    except _LOST as error:
-        raise _lost() from error
 
 
 def gather(client: Client, futures: Sequence[Future], task: str) -> list[Any]:
@@ -167,9 +159,26 @@ def gather(client: Client, futures: Sequence[Future], task: str) -> list[Any]:
     while waiting:
         done = first_done(client, waiting)
         for future in done:
-            result_of(future, task)
+            if future.status != "finished":
+                result_of(future, task)
         waiting -= done
-    return [result_of(future, task) for future in futures]
+    with _explained(task):
+        return list(client.gather(list(futures)))  # at once: one by one they take a millisecond each
+
+
+@contextmanager
+def _explained(task: str) -> Iterator[None]:
+    """Turn what Dask raises where workers or the scheduler died into our errors."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise TrainingError(
+            f"{task} died with its worker, several times ({error}).",
+            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
+            f"or train a smaller model (max_final_vocab, vector_size). {_AGAIN}",
+        ) from error
+    except _LOST as error:
+        raise _lost() from error
 
 
 def _lost() -> ClusterError:

@@ -195,6 +195,20 @@ class Params(_Checked):
         _number(0, 1),
         optional=True,
     )
+    # How partitions meet
+    n_partitions: int = _choice(
+        8, "parts that rotation cuts each table into; as many tasks train side by side", _integer(1, 65536)
+    )
+    passes_per_epoch: int = _choice(8, "times an epoch that all partitions meet, each over its stretch", _integer(1))
+    negative_rule: str = _choice(
+        "tns",
+        "where rotation draws a pair's negatives: tns, in the partition of its center; sns, all in one partition, "
+        "drawn; bns, each in one of its own, drawn",
+        _one_of("tns", "sns", "bns"),
+    )
+    pair_epochs: int = _choice(
+        1, "epochs that rotation trains on the same draw of pairs, which are then dealt once", _integer(1)
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -178,25 +178,34 @@ class Store:
 
 
 def create_array(
-    group: zarr.Group, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, chunk_rows: int = _CHUNK
+    group: zarr.Group,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: npt.DTypeLike,
+    chunk_rows: int = _CHUNK,
+    *,
+    one_shard: bool = False,
 ) -> zarr.Array[Any]:
-    """Declare an array of `shape`, chunked along its first axis by `chunk_rows`."""
-    chunks = (max(1, min(chunk_rows, shape[0])), *(max(1, n) for n in shape[1:]))
+    """Declare an array of `shape`, chunked along its first axis by `chunk_rows`; in one Zarr shard where asked to."""
+    rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
     return group.create_array(
         name,
         shape=shape,
-        chunks=chunks,
+        chunks=(rows, *others),
+        shards=(rows * max(1, -(-shape[0] // rows)), *others) if one_shard else None,
         dtype=dtype,
         compressors=compressor,
         config={"write_empty_chunks": True},  # looking for empty ones costs more than writing them
     )
 
 
-def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:
+def write_array(
+    group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK, *, one_shard: bool = False
+) -> None:
     """Write a whole array at once."""
-    array = create_array(group, name, values.shape, values.dtype, chunk_rows)
+    array = create_array(group, name, values.shape, values.dtype, chunk_rows, one_shard=one_shard)
     if values.size:
         array[...] = values
 

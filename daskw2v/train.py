@@ -2,34 +2,25 @@
 
 import os
 import uuid
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, connect, gather, total_threads
+from daskw2v.cluster import check_cluster, connect, gather
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import find_device, threads_of
+from daskw2v.devices import find_device
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import check_options, find_objective, find_trainer, start_alpha
+from daskw2v.objectives import check_options, start_alpha
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.registry import find
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
-from daskw2v.strategies.averaging import train_averaging
-from daskw2v.strategies.blocks import cut_tables, save_blocks
-from daskw2v.strategies.checkpoint import State
-from daskw2v.strategies.merge import find_merge_rule
-from daskw2v.strategies.replica import Run
+from daskw2v.strategies import check_strategy, find_strategy
+from daskw2v.strategies.base import Outcome, Run
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
-
-_HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
-
-STRATEGIES: dict[str, Callable[..., State]] = {"averaging": train_averaging}
 
 
 def train(
@@ -106,27 +97,19 @@ def train_model(
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
     if (models / version).read_manifest() is None:
-        threads = _threads(client, params, resources)
-        if threads > 1:
-            listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads)))
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-        width = threads_of(threads, resources)
-        run = Run(store, corpus.name, vocabulary, named, resources.device, width)
-        blocks = cut_tables(find_objective(params.objective).tables(params, vocabulary.size), params.vector_size)
-        state = STRATEGIES[params.strategy](
-            client, run, place, blocks, corpus.n_tokens, resources.checkpoint_seconds, listener
-        )
-        saved = save_blocks(client, models / version, state.blocks, params.vector_size, uuid.uuid4().hex)
-        gather(client, saved, "Writing the model")
-        write_vocabulary(models / version, vocabulary.load())
-        manifest = _manifest(corpus, vocabulary, run, state)
+        run = Run(store, corpus.name, vocabulary, named, resources.device)
+        outcome = find_strategy(params.strategy).train(client, run, place, corpus.n_tokens, resources, listener)
+        outcome.save(models / version)
+        write_vocabulary(models / version, vocabulary)
+        manifest = _manifest(corpus, vocabulary, run, outcome)
         # On a worker: all tables are read once more, and need not come here for that.
         key = f"publish-{uuid.uuid4().hex}"
         gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
     if latest_version(models) != version:  # trained before, or killed before it was published
         point_to(models, version)
-    (place / "checkpoints").remove()
+    place.remove()  # checkpoints, and pairs
     vectors = Vectors.open((models / version).url, resources.storage_options)
     listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
     return vectors
@@ -139,28 +122,19 @@ def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -
 
 def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
-    find_trainer(find_objective(params.objective), resources.device)
     check_options(params)
     params.replace(alpha=start_alpha(params))  # min_alpha must not be above the objective's own either
+    check_strategy(params, resources)
     find_device(resources.device)
-    find_merge_rule(params.merge)
-    find(STRATEGIES, "strategy", params.strategy)
 
 
-def _threads(client: Client, params: Params, resources: Resources) -> int:
-    """Return the threads of a training task: replicas share the cluster's, and a task stays on one worker."""
-    largest = max(client.nthreads().values(), default=1)
-    most = min(resources.threads or largest, largest)
-    return max(1, min(most, total_threads(client) // params.n_replicas))
-
-
-def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, state: State) -> dict[str, Any]:
+def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, outcome: Outcome) -> dict[str, Any]:
     words, seconds, pairs, loss = (
-        sum(entry[name] for entry in state.history) for name in ("words", "seconds", "pairs", "loss")
+        sum(entry[name] for entry in outcome.history) for name in ("words", "seconds", "pairs", "loss")
     )
     return {
         "params": run.params.as_dict(),
-        "resources": {"device": run.device, "threads": run.threads.n},
+        "resources": {"device": run.device, "threads": outcome.threads},
         "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": corpus.report.as_dict()},
         "vocabulary": {
             "words": vocabulary.size,
@@ -176,6 +150,6 @@ def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, state: Sta
             "words_per_second": round(words / max(seconds, 1e-9)),
             "pairs": pairs,
             "loss": loss / pairs if pairs else None,
-            "history": state.history,
+            "history": outcome.history,
         },
     }

@@ -30,8 +30,8 @@ class FakeVectors:
     }
 
     @classmethod
-    def open(cls, url, storage_options=None):
-        cls.opened = (url, storage_options)
+    def open(cls, url, storage_options=None, in_memory=None):
+        cls.opened = (url, storage_options, in_memory)
         return cls()
 
     def __len__(self):
@@ -247,7 +247,7 @@ def test_interrupt__is_kept_from_local_workers_only(calls):
 def test_similar__passes_words_and_options(calls):
     result = run("similar", "m", "king", "girl", "--negative", "boy", "--topn", "2", "--storage-option", "a=1")
     assert result.stdout.split() == ["word", "cosine", *["king+girl-boy", "0.5000"] * 2]
-    assert FakeVectors.opened == ("m", {"a": 1})
+    assert FakeVectors.opened == ("m", {"a": 1}, False)
 
 
 def test_analogy__asks_for_the_fourth_word(calls):

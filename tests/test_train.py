@@ -17,7 +17,7 @@ from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocab
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
 from daskw2v.models.store import latest_version, resolve
 from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha
-from daskw2v.train import STRATEGIES
+from daskw2v.strategies import STRATEGIES
 
 SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
 ONE_THREAD = Resources(threads=1, block_size="32 KiB")
@@ -54,9 +54,15 @@ def same(a, b):
     np.testing.assert_array_equal(a.vectors, b.vectors)
 
 
+MEETING = {  # how two workers meet, by strategy
+    "averaging": Params(strategy="averaging", n_replicas=2, rounds_per_epoch=4),
+    "rotation": Params(strategy="rotation", n_partitions=2, passes_per_epoch=1),
+}
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
-    params = SMALL.replace(strategy=strategy, epochs=10, n_replicas=2, alpha=0.1)
+    params = MEETING[strategy].replace(vector_size=12, min_count=1, sample=1e-2, epochs=10, alpha=0.1)
     vectors = train(text, work=tmp_path, params=params, resources=ONE_THREAD, client=client)
     for word in ("topic0_1", "topic3_2", "topic5_3"):
         neighbours = [other for other, _ in vectors.most_similar(word, topn=5)]

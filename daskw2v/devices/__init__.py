@@ -1,14 +1,25 @@
-"""Where kernels run: each device holds one replica's tables, trains segments on them, and gives rows back."""
+"""Where kernels run: a device takes rows, trains them, and gives them back."""
+
+from typing import NamedTuple
 
 from daskw2v.devices.base import Piece, Threads, threads_of
 from daskw2v.devices.cpu import CpuReplica
+from daskw2v.devices.cpu_meeting import CpuMeeting
 from daskw2v.registry import find
 
-__all__ = ["DEVICES", "CpuReplica", "Piece", "Threads", "find_device", "threads_of"]
-
-DEVICES = {"cpu": CpuReplica}
+__all__ = ["DEVICES", "CpuMeeting", "CpuReplica", "Device", "Piece", "Threads", "find_device", "threads_of"]
 
 
-def find_device(name: str) -> type[CpuReplica]:
-    """Return the replica class of a device, or raise a ParameterError that lists them."""
+class Device(NamedTuple):
+    """What trains on a device: a replica of the whole model, or two partitions of it."""
+
+    replica: type[CpuReplica]
+    meeting: type[CpuMeeting]
+
+
+DEVICES = {"cpu": Device(CpuReplica, CpuMeeting)}
+
+
+def find_device(name: str) -> Device:
+    """Return a device, or raise a ParameterError that lists them."""
     return find(DEVICES, "device", name)

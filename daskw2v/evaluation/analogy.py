@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import known_id, read_lines
-from daskw2v.models.vectors import COSMUL_EPSILON, AnalogyMethod, Floats, Vectors, check_method
+from daskw2v.models.rows import Floats
+from daskw2v.models.vectors import COSMUL_EPSILON, AnalogyMethod, Vectors, check_method
 from daskw2v.storage import Location
 
 _TABLE = 1 << 20  # cosines of the questions' words with a block of words: 4 MB, about a core's cache
@@ -116,20 +117,19 @@ def _answers(
     answers, best = np.full(len(questions), -1), np.full(len(questions), -np.inf, np.float32)
     width = max(_NARROWEST, _TABLE // max(1, len(distinct)))
     step = max(1, _SCORES // width)
-    for start in range(0, limit, width):
-        table = vectors.cosines(units, start, min(start + width, limit))
-        gain, loss, combine = _terms(table, method)
+    for words in vectors.blocks(limit, width):
+        gain, loss, combine = _terms(words.cosines(units), method)
         for first in range(0, len(questions), step):
             block = slice(first, first + step)
             a, b, c = places[block].T
             scores = gain[b]
             combine(scores, gain[c], out=scores)
             combine(scores, loss[a], out=scores)
-            _exclude(scores, questions[block] - start)
+            _exclude(scores, questions[block] - words.start)
             found = scores.argmax(axis=1)
             score = scores[np.arange(len(found)), found]
             better = score > best[block]
-            answers[block][better] = found[better] + start
+            answers[block][better] = found[better] + words.start
             best[block][better] = score[better]
     return answers
 

@@ -31,4 +31,5 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
 
 def known_id(vocabulary: Vocabulary, word: str) -> int | None:
     """Return the id of a word as it is written, else lower-cased; None where the model knows neither."""
-    return vocabulary.ids.get(word, vocabulary.ids.get(word.lower()))
+    found = vocabulary.find(word)
+    return vocabulary.find(word.lower()) if found is None else found

@@ -64,7 +64,8 @@ def evaluate_similarity(
         left.append(a)
         right.append(b)
         scores.append(score)
-    cosines = np.einsum("ij,ij->i", vectors.units(left), vectors.units(right))
+    units = vectors.units([*left, *right])
+    cosines = np.einsum("ij,ij->i", units[: len(left)], units[len(left) :])
     return SimilarityResult(spearman(cosines, np.array(scores)), len(scores), missing)
 
 

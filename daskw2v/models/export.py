@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.files import writing
+from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
 from daskw2v.storage import Location
@@ -20,7 +21,6 @@ try:
 except ImportError:
     pa = pq = None
 
-_BLOCK = 1 << 24  # numbers of a Parquet row group: 64 MB
 _DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and those of safetensors
 
 
@@ -77,17 +77,14 @@ def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
     """Write columns word, count and vector, a row group at a time."""
     if pa is None:
         raise MissingExtraError("Parquet needs pyarrow.", "Run: pip install 'daskw2v[arrow]'.")
-    size, words = vectors.vector_size, vectors.vocabulary.words
-    vector_type = pa.list_(pa.float32(), size)
+    vocabulary, vector_type = vectors.vocabulary, pa.list_(pa.float32(), vectors.vector_size)
     schema = pa.schema([("word", pa.string()), ("count", pa.int64()), ("vector", vector_type)])
-    step = max(1, _BLOCK // size)
     with pq.ParquetWriter(f, schema) as writer:
-        for start in range(0, len(vectors), step):
-            rows = slice(start, start + step)
+        for rows in vectors.slices():
             numbers = pa.array(vectors.vectors[rows].ravel())
             columns = [
-                pa.array(words[rows], pa.string()),
-                pa.array(vectors.vocabulary.counts[rows]),
+                pa.array(vocabulary.between(rows.start, rows.stop), pa.string()),
+                pa.array(vocabulary.counts[rows]),
                 pa.FixedSizeListArray.from_arrays(numbers, type=vector_type),
             ]
             writer.write_batch(pa.record_batch(columns, schema=schema))
@@ -100,7 +97,7 @@ def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
     would copy the matrix first.
     """
     vocabulary = vectors.vocabulary
-    tensors: dict[str, npt.NDArray[Any]] = {  # widest type first, so that each is aligned
+    tensors: dict[str, npt.NDArray[Any] | StoredRows] = {  # widest type first, so that each is aligned
         "offsets": vocabulary.offsets,
         "counts": vocabulary.counts,
         "vectors": vectors.vectors,
@@ -118,21 +115,23 @@ def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     f.write(len(text).to_bytes(8, "little") + text)
-    for tensor in tensors.values():
-        f.write(np.ascontiguousarray(tensor, tensor.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+    for name, tensor in tensors.items():
+        for rows in vectors.slices() if name == "vectors" else [slice(None)]:
+            part = tensor[rows]
+            f.write(np.ascontiguousarray(part, part.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
 
 
 def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
     """Write the two files that TensorBoard's projector loads: vectors.tsv and metadata.tsv."""
-    words = vectors.vocabulary.words
-    refuse_words(words, r"[\t\n\r]", "The projector")
+    refuse_words(vectors, r"[\t\n\r]", "The projector")
     line = "\t".join(["%.9g"] * vectors.vector_size) + "\n"
     with writing(f"{url.rstrip('/')}/vectors.tsv", storage_options) as f:
-        f.writelines((line % tuple(row.tolist())).encode() for row in vectors.vectors)
+        f.writelines((line % tuple(row.tolist())).encode() for _, row in vectors.items())
     with writing(f"{url.rstrip('/')}/metadata.tsv", storage_options) as f:
         f.write(b"word\tcount\n")
-        for word, count in zip(words, vectors.vocabulary.counts.tolist(), strict=True):
-            f.write(f"{word}\t{count}\n".encode())
+        for ids in vectors.slices():
+            words, counts = vectors.vocabulary.between(ids.start, ids.stop), vectors.vocabulary.counts[ids].tolist()
+            f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
 
 
 _WRITERS: dict[str, Callable[[Vectors, BinaryIO], None]] = {

@@ -1,7 +1,8 @@
 """Trained models: immutable versions below `models/`, and a pointer `LATEST` to the newest finished one.
 
 A version is a Zarr group of float32 tables (`input`, and what else the objective has) and the vocabulary. It
-counts once its manifest is there, which `publish` writes last.
+counts once its manifest is there, which `publish` writes last. A table is written by blocks of rows, or, where its rows
+are spread over partitions, by partitions; it is read in order of ids in both cases.
 """
 
 import os
@@ -16,14 +17,17 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError, TrainingError
-from daskw2v.storage import Location, Store, read_array, write_rows
+from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.storage import Location, Store, open_array, write_rows
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _POINTER = "LATEST"
 _VERSION = re.compile(r"v(\d{4,})-(.+)")
 
 
-def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block: int) -> None:
+def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block: int, n_partitions: int = 1) -> None:
     """Declare a version's tables; what lay at its URL before is replaced.
 
     Parameters
@@ -33,24 +37,65 @@ def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block:
     tables
         Rows and columns of each table.
     row_block
-        Rows of a chunk: the least that one task writes.
+        Rows of a chunk: the least that one task writes. Chunks of partitions are as much smaller, so that those side
+        by side hold as many.
+    n_partitions
+        Partitions that rows are spread over, as `Partitions` says; tables are written by `write_partition` then.
+
+    Raises
+    ------
+    ParameterError
+        If a table has fewer rows than there are partitions.
     """
+    layouts = {name: _layout(*shape, row_block, n_partitions) for name, shape in tables.items()}
     group = store.create_group()
-    for name, shape in tables.items():
-        chunks = (max(1, min(row_block, shape[0])), max(1, shape[1]))
+    for name, layout in layouts.items():
         # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
-        group.create_array(name, shape=shape, chunks=chunks, dtype=np.float32, fill_value=np.nan, compressors=None)
+        group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=None)
 
 
-def write_table_rows(store: Store, table: str, start: int, rows: npt.NDArray[np.float32]) -> None:
+def open_table(store: Store, table: str) -> StoredRows:
+    """Open a table, to read what is asked for of it.
+
+    Raises
+    ------
+    StoreError
+        If the version or its table is missing.
+    """
+    return StoredRows(_table(store, store.open_group(), table))
+
+
+def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Floats:
+    """Read rows start:stop of a table, shape (rows, D) float32; all of it by default; raises as `open_table` does."""
+    return open_table(store, table)[start:stop]
+
+
+def read_rows(store: Store, table: str, ids: npt.ArrayLike) -> Floats:
+    """Read the rows of `ids`, shape (n, D) float32, in their order.
+
+    Raises
+    ------
+    StoreError
+        If the version or its table is missing.
+    IndexError
+        If there is no such row.
+    """
+    return open_table(store, table)[ids]
+
+
+def write_table_rows(store: Store, table: str, start: int, rows: Floats) -> None:
     """Write rows of a table from `start` on, whole chunks only; many tasks may do so at once.
 
     Raises
     ------
     StoreError
-        If there is no such table, or the rows do not fit its shape or its chunks.
+        If there is no such table, it has partitions, or the rows do not fit its shape or its chunks.
     """
     array = _table(store, store.open_group(writable=True), table)
+    if array.ndim != 2:
+        raise StoreError(
+            f"Table {table} of {store.url} lies in {array.shape[1]} partitions.", "Write it by write_partition."
+        )
     if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
         raise StoreError(
             f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
@@ -59,18 +104,39 @@ def write_table_rows(store: Store, table: str, start: int, rows: npt.NDArray[np.
     write_rows(array, start, rows)
 
 
-def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> npt.NDArray[np.float32]:
-    """Read rows start:stop of a table, shape (rows, D) float32; all of it by default.
+def read_partition(store: Store, table: str, partition: int) -> Floats:
+    """Read a partition's rows, shape (size, D) float32.
 
     Raises
     ------
     StoreError
-        If the version or its table is missing.
+        If there is no such table or partition.
     """
-    return read_array(store.open_group(), table, start, stop)
+    rows = open_table(store, table)
+    _check_partition(store, table, rows, partition)
+    return rows.read_partition(partition)
 
 
-def write_vocabulary(store: Store, vocabulary: Vocabulary) -> None:
+def write_partition(store: Store, table: str, partition: int, rows: Floats) -> None:
+    """Write all rows of a partition, shape (size, D); the owners of all partitions may do so at once.
+
+    Raises
+    ------
+    StoreError
+        If there is no such table or partition, or the rows are not as many and as wide as its own.
+    """
+    stored = StoredRows(_table(store, store.open_group(writable=True), table))
+    _check_partition(store, table, stored, partition)
+    shape = (stored.partitions.size(partition), stored.shape[1])
+    if rows.shape != shape:
+        raise StoreError(
+            f"Rows of shape {rows.shape} do not fit partition {partition} of table {table}, of shape {shape}.",
+            "Write all rows of the partition, and no others.",
+        )
+    stored.write_partition(partition, rows)
+
+
+def write_vocabulary(store: Store, vocabulary: Vocabulary | StoredVocabulary) -> None:
     """Write the words that the rows of the `input` table stand for."""
     vocabulary.save(store.open_group(writable=True).create_group("vocabulary", overwrite=True))
 
@@ -110,18 +176,19 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     """
     store = models / version
     group = store.open_group()
-    words, rows = len(read_vocabulary(store)), _table(store, group, "input").shape[0]
+    words = open_array((store / "vocabulary").open_group(), "counts").shape[0]  # not read: it may be large
+    rows = len(StoredRows(_table(store, group, "input")))
     if words != rows:
         raise StoreError(
             f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
         )
-    tables = dict(group.arrays())
-    for name, array in tables.items():
-        _check_finite(store, name, array)
+    tables = {name: StoredRows(array) for name, array in sorted(group.arrays())}
+    for name, table in tables.items():
+        _check_finite(store, name, table)
     store.write_manifest(
         {
             **manifest,
-            "tables": {name: list(array.shape) for name, array in sorted(tables.items())},
+            "tables": {name: list(table.shape) for name, table in tables.items()},
             "daskw2v": _package_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -196,6 +263,17 @@ def _finished(models: Store) -> list[str]:
     return [name for name in models.children() if _VERSION.fullmatch(name) and _is_model(models / name)]
 
 
+def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:
+    """Return a table's shape, chunks and attributes, as `StoredRows` reads them."""
+    width = max(1, columns)
+    if n_partitions == 1:
+        return {"shape": (rows, columns), "chunks": (max(1, min(row_block, rows)), width)}
+    n = Partitions(rows, n_partitions).n
+    steps = -(-rows // n)
+    chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each: one writer each
+    return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
+
+
 def _table(store: Store, group: zarr.Group, name: str) -> zarr.Array[Any]:
     array = group.get(name)
     if not isinstance(array, zarr.Array):
@@ -206,10 +284,17 @@ def _table(store: Store, group: zarr.Group, name: str) -> zarr.Array[Any]:
     return array
 
 
-def _check_finite(store: Store, name: str, array: zarr.Array[Any]) -> None:
-    step = array.chunks[0]
-    for start in range(0, array.shape[0], step):
-        rows = np.asarray(array[start : start + step])
+def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:
+    if not 0 <= partition < table.partitions.n:
+        raise StoreError(
+            f"Table {name} of {store.url} has no partition {partition}.",
+            f"Its partitions are 0 to {table.partitions.n - 1}.",
+        )
+
+
+def _check_finite(store: Store, name: str, table: StoredRows) -> None:
+    for start in range(0, len(table), table.chunk_rows):
+        rows = table[start : start + table.chunk_rows]
         if not np.isfinite(rows).all():
             raise TrainingError(
                 f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: "

@@ -1,24 +1,46 @@
-"""Word vectors to query: neighbours, similarity, analogies."""
+"""Word vectors to query: neighbours, similarity, analogies.
+
+Rows are read a block at a time, from memory or from a store: no query needs the whole table at once.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import psutil  # type: ignore[import-untyped]
+from distributed.system import MEMORY_LIMIT
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.store import read_table, read_vocabulary, resolve
+from daskw2v.models.ranking import Ids, Ranking
+from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.models.store import open_table, read_vocabulary, resolve
 from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-Floats = npt.NDArray[np.float32]
 Weighted = str | tuple[str, float]
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
+_BLOCK = 64 << 20  # bytes of rows read at once
 _SCORES = 1 << 22  # scores held at once: 16 MB, and twice that for their order
+_QUERIES = 1 << 10  # queries compared with a block of words at once
+
+
+class Block(NamedTuple):
+    """Vectors of the words start, start + 1, ..., shape (n, D), and their lengths, shape (n,)."""
+
+    start: int
+    vectors: Floats
+    norms: Floats
+
+    def cosines(self, units: Floats) -> Floats:
+        """Return the cosines of unit vectors, shape (m, D), with the words, shape (m, n)."""
+        scores: Floats = units @ self.vectors.T
+        scores /= self.norms
+        return scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +52,7 @@ class Vectors:
     vocabulary
         The V words.
     vectors
-        Their vectors, shape (V, D) float32; kept as given, never copied or normalised.
+        Their vectors, shape (V, D) float32, in memory or in a store; kept as given, never copied or normalised.
     metadata
         What is known of their origin: a model's manifest.
     url
@@ -43,7 +65,7 @@ class Vectors:
     """
 
     vocabulary: Vocabulary
-    vectors: Floats
+    vectors: Floats | StoredRows
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
 
@@ -56,7 +78,9 @@ class Vectors:
             )
 
     @classmethod
-    def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
+    def open(
+        cls, url: Location, storage_options: Mapping[str, Any] | None = None, in_memory: bool | None = None
+    ) -> Self:
         """Read a trained model.
 
         Parameters
@@ -65,6 +89,10 @@ class Vectors:
             A work directory or its `models` folder (their latest version is read), or one version.
         storage_options
             Options for fsspec.
+        in_memory
+            Whether all vectors are read now. If not, they stay where they are: each query reads what it needs, some
+            64 MB at a time, and `vectors` is a `StoredRows`. By default they are read where they take less than half
+            of the memory available.
 
         Raises
         ------
@@ -74,7 +102,10 @@ class Vectors:
             If its vocabulary is damaged.
         """
         store = resolve(url, storage_options)
-        return cls(read_vocabulary(store), read_table(store, "input"), store.read_manifest() or {}, store.url)
+        stored = open_table(store, "input")
+        if in_memory is None:
+            in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
+        return cls(read_vocabulary(store), stored[:] if in_memory else stored, store.read_manifest() or {}, store.url)
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"
@@ -102,24 +133,48 @@ class Vectors:
         return int(self.vectors.shape[1])
 
     @cached_property
+    def _norms(self) -> Floats:
+        """Lengths of the vectors that were read so far; 0 for others."""
+        return np.zeros(len(self), np.float32)
+
+    @cached_property
     def norms(self) -> Floats:
         """Length of each vector, shape (V,) float32; 1 for a zero vector, so that its cosines are 0."""
-        squares = np.einsum("ij,ij->i", self.vectors, self.vectors, dtype=np.float64)
-        norms: Floats = np.sqrt(squares).astype(np.float32)
-        norms[norms == 0] = 1
-        return norms
+        for rows in self.slices():
+            if not self._norms[rows].all():
+                self._read(rows)
+        return self._norms
 
     def units(self, ids: npt.ArrayLike) -> Floats:
         """Return the vectors of `ids`, scaled to length 1, shape (n, D)."""
-        rows = np.asarray(ids, np.int64)
-        units: Floats = self.vectors[rows] / self.norms[rows, None]
+        rows = self.vectors[np.asarray(ids, np.int64)]
+        units: Floats = rows / _lengths(rows)[:, None]
         return units
 
-    def cosines(self, units: Floats, start: int = 0, stop: int | None = None) -> Floats:
-        """Return the cosines of unit vectors with the words start:stop, shape (n, stop - start)."""
-        scores: Floats = units @ self.vectors[start:stop].T
-        scores /= self.norms[start:stop]
-        return scores
+    def slices(self, limit: int | None = None) -> Iterator[slice]:
+        """Cut the ids below `limit`, all by default, into those that are read at once."""
+        chunk = self.vectors.chunk_rows if isinstance(self.vectors, StoredRows) else 1
+        rows = _BLOCK // (4 * max(1, self.vector_size))
+        return _cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
+
+    def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[Block]:
+        """Read the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows`."""
+        for rows in self.slices(limit):
+            vectors, norms = self._read(rows)
+            for part in _cut(len(vectors), n_rows or len(vectors)):
+                yield Block(rows.start + part.start, vectors[part], norms[part])
+
+    def _read(self, rows: slice) -> tuple[Floats, Floats]:
+        """Return vectors and their lengths, which are computed once."""
+        vectors, norms = self.vectors[rows], self._norms[rows]
+        if not norms.all():
+            norms[:] = _lengths(vectors)
+        return vectors, norms
+
+    def items(self) -> Iterator[tuple[str, Floats]]:
+        """Read each word and its vector, shape (D,), in order of ids."""
+        for rows in self.slices():
+            yield from zip(self.vocabulary.between(rows.start, rows.stop), self.vectors[rows], strict=True)
 
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
@@ -153,23 +208,16 @@ class Vectors:
                 "Give finite vectors of as many dimensions.",
             )
         topn, limit = _at_least_one("topn", topn), self._limit(restrict_vocab)
+        groups = [_unit(queries[rows]) for rows in _cut(len(queries), _QUERIES)]
+        rankings = [Ranking(len(units), topn) for units in groups]
+        for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
+            for units, ranking in zip(groups, rankings, strict=True):
+                ranking.add(block.cosines(units), block.start)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
-        for rows in _blocks(len(queries), 1024):
-            ids[rows], cosines[rows] = self._nearest(_unit(queries[rows]), ids.shape[1], limit)
+        for rows, ranking in zip(_cut(len(queries), _QUERIES), rankings, strict=True):
+            ids[rows], cosines[rows] = ranking.best()
         return (ids[0], cosines[0]) if single else (ids, cosines)
-
-    def _nearest(self, units: Floats, topn: int, limit: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        ids, best = np.empty((len(units), 0), np.int64), np.empty((len(units), 0), np.float32)
-        for block in _blocks(limit, max(1, _SCORES // len(units))):
-            scores = self.cosines(units, block.start, block.stop)
-            found = _largest(scores, topn)
-            ids = np.concatenate([ids, found + block.start], axis=1)
-            best = np.concatenate([best, np.take_along_axis(scores, found, axis=1)], axis=1)
-            keep = _largest(best, topn)
-            ids, best = np.take_along_axis(ids, keep, axis=1), np.take_along_axis(best, keep, axis=1)
-        order = np.lexsort((ids, -best), axis=1)  # equal cosines: the more frequent word first
-        return np.take_along_axis(ids, order, axis=1), np.take_along_axis(best, order, axis=1)
 
     def most_similar(
         self,
@@ -251,11 +299,12 @@ class Vectors:
             return self.most_similar([b, c], [a], topn)
         check_method(method)
         ids = self._ids([a, b, c])
-        near_a, near_b, near_c = (1 + self.cosines(self.units(ids))) / 2
-        scores = near_b * near_c / (near_a + COSMUL_EPSILON)
-        found = _largest(scores[None], min(_at_least_one("topn", topn) + 3, len(self)))[0]
-        found = found[np.lexsort((found, -scores[found]))]
-        return self._named(found, scores[found], ids, topn)
+        units, ranking = self.units(ids), Ranking(1, _at_least_one("topn", topn) + len(ids))
+        for block in self.blocks(n_rows=max(1, _SCORES // len(ids))):
+            near_a, near_b, near_c = (1 + block.cosines(units)) / 2
+            ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.start)
+        found, scores = ranking.best()
+        return self._named(found[0], scores[0], ids, topn)
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """Return the word that is farthest from the mean of all.
@@ -272,7 +321,7 @@ class Vectors:
         units = self.units(self._ids(words))
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+    def _ids(self, words: Sequence[str]) -> Ids:
         return np.array([self.vocabulary.id(word) for word in words], np.int64)
 
     def _limit(self, restrict_vocab: int | None) -> int:
@@ -280,12 +329,10 @@ class Vectors:
             return len(self)
         return min(len(self), _at_least_one("restrict_vocab", restrict_vocab))
 
-    def _named(
-        self, ids: npt.NDArray[np.int64], scores: Floats, without: npt.NDArray[np.int64], topn: int
-    ) -> list[tuple[str, float]]:
-        words, keep = self.vocabulary.words, ~np.isin(ids, without)
+    def _named(self, ids: Ids, scores: Floats, without: Ids, topn: int) -> list[tuple[str, float]]:
+        keep = ~np.isin(ids, without)
         pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
-        return [(words[i], score) for i, score in pairs]
+        return [(self.vocabulary.word(i), score) for i, score in pairs]
 
 
 def check_method(method: str) -> None:
@@ -314,15 +361,14 @@ def _unit(vectors: Floats) -> Floats:
     return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
 
 
-def _largest(scores: Floats, n: int) -> npt.NDArray[np.int64]:
-    """Return where the n largest scores of each row stand, in any order; all if there are no more."""
-    columns = scores.shape[1]
-    if n >= columns:
-        return np.broadcast_to(np.arange(columns), scores.shape)
-    return np.argpartition(scores, columns - n, axis=1)[:, columns - n :]
+def _lengths(vectors: Floats) -> Floats:
+    """Return each vector's length; 1 for a zero vector."""
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
+    lengths[lengths == 0] = 1
+    return lengths
 
 
-def _blocks(length: int, step: int) -> Iterator[slice]:
+def _cut(length: int, step: int) -> Iterator[slice]:
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.models.files import reading
-from daskw2v.models.vectors import Floats, Vectors
+from daskw2v.models.rows import Floats
+from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -29,10 +30,10 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    refuse_words(vectors.vocabulary.words, _SEPARATORS, "word2vec's formats")
+    refuse_words(vectors, _SEPARATORS, "word2vec's formats")
     f.write(b"%d %d\n" % vectors.vectors.shape)
     line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits give back the same float32
-    for word, row in zip(vectors.vocabulary.words, vectors.vectors, strict=True):
+    for word, row in vectors.items():
         f.write((line % (word, *row.tolist())).encode())
 
 
@@ -44,9 +45,9 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    refuse_words(vectors.vocabulary.words, _SEPARATORS, "word2vec's formats")
+    refuse_words(vectors, _SEPARATORS, "word2vec's formats")
     f.write(b"%d %d\n" % vectors.vectors.shape)
-    for word, row in zip(vectors.vocabulary.words, vectors.vectors, strict=True):
+    for word, row in vectors.items():
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 
 
@@ -172,7 +173,7 @@ def _check_rows(url: str, words: Sequence[str], matrix: Floats) -> None:
         )
 
 
-def refuse_words(words: Sequence[str], pattern: str, formats: str) -> None:
+def refuse_words(vectors: Vectors, pattern: str, formats: str) -> None:
     """Refuse words that would come back as something else.
 
     Raises
@@ -180,7 +181,12 @@ def refuse_words(words: Sequence[str], pattern: str, formats: str) -> None:
     InputError
         If a word matches the regular expression.
     """
-    bad = [word for word in words if re.search(pattern, word)]
+    bad = [
+        word
+        for ids in vectors.slices()
+        for word in vectors.vocabulary.between(ids.start, ids.stop)
+        if re.search(pattern, word)
+    ]
     if bad:
         raise InputError(
             f"{formats} cannot hold {len(bad)} of the words, which are empty or hold whitespace: "

@@ -1,26 +1,33 @@
 """The registry of objectives. A new one is a folder here and a line below."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.base import HotRows, Memory, Objective, Rate, Trainer
+from daskw2v.objectives.base import BucketTrainer, HotRows, Memory, Objective, Rate, Trainer
 from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.cbow_ns import CBOW_NS
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.objectives.sgns import SGNS
 from daskw2v.params import Params
-from daskw2v.registry import find
+from daskw2v.registry import find, refuse_unread
 
 __all__ = [
     "OBJECTIVES",
+    "BucketTrainer",
     "HotRows",
     "Memory",
     "Objective",
     "Rate",
     "Trainer",
     "check_options",
+    "find_bucket_trainer",
     "find_objective",
     "find_trainer",
     "start_alpha",
 ]
+
+Function = TypeVar("Function")
 
 OBJECTIVES = {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS)}
 
@@ -38,15 +45,8 @@ def check_options(params: Params) -> None:
     ParameterError
         If the objective does not exist, or an option of others is set.
     """
-    objective = find_objective(params.objective)
-    for name in sorted({option for other in OBJECTIVES.values() for option in other.options} - {*objective.options}):
-        value = getattr(params, name)
-        if value != getattr(Params, name):
-            users = ", ".join(other.name for other in OBJECTIVES.values() if name in other.options)
-            raise ParameterError(
-                f"{name}={value!r} changes nothing for objective={objective.name!r}; it is for {users}.",
-                f"Leave {name} out, or choose one of these objectives.",
-            )
+    name = find_objective(params.objective).name
+    refuse_unread(params, "objective", name, {o.name: o.options for o in OBJECTIVES.values()})
 
 
 def start_alpha(params: Params) -> float:
@@ -62,10 +62,19 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
     ParameterError
         If that pair does not exist; nothing else is run in its place.
     """
+    return _find("kernel", {o.name: o.trainers for o in OBJECTIVES.values()}, objective, device)
+
+
+def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
+    """Return the kernel of an objective for the buckets of a device; raises as `find_trainer` does."""
+    return _find("kernel for buckets", {o.name: o.bucket_trainers for o in OBJECTIVES.values()}, objective, device)
+
+
+def _find(what: str, trainers: Mapping[str, Mapping[str, Function]], objective: Objective, device: str) -> Function:
     try:
-        return objective.trainers[device]
+        return trainers[objective.name][device]
     except KeyError:
-        pairs = ", ".join(f"{o.name} on {d}" for o in OBJECTIVES.values() for d in o.trainers)
+        pairs = ", ".join(f"{name} on {d}" for name, by_device in trainers.items() for d in by_device)
         raise ParameterError(
-            f"objective={objective.name!r} has no kernel for device={device!r}.", f"There is: {pairs}."
+            f"objective={objective.name!r} has no {what} for device={device!r}.", f"There is: {pairs}."
         ) from None

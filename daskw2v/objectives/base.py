@@ -1,7 +1,7 @@
 """What an objective is: a value that describes tables, first rows and kernels; no code branches on its name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +9,13 @@ import numpy.typing as npt
 
 from daskw2v.params import Params
 from daskw2v.sampling.rng import Purpose, stream, uniform
+from daskw2v.sampling.segments import cut
+from daskw2v.sampling.skipgrams import Bucket
+
+_AT_ONCE = 1 << 14  # rows
 
 FloatArray = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
 
 
 class Rate(NamedTuple):
@@ -63,6 +68,10 @@ class Memory(NamedTuple):
 Trainer = Callable[[Any, int, int, Memory, Rate, int, Any], tuple[int, float]]
 
 
+# (bucket, source, output, width, alpha, params, words, key) -> (pairs, loss)
+BucketTrainer = Callable[[Bucket, FloatArray, FloatArray, int, float, Params, Any, np.uint64], tuple[int, float]]
+
+
 @dataclass(frozen=True)
 class Objective:
     """One training objective.
@@ -79,31 +88,44 @@ class Objective:
         Number of rows of each table, given the Params and the number of words. All have vector_size columns;
         "input" holds the words' vectors, "output" what they are trained against.
     initial
-        Rows start..stop-1 of a table before training: a pure function, so that any worker can make any rows.
+        Given rows of a table before training: a pure function, so that any worker can make any rows.
     prepare
         What all kernels of a run read besides the tables, from the Params and the words' counts.
     trainers
         The function that trains a range of centers in place, by device.
+    bucket_trainers
+        The function that trains the bucket of two partitions in place, by device; some objectives have none.
     """
 
     name: str
     alpha: float
     options: tuple[str, ...]
     tables: Callable[[Params, int], dict[str, int]]
-    initial: Callable[[Params, str, int, int], FloatArray]
+    initial: Callable[[Params, str, Rows], FloatArray]
     prepare: Callable[[Params, npt.NDArray[np.int64]], Any]
     trainers: Mapping[str, Trainer]
+    bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
 
 
-def initial_rows(params: Params, table: str, start: int, stop: int) -> FloatArray:
-    """Return the first rows start..stop-1, shape (stop - start, D): small draws as input, zeros as output.
+def is_finite(rows: FloatArray) -> bool:
+    """Tell whether rows hold no NaN nor infinity, nor will soon."""
+    return bool(np.isfinite(np.vdot(rows, rows)))
+
+
+def initial_rows(params: Params, table: str, rows: Rows) -> FloatArray:
+    """Return the first values of n rows, shape (n, D): small draws as input, zeros as output.
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
     lose much of the first epoch. On 100 MB of Wikipedia (one seed), Google analogies of cbow_ns by that width:
     0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
     """
     width = params.vector_size
+    values = np.zeros((len(rows), width), np.float32)
     if table == "output":
-        return np.zeros((stop - start, width), np.float32)
-    draws = uniform(stream(params.seed, Purpose.INITIAL), start * width, (stop - start) * width)
-    return ((draws - np.float32(0.5)) * np.float32(8 / width)).reshape(-1, width)
+        return values
+    key, columns = stream(params.seed, Purpose.INITIAL), np.arange(width)
+    for a, b in cut(0, len(rows), _AT_ONCE):  # draws take several times the room of the rows
+        values[a:b] = uniform(key, rows[a:b, None] * width + columns)
+    values -= np.float32(0.5)
+    values *= np.float32(8 / width)
+    return values

@@ -26,7 +26,7 @@ from daskw2v.objectives.steps import (
     store_int64,
 )
 from daskw2v.params import Params
-from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.dealing import reach_of
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.simd import SLOTS
 

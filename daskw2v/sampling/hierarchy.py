@@ -18,6 +18,7 @@ from daskw2v.sampling.alias import alias_table, pick
 from daskw2v.sampling.rng import GOLDEN, mix
 
 TNS, SNS, BNS = range(3)
+RULES = {"tns": TNS, "sns": SNS, "bns": BNS}
 WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
 
 
@@ -29,6 +30,11 @@ def word_weights(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[
 def word_table(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.uint64]:
     """Return the alias table of words, given their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
+
+
+def split_negatives(rule: int, negative: int) -> tuple[int, int]:
+    """Return the negatives that are trained with a pair's center, and with each item of noise trained elsewhere."""
+    return {TNS: (negative, 0), SNS: (0, negative), BNS: (0, 1)}[rule]
 
 
 @inline

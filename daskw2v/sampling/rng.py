@@ -27,6 +27,8 @@ class Purpose(IntEnum):
     WINDOW = 2
     NEGATIVE = 3
     INITIAL = 4
+    PARTITION = 5
+    ORDER = 6
 
 
 @inline
@@ -62,7 +64,7 @@ def draws(key: np.uint64, counters: npt.NDArray[np.uint64]) -> npt.NDArray[np.ui
     return np.asarray(mix.py_func(key + counters * GOLDEN))
 
 
-def uniform(key: np.uint64, start: int, n: int) -> npt.NDArray[np.float32]:
-    """Return n draws from [0, 1) for the counters start..start+n-1, shape (n,) float32."""
-    bits = draws(key, np.arange(start, start + n, dtype=np.uint64))
+def uniform(key: np.uint64, counters: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """Return the draws from [0, 1) of many counters, shape of `counters`, float32."""
+    bits = draws(key, counters.astype(np.uint64))
     return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)

@@ -5,6 +5,7 @@ tokens around them, so that the windows of its first and last centers are whole:
 pair of center and context is trained once.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from daskw2v.jit import kernel
 from daskw2v.sampling.rng import draw
 
+# The largest sample / f at which word2vec's chance to keep a word is below one
+_KEPT = ((math.sqrt(5) - 1) / 2) ** 2
 SEGMENT = 1 << 20  # corpus positions held at once: 4 MB of codes
 
 
@@ -40,16 +43,30 @@ class Segment(NamedTuple):
         return int(first), int(last)
 
 
-def keep_thresholds(counts: npt.NDArray[np.int64], sample: float) -> npt.NDArray[np.uint64]:
-    """Return, for each word, how many of 2**32 draws keep it, shape (V,) uint64.
+def keep_thresholds(counts: npt.NDArray[np.int64], sample: float, total: int | None = None) -> npt.NDArray[np.uint64]:
+    """Return, for each word, how many of 2**32 draws keep it, shape of `counts`, uint64.
 
     The chance is word2vec's: sqrt(sample / f) + sample / f for a word of relative frequency f; `sample` 0
     keeps all.
+
+    Parameters
+    ----------
+    counts
+        Of the most frequent words, or of all; words that thresholds are not known of are kept.
+    sample
+        As in Params.
+    total
+        Sum of the counts of all words, where `counts` are not all.
     """
     if not sample:
         return np.full(len(counts), 2**32, np.uint64)
-    ratio = sample * counts.sum() / np.maximum(counts, 1)
+    ratio = sample * (counts.sum() if total is None else total) / np.maximum(counts, 1)
     return (np.minimum(1.0, np.sqrt(ratio) + ratio) * 2.0**32).astype(np.uint64)
+
+
+def most_dropped(sample: float) -> int:
+    """Return how many words `sample` can drop at most, whatever the text: only so many can be frequent enough."""
+    return math.ceil(_KEPT / sample) if sample else 0
 
 
 def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
@@ -128,7 +145,7 @@ def _select(
                 bounds[sentences] = n
                 sentences += 1
         word = ids[codes[i]]
-        if word >= 0 and (draw(key, position + i) >> np.uint64(32)) < keep[word]:
+        if word >= len(keep) or (word >= 0 and (draw(key, position + i) >> np.uint64(32)) < keep[word]):
             tokens[n] = word
             positions[n] = position + i
             n += 1

@@ -23,6 +23,7 @@ from daskw2v.storage import Store
 
 _THREADS = 16  # that read manifests, which mostly wait
 _BATCH = 1 << 14  # words found before they are looked up: some 100 KB of text, which stay in the cache
+SHARD_TYPES = 3 << 19  # where a shard ends too: there and one piece of text on, its dictionary holds 200 MB
 
 
 class _Builder:
@@ -104,7 +105,7 @@ def encode_block(
     tokenizer, column, errors
         As in `Params`.
     shard_bytes
-        Text held by one shard, about.
+        Text held by one shard, about, where it has fewer than `SHARD_TYPES` distinct words.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def encode_block(
         else:
             builder.add_tokens(piece)
         filled += len(piece.data)
-        if filled >= shard_bytes and builder.n_tokens:
+        if builder.n_tokens and (filled >= shard_bytes or len(builder.dictionary) >= SHARD_TYPES):
             builder, filled = finish(builder), 0
     if builder.n_tokens:
         finish(builder)

@@ -1,1 +1,30 @@
-"""How workers meet: schedules of work, and rules by which their models become one."""
+"""The registry of strategies, the ways for workers to meet. A new one is a module here and a line below."""
+
+from daskw2v.params import Params, Resources
+from daskw2v.registry import find, refuse_unread
+from daskw2v.strategies.averaging import AVERAGING
+from daskw2v.strategies.base import Strategy
+from daskw2v.strategies.rotation import ROTATION
+
+__all__ = ["STRATEGIES", "check_strategy", "find_strategy"]
+
+STRATEGIES = {strategy.name: strategy for strategy in (AVERAGING, ROTATION)}
+
+
+def find_strategy(name: str) -> Strategy:
+    """Return the strategy of that name, or raise a ParameterError that lists them."""
+    return find(STRATEGIES, "strategy", name)
+
+
+def check_strategy(params: Params, resources: Resources) -> None:
+    """Refuse what the strategy of these Params cannot train or would not read.
+
+    Raises
+    ------
+    ParameterError
+        If the strategy does not exist, has no kernel for objective and device, or an option of others is set.
+    """
+    strategy, every = find_strategy(params.strategy), STRATEGIES.values()
+    refuse_unread(params, "strategy", strategy.name, {s.name: s.options for s in every})
+    refuse_unread(resources, "strategy", strategy.name, {s.name: s.resource_options for s in every})
+    strategy.check(params, resources)

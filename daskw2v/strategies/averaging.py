@@ -6,7 +6,6 @@ reduce-scatter and all-gather out of the graph itself. Replicas are numbers, not
 does again what a lost worker had done.
 """
 
-import math
 import time
 import uuid
 from operator import itemgetter
@@ -14,49 +13,27 @@ from typing import Any
 
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
-from daskw2v.errors import TrainingError
+from daskw2v.cluster import gather, total_threads
+from daskw2v.devices import Threads, threads_of
+from daskw2v.objectives import find_objective, find_trainer
 from daskw2v.objectives.base import FloatArray
-from daskw2v.params import Params
+from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
-from daskw2v.strategies.blocks import Block, initial_block
+from daskw2v.strategies.base import Outcome, Run, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.blocks import Block, cut_tables, initial_block, save_blocks
 from daskw2v.strategies.checkpoint import State
 from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves
-from daskw2v.strategies.replica import Run, Totals, train_replica
+from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import AveragingRounds, Round
 
+_HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
 _FAN_IN = 4  # replicas, or sums of them, that one task adds up
 
 
-def train_averaging(
-    client: Client,
-    run: Run,
-    place: Store,
-    blocks: list[Block],
-    length: int,
-    checkpoint_seconds: float,
-    listener: Listener,
-) -> State:
+def _train(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> Outcome:
     """Train a run to its end, or go on with it from its last checkpoint.
-
-    Parameters
-    ----------
-    client
-        The cluster.
-    run
-        What all tasks share.
-    place
-        Where the run keeps its checkpoints.
-    blocks
-        The model's row blocks, table after table.
-    length
-        Corpus positions of an epoch.
-    checkpoint_seconds
-        Time between checkpoints; 0 writes one after each round.
-    listener
-        Told after each round.
 
     Raises
     ------
@@ -64,6 +41,10 @@ def train_averaging(
         If the model is no longer finite, or a task keeps killing its workers.
     """
     params = run.params
+    threads = threads_of(_threads(client, params, resources), resources)
+    if threads.n > 1:
+        listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads.n)))
+    blocks = cut_tables(find_objective(params.objective).tables(params, run.vocabulary.size), params.vector_size)
     rule = find_merge_rule(params.merge)
     rounds = AveragingRounds(params, length)
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
@@ -74,15 +55,28 @@ def train_averaging(
     for this in map(rounds.__getitem__, range(state.next_round, len(rounds))):
         began = time.monotonic()
         key = f"{session}-{this.number}"
-        state, totals = _play(client, run, this, state, rule, key)
-        _guard(this, totals, place)
+        state, totals = _play(client, run, threads, this, state, rule, key)
+        for work, total in zip(this.works, totals, strict=True):
+            check_finite(f"Replica {work.replica} of round {this.number}", [total], work.alpha_start, place)
         seconds = time.monotonic() - began
-        state.history.append(_entry(this, totals, seconds))
-        listener(_progress(this, length * params.epochs, state.history[-1]))
-        if time.monotonic() - saved >= checkpoint_seconds and this.number + 1 < len(rounds):
+        state.history.append(entry_of(this.number, this.stop, totals, this.works[0].alpha_stop, seconds))
+        listener(progress_of(state.history[-1], length * params.epochs))
+        if time.monotonic() - saved >= resources.checkpoint_seconds and this.number + 1 < len(rounds):
             state = checkpoint.save(client, place, state, params.vector_size, key)
             saved = time.monotonic()
-    return state
+
+    def save(store: Store) -> None:
+        writes = save_blocks(client, store, state.blocks, params.vector_size, uuid.uuid4().hex)
+        gather(client, writes, "Writing the model")
+
+    return Outcome(state.history, threads.n, save)
+
+
+def _threads(client: Client, params: Params, resources: Resources) -> int:
+    """Return the threads of a training task: replicas share the cluster's, and a task stays on one worker."""
+    largest = max(client.nthreads().values(), default=1)
+    most = min(resources.threads or largest, largest)
+    return max(1, min(most, total_threads(client) // params.n_replicas))
 
 
 def _initial(client: Client, params: Params, blocks: list[Block], session: str) -> dict[Block, Future]:
@@ -92,13 +86,16 @@ def _initial(client: Client, params: Params, blocks: list[Block], session: str) 
     }
 
 
-def _play(client: Client, run: Run, this: Round, state: State, rule: MergeRule, key: str) -> tuple[State, list[Totals]]:
+def _play(
+    client: Client, run: Run, threads: Threads, this: Round, state: State, rule: MergeRule, key: str
+) -> tuple[State, list[Totals]]:
     """Do one round; return the state after it and what each replica did."""
     blocks = list(state.blocks)
     replicas = [
         client.submit(
             train_replica,
             run,
+            threads,
             work,
             blocks,
             *state.blocks.values(),
@@ -150,35 +147,11 @@ def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Mov
     return find_merge_rule(rule).finish(base, velocity, moves)
 
 
-def _guard(this: Round, totals: list[Totals], place: Store) -> None:
-    for work, total in zip(this.works, totals, strict=True):
-        if not (total.finite and math.isfinite(total.loss)):
-            raise TrainingError(
-                f"Replica {work.replica} of round {this.number} holds NaN or infinity "
-                f"(alpha={work.alpha_start:.4g}); nothing is published.",
-                f"Train with a lower alpha; {place.url} keeps the last good checkpoint.",
-            )
+def _check(params: Params, resources: Resources) -> None:
+    find_trainer(find_objective(params.objective), resources.device)
+    find_merge_rule(params.merge)
 
 
-def _entry(this: Round, totals: list[Totals], seconds: float) -> dict[str, Any]:
-    words, pairs = sum(t.words for t in totals), sum(t.pairs for t in totals)
-    return {
-        "round": this.number,
-        "progress": this.stop,
-        "words": words,
-        "pairs": pairs,
-        "loss": sum(t.loss for t in totals),
-        "alpha": this.works[0].alpha_stop,
-        "seconds": round(seconds, 4),
-    }
-
-
-def _progress(this: Round, total: int, entry: dict[str, Any]) -> Progress:
-    return Progress(
-        "train",
-        this.stop,
-        total,
-        "tokens",
-        words_per_second=entry["words"] / max(entry["seconds"], 1e-9),
-        loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
-    )
+AVERAGING = Strategy(
+    "averaging", ("n_replicas", "rounds_per_epoch", "merge", "warmup"), ("hot_rows", "flush_words"), _check, _train
+)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from distributed import Client, Future
 
 from daskw2v.models.store import create_model, read_table, write_table_rows
@@ -44,7 +45,7 @@ def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[Block]:
 
 def initial_block(params: Params, block: Block) -> FloatArray:
     """Task: the block's rows before training."""
-    return find_objective(params.objective).initial(params, block.table, block.start, block.stop)
+    return find_objective(params.objective).initial(params, block.table, np.arange(block.start, block.stop))
 
 
 def load_block(store: Store, block: Block) -> FloatArray:

@@ -40,24 +40,42 @@ def save(client: Client, run: Store, state: State, vector_size: int, key: str) -
     What goes on from the written blocks has no history on the scheduler: a worker that is lost later costs the
     rounds since this checkpoint, never the run.
     """
-    store = run / "checkpoints" / f"{state.next_round:06}"
+    store = folder(run, state.next_round)
     everything = {**state.blocks, **rename(state.velocity, _VELOCITY)}
     gather(client, save_blocks(client, store, everything, vector_size, key), "a checkpoint")
-    store.write_manifest({"next_round": state.next_round, "velocity": bool(state.velocity), "history": state.history})
-    for name in _finished(run)[:-1]:
-        (run / "checkpoints" / name).remove()
+    finish(run, store, {"next_round": state.next_round, "velocity": bool(state.velocity), "history": state.history})
     return _load(client, store, state, list(state.blocks), bool(state.velocity), key)
 
 
 def restore(client: Client, run: Store, blocks: list[Block], key: str) -> State | None:
     """Return the state of the newest finished checkpoint, or None where there is none."""
+    found = newest(run)
+    if found is None:
+        return None
+    store, manifest = found
+    state = State(int(manifest["next_round"]), {}, history=list(manifest["history"]))
+    return _load(client, store, state, blocks, bool(manifest["velocity"]), key)
+
+
+def folder(run: Store, number: int) -> Store:
+    """Return where the checkpoint before a round lies."""
+    return run / "checkpoints" / f"{number:06}"
+
+
+def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
+    """Make a checkpoint count whose tables are written, and remove those before it."""
+    checkpoint.write_manifest(manifest)
+    for name in _finished(run)[:-1]:
+        (run / "checkpoints" / name).remove()
+
+
+def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
+    """Return the newest finished checkpoint and its manifest, or None where there is none."""
     names = _finished(run)
     if not names:
         return None
     store = run / "checkpoints" / names[-1]
-    manifest = store.read_manifest() or {}
-    state = State(int(manifest["next_round"]), {}, history=list(manifest["history"]))
-    return _load(client, store, state, blocks, bool(manifest["velocity"]), key)
+    return store, store.read_manifest() or {}
 
 
 def _finished(run: Store) -> list[str]:

@@ -1,7 +1,6 @@
 """The task that trains: one replica's work of one round, a pure function of the model's blocks and the text."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,49 +9,17 @@ import numpy.typing as npt
 
 from daskw2v.devices import Piece, Threads, find_device
 from daskw2v.objectives import find_objective
-from daskw2v.objectives.base import FloatArray, Rate
+from daskw2v.objectives.base import FloatArray, Rate, is_finite
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
+from daskw2v.strategies.base import Run, Totals
 from daskw2v.strategies.blocks import Block
 from daskw2v.strategies.schedule import Work
 from daskw2v.vocabulary.count import StoredVocabulary
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all tasks of a run share; small, since it travels with each of them.
-
-    Parameters
-    ----------
-    work
-        The work directory, which every worker sees.
-    corpus, vocabulary
-        Name of the corpus in it, and the vocabulary.
-    params
-        The experiment.
-    device, threads
-        What a training task runs on, and with how many threads.
-    """
-
-    work: Store
-    corpus: str
-    vocabulary: StoredVocabulary
-    params: Params
-    device: str
-    threads: Threads
-
-
-class Totals(NamedTuple):
-    """What a piece of training did: corpus words of the vocabulary, pairs, and the pairs' summed loss."""
-
-    words: int
-    pairs: int
-    loss: float
-    finite: bool
 
 
 class _Text(NamedTuple):
@@ -75,19 +42,21 @@ def _text(work: Store, corpus_name: str, vocabulary: StoredVocabulary, params: P
     )
 
 
-def train_replica(run: Run, work: Work, blocks: Sequence[Block], *rows: FloatArray) -> tuple[list[FloatArray], Totals]:
+def train_replica(
+    run: Run, threads: Threads, work: Work, blocks: Sequence[Block], *rows: FloatArray
+) -> tuple[list[FloatArray], Totals]:
     """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
-    params = run.params
+    params, objective = run.params, find_objective(run.params.objective)
     text = _text(run.work, run.corpus, run.vocabulary, params)
     tables: dict[str, list[FloatArray]] = {}
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
-    replica = find_device(run.device)(find_objective(params.objective), params, text.prepared, tables, run.threads)
+    replica = find_device(run.device).replica(objective, params, text.prepared, tables, threads)
     words: list[int] = []
     pairs, loss = replica.train(_loads(params, text, work, words))
     trained = [part for parts in replica.take().values() for part in parts]
-    finite = all(bool(np.isfinite(np.vdot(part, part))) for part in trained)  # NaN, infinity, or soon to be
-    return trained, Totals(sum(words), pairs, loss, finite)
+    finite = all(map(is_finite, trained))
+    return trained, Totals(pairs, loss, finite, sum(words))
 
 
 def _loads(params: Params, text: _Text, work: Work, words: list[int]) -> Iterator[Callable[[], Piece]]:

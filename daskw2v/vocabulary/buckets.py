@@ -3,29 +3,56 @@
 Each build has a home of its own (a Store), so that two clients cannot disturb each other. Below it lie:
 
     shards.json               paths of the shards, in order
-    listed                    the list of words, where one is given
+    listed                    the list of words, where one is given, as a shard: it is cut into buckets as they are
     plan/<attempt>            from (buckets, shards) int64: where a shard's words in a bucket begin;
                               below (buckets, shards + 1) int64: how many words of the bucket come before it
-    merged/<b>/<attempt>      words, offsets, counts: the distinct words of a bucket;
-                              index int32: which of them each word of each shard is
-    chosen/<attempt>          the final vocabulary, and ids_<b> int32: the id of a bucket's word, or -1
+    merged/<b>/<attempt>      words, offsets, counts: a bucket's words that may be kept, by (-count, bytes);
+                              index int32: which of them each word of each shard is, or -1
+    pieces/<p>/<attempt>      words, offsets, counts: the vocabulary from one id to another (see `pieces`);
+                              ids int32: the id, or -1, of the words of `merged` that fall there, bucket after bucket
+    chosen/<attempt>          the final vocabulary
     maps/<b>/<attempt>        map int32: the id of each word of each shard, or -1
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words
+from daskw2v.shards.dictionary import Dictionary, padded, take_words
+from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
 from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store, create_array, read_array, write_array, write_rows
+from daskw2v.storage import Store, create_array, open_array, read_array, write_array, write_rows
+from daskw2v.vocabulary.order import order_words
+from daskw2v.vocabulary.pieces import SLICE_CHUNK, read_ids, sample_places
 
 BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: some 200 MB
-_MAP_CHUNK = 1 << 16  # a shard's slices are read one by one
+MISSING_SHOWN = 20
+
+Integers = npt.NDArray[np.int64]
+_NO_LIST = np.empty(0, np.int64), np.empty(0, np.uint8), np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which words are kept.
+
+    Parameters
+    ----------
+    min_count
+        Least occurrences.
+    limit
+        Most words, the first by (-count, bytes); None for all.
+    listed
+        Whether only words of the list that lies at home.
+    """
+
+    min_count: int
+    limit: int | None
+    listed: bool
 
 
 def count_buckets(n_types: int) -> int:
@@ -47,36 +74,94 @@ def plan_buckets(home: Store, work: Store, n_buckets: int) -> str:
     attempt = new_attempt()
     group = (home / "plan" / attempt).create_group()
     write_array(group, "from", first, chunk_rows=1)
-    write_array(group, "below", np.cumsum(below, axis=1), chunk_rows=1)
+    write_array(group, "below", np.cumsum(below, axis=1, out=below), chunk_rows=1)
     return attempt
 
 
-def merge_bucket(home: Store, work: Store, plan: str, bucket: int) -> dict[str, Any]:
-    """Merge the words of all shards that fall into a bucket; return attempt, n_types and n_tokens."""
+def write_list(home: Store, words: Sequence[str]) -> None:
+    """Write the list of words to keep; none may stand there twice."""
+    encoded = [word.encode() for word in words]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    listed = Dictionary(len(words))
+    codes = listed.encode(padded(b"".join(encoded)), offsets[:-1], offsets[1:])
+    write_shard(home / "listed", [codes], np.zeros(1, np.int64), listed)
+
+
+def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: Rules) -> dict[str, Any]:
+    """Merge the words of all shards that fall into a bucket, and put those that may be kept in order.
+
+    Returns
+    -------
+    dict
+        attempt; n_types, n_tokens and largest count of the bucket; n_kept and a sample (keys) of the words that may be
+        kept; missing and missing_words: how many listed words are absent, and the first, with their numbers.
+    """
+    n_buckets = open_array((home / "plan" / plan).open_group(), "below").shape[0]
+    numbers, words, offsets = _read_list(home, bucket, n_buckets) if rules.listed else _NO_LIST
+    words, offsets, counts, index = _merge(home, work, plan, bucket, words, offsets)
+    listed = counts[: len(numbers)] if rules.listed else counts  # the list's words come first
+    missing = np.flatnonzero(listed == 0)
+    result = {
+        "n_types": int(np.count_nonzero(counts)),
+        "n_tokens": int(counts.sum()),
+        "largest": int(counts.max(initial=0)),
+        "missing": len(missing),
+        "missing_words": [(int(numbers[i]), _word(words, offsets, i).decode()) for i in missing[:MISSING_SHOWN]],
+    }
+    kept = np.flatnonzero(listed >= rules.min_count)
+    kept = kept[order_words(*take_words(words, offsets, kept), counts[kept])[: rules.limit]]
+    places = np.full(len(counts), -1, np.int32)
+    places[kept] = np.arange(len(kept), dtype=np.int32)
+    (words, offsets), counts, index = take_words(words, offsets, kept), counts[kept], places[index]
+    attempt = new_attempt()
+    group = (home / "merged" / str(bucket) / attempt).create_group()
+    write_array(group, "words", words)
+    write_array(group, "offsets", offsets, chunk_rows=SLICE_CHUNK)
+    write_array(group, "counts", counts, chunk_rows=SLICE_CHUNK)
+    write_array(group, "index", index)
+    sample = [(-int(counts[i]), _word(words, offsets, i)) for i in sample_places(bucket, n_buckets, len(kept))]
+    return {**result, "attempt": attempt, "n_kept": len(kept), "sample": sample}
+
+
+def _merge(
+    home: Store, work: Store, plan: str, bucket: int, words: npt.NDArray[np.uint8], offsets: Integers
+) -> tuple[npt.NDArray[np.uint8], Integers, Integers, npt.NDArray[np.int32]]:
+    """Add a bucket's words of all shards to the distinct ones given; return words, offsets, counts and index."""
     group = (home / "plan" / plan).open_group()
     first, below = (read_array(group, name, bucket, bucket + 1)[0] for name in ("from", "below"))
-    merged, index = Dictionary(int(np.diff(below).max())), np.empty(int(below[-1]), np.int32)
+    merged = Dictionary(max(len(offsets), int(np.diff(below).max())))
+    merged.encode(padded(words), offsets[:-1], offsets[1:], np.zeros(len(offsets) - 1, np.int64))
+    index = np.empty(int(below[-1]), np.int32)
     for s, path in enumerate(shard_paths(home)):
         size = int(below[s + 1] - below[s])
         if size:
             words, offsets, counts = read_words(work, path, int(first[s]), int(first[s]) + size)
             index[below[s] : below[s + 1]] = merged.encode(padded(words), offsets[:-1], offsets[1:], counts)
-    counts, attempt = merged.counts(), new_attempt()
-    group = (home / "merged" / str(bucket) / attempt).create_group()
-    write_array(group, "words", merged.words)
-    write_array(group, "offsets", merged.offsets)
-    write_array(group, "counts", counts)
-    write_array(group, "index", index)
-    return {"attempt": attempt, "n_types": len(merged), "n_tokens": int(counts.sum())}
+    return merged.words, merged.offsets, merged.counts(), index
 
 
-def resolve_bucket(home: Store, bucket: int, merged: str, chosen: str) -> str:
-    """Write the id of each shard's words in a bucket; return the attempt."""
-    ids = read_array((home / "chosen" / chosen).open_group(), f"ids_{bucket}")
+def _read_list(home: Store, bucket: int, n_buckets: int) -> tuple[Integers, npt.NDArray[np.uint8], Integers]:
+    """Read the listed words of a bucket: their numbers in the list, ascending, and they themselves."""
+    start, stop = read_edges(home, "listed")[:: N_EDGES // n_buckets][bucket : bucket + 2].tolist()
+    places = read_places(home, "listed")
+    numbers = np.flatnonzero((start <= places) & (places < stop))
+    words, offsets, _ = read_words(home, "listed", start, stop)
+    return numbers, *take_words(words, offsets, places[numbers].astype(np.int64) - start)
+
+
+def _word(words: npt.NDArray[np.uint8], offsets: Integers, i: int) -> bytes:
+    return words[offsets[i] : offsets[i + 1]].tobytes()
+
+
+def resolve_bucket(
+    home: Store, bucket: int, merged: str, pieces: Sequence[str], bounds: Integers, starts: Integers
+) -> str:
+    """Write the id of each shard's words in a bucket, found as by `read_ids`; return the attempt."""
+    ids = read_ids(home, pieces, bounds, starts)
     index = read_array((home / "merged" / str(bucket) / merged).open_group(), "index")
     attempt = new_attempt()
     group = (home / "maps" / str(bucket) / attempt).create_group()
-    write_rows(create_array(group, "map", index.shape, np.int32, _MAP_CHUNK), 0, ids[index])
+    write_rows(create_array(group, "map", index.shape, np.int32, SLICE_CHUNK), 0, ids[index])
     return attempt
 
 

@@ -1,12 +1,12 @@
 """From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import fsspec
 import numpy as np
 import numpy.typing as npt
+import zarr
 from distributed import Client
 
 from daskw2v.errors import InputError
@@ -14,10 +14,12 @@ from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.layout import Corpus, digest, groups_exist
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_task, run_tasks
-from daskw2v.storage import Store
+from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.choose import choose_words
+from daskw2v.vocabulary.steps import STAGES, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,34 @@ class StoredVocabulary:
         StoreError
             If they are gone.
         """
-        return Vocabulary.load((self.home / "chosen" / self.chosen).open_group())
+        return Vocabulary.load(self._words())
+
+    def _words(self) -> zarr.Group:
+        return (self.home / "chosen" / self.chosen).open_group()
+
+    def read_counts(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.int64]:
+        """Read the occurrences of words start:stop, of all of them by default.
+
+        Raises
+        ------
+        StoreError
+            If they are gone.
+        """
+        return read_array(self._words(), "counts", start, stop)
+
+    def save(self, group: zarr.Group) -> None:
+        """Write what `load` gives as `Vocabulary.save` does, but little of it at a time.
+
+        Raises
+        ------
+        StoreError
+            If it is gone.
+        """
+        for name in ("words", "offsets", "counts"):
+            source = open_array(self._words(), name)
+            copy = create_array(group, name, source.shape, source.dtype)
+            for start in range(0, source.shape[0], _COPIED):
+                write_rows(copy, start, np.asarray(source[start : start + _COPIED]))
 
     def read_map(self, shard: int) -> npt.NDArray[np.int32]:
         """Read what turns a shard's codes into ids: the id of each code, or -1, shape (n_types,) int32.
@@ -142,12 +171,16 @@ def build_vocabulary(
     home = builds / build
     home.write_manifest({"paths": paths}, "shards.json")
     if listed is not None:
-        Vocabulary.from_words(listed, [0] * len(listed)).save((home / "listed").create_group())
-    n_types = sum(shard.n_types for shard in corpus.shards)
-    manifest = {"build": build, **_build(home, store, params, buckets.count_buckets(n_types), client, listener)}
+        buckets.write_list(home, listed)
+    n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
+    limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
+    kept = buckets.Rules(*limits, listed=listed is not None)
+    manifest = {"build": build, **_build(home, store, kept, buckets.count_buckets(n_types), client, listener)}
     builds.write_manifest(manifest)
-    (home / "merged").remove()
-    remove_losers(home / "maps", {str(b): {attempt} for b, attempt in enumerate(manifest["maps"])})
+    for temporary in ("merged", "pieces"):
+        (home / temporary).remove()
+    maps = {f"maps/{b}": {attempt} for b, attempt in enumerate(manifest["maps"])}
+    remove_losers(home, {"plan": {manifest["plan"]}, "chosen": {manifest["chosen"]}, **maps})
     return _stored(store, key, identity, manifest)
 
 
@@ -157,55 +190,27 @@ def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> 
     return StoredVocabulary(store, key, identity, **values)
 
 
-_Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call
-
-
 def _build(
-    home: Store, work: Store, params: Params, n_buckets: int, client: Client, listener: Listener
+    home: Store, work: Store, rules: buckets.Rules, n_buckets: int, client: Client, listener: Listener
 ) -> dict[str, Any]:
-    """Do all steps on the cluster; return the manifest."""
-    if n_buckets == 1:  # little work: one task, without four ways there and back
+    """Take all steps on the cluster; return the manifest."""
+    if n_buckets == 1:  # little work: one task, without six ways there and back
         listener(Progress("vocabulary", 0, 1, "steps", message="1 bucket"))
-        manifest: dict[str, Any] = run_task(client, "vocabulary", _steps, home, work, params, 1, _call_here)
+        manifest: dict[str, Any] = run_task(client, "vocabulary", take_steps, home, work, rules, 1, call_here)
         listener(Progress("vocabulary", 1, 1, "steps", message="1 bucket"))
         return manifest
-    steps, done = 2 * n_buckets + 2, 0
-    listener(Progress("vocabulary", 0, steps, "steps", message=f"{n_buckets} buckets"))
+    listener(Progress("vocabulary", 0, len(STAGES), "steps", message=f"{n_buckets} buckets"))
 
     def call(stage: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
-        nonlocal done
         results: dict[int, Any] = {}
         for number, result in run_tasks(client, stage, function, dict(enumerate(jobs))):
             results[number] = result
-            done += 1
+            done = STAGES.index(stage) + len(results) / len(jobs)
             message = f"{stage}: {len(results)} of {len(jobs)} tasks"
-            listener(Progress("vocabulary", done, steps, "steps", message=message))
+            listener(Progress("vocabulary", done, len(STAGES), "steps", message=message))
         return [results[number] for number in range(len(jobs))]
 
-    return _steps(home, work, params, n_buckets, call)
-
-
-def _call_here(_: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
-    return [function(*arguments) for arguments in jobs]
-
-
-def _steps(home: Store, work: Store, params: Params, n_buckets: int, call: _Call) -> dict[str, Any]:
-    """Plan, merge, choose, resolve; return the manifest."""
-    (plan,) = call("plan", buckets.plan_buckets, [(home, work, n_buckets)])
-    merged = call("merge", buckets.merge_bucket, [(home, work, plan, b) for b in range(n_buckets)])
-    attempts = [m["attempt"] for m in merged]
-    rules = (params.min_count, params.max_final_vocab, params.vocabulary is not None)
-    (chosen,) = call("choose", choose_words, [(home, attempts, *rules)])
-    name = chosen.pop("attempt")
-    maps = call("resolve", buckets.resolve_bucket, [(home, b, attempts[b], name) for b in range(n_buckets)])
-    return {
-        **chosen,
-        "raw_words": sum(m["n_tokens"] for m in merged),
-        "raw_types": sum(m["n_types"] for m in merged),
-        "plan": plan,
-        "chosen": name,
-        "maps": maps,
-    }
+    return take_steps(home, work, rules, n_buckets, call)
 
 
 def _read_list(url: str, resources: Resources) -> list[str]:

@@ -47,9 +47,10 @@ class Partitions:
         rows, rest = divmod(self.n_words, self.n)
         return rows + int(_turned(partition, rows, self.n) < rest)
 
-    def words(self, partition: int) -> Words:
-        """Return the words of a partition's rows, ascending, shape (size,) int64."""
-        rows = np.arange(self.size(partition))
+    def words(self, partition: int, start: int = 0, stop: int | None = None) -> Words:
+        """Return the words of a partition's rows start:stop, ascending, int64; of all rows by default."""
+        size = self.size(partition)
+        rows = np.arange(start, size if stop is None else min(stop, size))
         return rows * self.n + _turned(partition, rows, self.n)
 
     def place(self, words: npt.NDArray[np.integer[Any]]) -> tuple[Words, Words]:

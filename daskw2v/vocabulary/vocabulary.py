@@ -1,4 +1,4 @@
-"""The words a model knows: flat UTF-8 bytes, counts, and an id for each."""
+"""The words a model knows: flat UTF-8 bytes, counts, and an id for each; no object for a word not asked for."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -12,6 +12,7 @@ import zarr
 
 from daskw2v.errors import UnknownWordError, VocabularyError
 from daskw2v.storage import read_array, write_array
+from daskw2v.vocabulary.index import WordIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Vocabulary:
         return len(self.counts)
 
     def __contains__(self, word: object) -> bool:
-        return word in self.ids
+        return self.find(word) is not None
 
     @classmethod
     def from_words(cls, words: Sequence[str], counts: Iterable[int]) -> Self:
@@ -59,14 +60,35 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> list[str]:
-        """The words in order of their ids."""
-        data, offsets = self.data.tobytes(), self.offsets.tolist()
-        return [data[a:b].decode() for a, b in itertools.pairwise(offsets)]
+        """The words in order of their ids: an object for each, where `word` and `between` make those asked for."""
+        return self.between(0, len(self))
+
+    def between(self, start: int, stop: int) -> list[str]:
+        """Return the words of the ids from `start` to `stop` - 1."""
+        bounds = self.offsets[start : max(start, stop) + 1]
+        data, bounds = self.data[bounds[0] : bounds[-1]].tobytes(), bounds - bounds[0]
+        return [data[a:b].decode() for a, b in itertools.pairwise(bounds.tolist())]
+
+    def word(self, id_: int) -> str:
+        """Return the word of an id from 0 on.
+
+        Raises
+        ------
+        IndexError
+            If there is no such id.
+        """
+        if not 0 <= id_ < len(self):
+            raise IndexError(f"There is no word {id_} of {len(self)}.")
+        return self.data[self.offsets[id_] : self.offsets[id_ + 1]].tobytes().decode()
 
     @cached_property
-    def ids(self) -> dict[str, int]:
-        """The id of each word."""
-        return {word: i for i, word in enumerate(self.words)}
+    def _index(self) -> WordIndex:
+        return WordIndex(self.data, self.offsets)
+
+    def find(self, word: object) -> int | None:
+        """Return the word's id, or None where the vocabulary does not hold it."""
+        # Lone surrogates make bytes that are no word's.
+        return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
 
     def id(self, word: str) -> int:
         """Return the word's id.
@@ -76,13 +98,13 @@ class Vocabulary:
         UnknownWordError
             If the vocabulary does not hold the word.
         """
-        try:
-            return self.ids[word]
-        except KeyError:
+        found = self.find(word)
+        if found is None:
             raise UnknownWordError(
                 f"{word!r} is not among the {len(self)} words of the vocabulary.",
                 "Look for another form (case, spelling), or train with a lower min_count.",
-            ) from None
+            )
+        return found
 
     def save(self, group: zarr.Group) -> None:
         """Write the vocabulary's three arrays into a Zarr group."""

@@ -20,7 +20,7 @@ CUTS = (0, 7, 8, 20, WORDS)
 def make_blocks(objective="sgns", words=WORDS):
     found, params = find_objective(objective), Params(objective=objective, vector_size=10)
     return {
-        table: [found.initial(params, table, a, min(b, n)) for a, b in itertools.pairwise(CUTS) if a < n]
+        table: [found.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
         for table, n in found.tables(params, words).items()
     }
 
@@ -28,7 +28,7 @@ def make_blocks(objective="sgns", words=WORDS):
 def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
     found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
     prepared = found.prepare(params, np.arange(words, 0, -1))
-    return find_device("cpu")(found, params, prepared, blocks, threads)
+    return find_device("cpu").replica(found, params, prepared, blocks, threads)
 
 
 def make_segment(n, words=WORDS):

@@ -7,6 +7,7 @@ from safetensors.numpy import load_file
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.models import export as module
+from daskw2v.models import vectors as vectors_module
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -21,7 +22,7 @@ def vectors():
 
 
 def test_export__writes_parquet(vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 6)  # two rows in a row group
+    monkeypatch.setattr(vectors_module, "_BLOCK", 24)  # two rows in a row group
     export(vectors, str(tmp_path / "v.parquet"))
     table = pq.read_table(tmp_path / "v.parquet")
     assert table.schema.field("vector").type == pa.list_(pa.float32(), 3)

@@ -4,21 +4,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from daskw2v.errors import StoreError, TrainingError
+from daskw2v.errors import ParameterError, StoreError, TrainingError
 from daskw2v.models import store as model_store
 from daskw2v.models.store import (
     create_model,
     latest_version,
     next_version,
+    open_table,
     publish,
+    read_partition,
+    read_rows,
     read_table,
     read_vocabulary,
     resolve,
+    write_partition,
     write_table_rows,
     write_vocabulary,
 )
 from daskw2v.storage import Store
+from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [f"w{i}" for i in range(10)]
@@ -132,6 +139,109 @@ def test_read_table__names_what_is_missing(models):
     create_model(models / "v0001-run", {"input": (10, 3)}, row_block=4)
     with pytest.raises(StoreError, match="nothing"):
         read_table(models / "v0001-run", "nothing")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_tables__are_read_in_order_of_ids_however_they_are_partitioned(data):
+    n_words = data.draw(st.integers(1, 80), "words")
+    n = data.draw(st.integers(1, min(n_words, 9)), "partitions")
+    width, row_block = data.draw(st.integers(1, 4), "width"), data.draw(st.integers(1, 100), "row block")
+    rows = np.arange(n_words * width, dtype=np.float32).reshape(n_words, width)
+    store, partitions = Store(f"memory://tables/{data.draw(st.uuids())}"), Partitions(n_words, n)
+    create_model(store, {"input": rows.shape}, row_block, n)
+    for part in data.draw(st.permutations(range(n))):
+        write_partition(store, "input", part, rows[partitions.words(part)])
+    for part in range(n):
+        assert np.array_equal(read_partition(store, "input", part), rows[partitions.words(part)])
+    start, stop = sorted(data.draw(st.tuples(st.integers(0, n_words), st.integers(0, n_words)), "slice"))
+    ids = np.array(data.draw(st.lists(st.integers(0, n_words - 1), max_size=12), "ids"), np.int64)
+    table = open_table(store, "input")
+    assert table.shape == rows.shape
+    assert np.array_equal(read_table(store, "input"), rows)
+    assert np.array_equal(read_table(store, "input", start, stop), rows[start:stop])
+    assert np.array_equal(read_rows(store, "input", ids), rows[ids])
+    assert np.array_equal(table[-1], rows[-1])
+    assert np.array_equal(table[::-2], rows[::-2])
+    assert np.array_equal(table[5:2], rows[5:2])
+    assert np.array_equal(np.asarray(table, np.float64), rows)
+    store.remove()
+
+
+def write_partitioned(store, n=3):
+    partitions = Partitions(10, n)
+    create_model(store, {"input": (10, 2)}, 4, n)
+    for part in range(n):
+        write_partition(store, "input", part, np.full((partitions.size(part), 2), part, np.float32))
+    write_vocabulary(store, Vocabulary.from_words(WORDS, range(10, 0, -1)))
+
+
+def test_publish__makes_a_partitioned_model_readable(models):
+    write_partitioned(models / "v0001-run")
+    publish(models, "v0001-run", MANIFEST)
+    assert (models / "v0001-run").read_manifest()["tables"] == {"input": [10, 2]}
+    assert read_table(models / "v0001-run", "input")[:, 0].tolist() == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2]
+
+
+def test_publish__refuses_a_partition_never_written_or_not_finite(models):
+    store = models / "v0001-run"
+    write_partitioned(store)
+    write_partition(store, "input", 2, np.array([[1, 1]] * 3 + [[1, np.inf]], np.float32))
+    with pytest.raises(TrainingError, match=r"Rows 9:10 of table input"):
+        publish(models, "v0001-run", MANIFEST)
+    create_model(store, {"input": (10, 2)}, 4, 3)
+    write_vocabulary(store, Vocabulary.from_words(WORDS, range(10, 0, -1)))
+    for part in (0, 2):
+        write_partition(store, "input", part, np.zeros((Partitions(10, 3).size(part), 2), np.float32))
+    with pytest.raises(TrainingError, match=r"Rows 0:3 of table input .* never written"):
+        publish(models, "v0001-run", MANIFEST)
+    assert latest_version(models) is None
+
+
+def test_create_model__gives_each_partition_chunks_of_its_own(tmp_path):
+    create_model(Store(str(tmp_path / "m")), {"input": (1000, 5)}, row_block=100, n_partitions=8)
+    array = Store(str(tmp_path / "m")).open_group()["input"]
+    assert (array.shape, array.chunks) == ((125, 8, 5), (12, 1, 5))
+    assert open_table(Store(str(tmp_path / "m")), "input").chunk_rows == 96
+
+
+@pytest.mark.parametrize("n", [0, 11])
+def test_create_model__refuses_partitions_without_a_word(models, n):
+    write_model(models / "v0001-run")
+    with pytest.raises(ParameterError, match="each needs a word"):
+        create_model(models / "v0001-run", {"input": (10, 3)}, 4, n)
+    assert read_table(models / "v0001-run", "input").shape == (10, 3)
+
+
+@pytest.mark.parametrize(
+    ("partition", "shape", "message"),
+    [
+        (3, (3, 2), "no partition 3.*are 0 to 2"),
+        (-1, (3, 2), "no partition -1"),
+        (0, (4, 2), r"\(4, 2\) do not fit partition 0 of table input, of shape \(3, 2\)"),
+        (2, (3, 2), r"of shape \(4, 2\)"),
+        (0, (3, 1), "do not fit"),
+    ],
+)
+def test_write_partition__refuses_what_does_not_fit(models, partition, shape, message):
+    create_model(models / "v0001-run", {"input": (10, 2)}, 4, 3)
+    with pytest.raises(StoreError, match=message):
+        write_partition(models / "v0001-run", "input", partition, np.ones(shape, np.float32))
+
+
+def test_write_table_rows__refuses_a_partitioned_table(models):
+    create_model(models / "v0001-run", {"input": (10, 2)}, 4, 2)
+    with pytest.raises(StoreError, match=r"in 2 partitions.*write_partition"):
+        write_table_rows(models / "v0001-run", "input", 0, np.ones((4, 2), np.float32))
+    with pytest.raises(StoreError, match="no partition 2"):
+        read_partition(models / "v0001-run", "input", 2)
+
+
+@pytest.mark.parametrize("key", [10, -11, [0, 10], 0.5, [True] * 10])
+def test_stored_rows__refuse_what_is_no_row(models, key):
+    create_model(models / "v0001-run", {"input": (10, 2)}, 4)
+    with pytest.raises(IndexError, match=r"row 10 of 10|row -11 of 10|by numbers"):
+        open_table(models / "v0001-run", "input")[key]
 
 
 def test_next_version__counts_on_and_keeps_to_its_run(models):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.sampling.rng import Purpose, draws, stream
-from daskw2v.sampling.segments import SegmentBuilder, count_known, cut, keep_thresholds
+from daskw2v.sampling.segments import SegmentBuilder, count_known, cut, keep_thresholds, most_dropped
 
 KEY = stream(1, Purpose.SUBSAMPLE)
 
@@ -71,6 +71,22 @@ def test_keep_thresholds__are_word2vecs():
     chance = np.minimum(1, np.sqrt(0.01 / f) + 0.01 / f)
     np.testing.assert_allclose(keep_thresholds(counts, 0.01) / 2**32, chance)
     assert (keep_thresholds(counts, 0) == 2**32).all()
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=200), st.sampled_from([1e-5, 1e-3, 0.01, 0.3, 1.0]))
+def test_most_dropped__are_the_only_words_that_may_be_dropped(counts, sample):
+    counts = np.sort(np.array(counts))[::-1]
+    keep, n = keep_thresholds(counts, sample), most_dropped(sample)
+    assert (keep[n:] == 2**32).all()
+    np.testing.assert_array_equal(keep_thresholds(counts[:n], sample, counts.sum()), keep[:n])
+    assert most_dropped(0) == 0
+
+
+def test_segment__keeps_words_without_a_threshold():
+    words, starts = [0, 1, 2, 1, 0, 2], {0, 3}
+    keep = np.array([0, 2**32, 2**32], np.uint64)
+    whole, known = (build(words, starts, thresholds, []) for thresholds in (keep, keep[:1]))
+    assert whole.tokens.tolist() == known.tokens.tolist() == [1, 2, 1, 2]
 
 
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 300))

@@ -107,6 +107,17 @@ def test_encode_block__bounds_shards_of_one_long_line(tmp_path, monkeypatch):
     assert [shard.n_sentences for shard in shards] == [1] + [0] * (len(shards) - 1)
 
 
+def test_encode_block__bounds_dictionaries(tmp_path, monkeypatch):
+    monkeypatch.setattr(encode, "SHARD_TYPES", 100)
+    lines = [[str(i * j % 5003) for j in range(9)] for i in range(1, 200)]
+    pieces = [Text(" ".join(line).encode() + b"\n") for line in lines]
+    monkeypatch.setattr(encode, "read_block", lambda block, **_: iter(pieces))
+    store = Store(str(tmp_path / "work"))
+    shards = shards_of(encode_block(a_block(tmp_path / "a.txt", b"unread"), store, **RULES, shard_bytes=1 << 30))
+    assert 100 <= max(shard.n_types for shard in shards[:-1]) < 100 + 9
+    assert sentences_of(store, shards) == [[word.encode() for word in line] for line in lines]
+
+
 def test_encode_block__run_twice_does_no_harm(tmp_path, monkeypatch):
     block = a_block(tmp_path / "a.txt", b"a b\nc\n")
     store = Store(str(tmp_path / "work"))

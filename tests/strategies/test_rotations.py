@@ -1,29 +1,68 @@
 """The schedule of rotation: all partitions meet once a pass, and no row is ever in two hands."""
 
 import itertools
+from collections import defaultdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.params import Params
-from daskw2v.strategies.rotations import Meeting, Rotations
+from daskw2v.strategies.rotations import Rotations
 
 
-@given(n=st.integers(1, 70), passes=st.integers(1, 5), epochs=st.integers(1, 4))
-def test_rounds__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n, passes, epochs):
-    rotations = Rotations(Params(epochs=epochs), 1000, n, passes)
+def make(n=4, length=1000, **params):
+    return Rotations(Params(n_partitions=n, **params), length)
+
+
+@given(n=st.integers(1, 70), passes=st.integers(1, 5), epochs=st.integers(1, 4), seed=st.integers(0, 9))
+def test_turns__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n, passes, epochs, seed):
+    rotations = make(n, passes_per_epoch=passes, epochs=epochs, seed=seed)
     for number in range(len(rotations)):
-        rounds = [meetings for _, meetings in rotations.rounds(number)]
-        for meetings in rounds:
+        rounds = defaultdict(list)
+        for step in itertools.chain(*rotations.turns(number)):
+            rounds[step.round] += step.meetings
+        assert sorted(rounds) == [*range(n)]
+        for meetings in rounds.values():
             assert sorted(m.contexts for m in meetings) == sorted(m.centers for m in meetings) == [*range(n)]
-        met = [*itertools.chain(*rounds)]
+        met = [*itertools.chain(*rounds.values())]
         assert len(met) == len({*met}) == n * n
+
+
+@given(n=st.integers(1, 70), number=st.integers(0, 19))
+def test_turns__come_in_an_order_that_keeps_the_rounds_of_each_partition(n, number):
+    """Or else a step would be given to the cluster before those that it depends on."""
+    last = defaultdict(lambda: -1)
+    for step in itertools.chain(*make(n).turns(number)):
+        for m in step.meetings:
+            for partition in (("input", m.contexts), ("output", m.centers)):
+                assert last[partition] < step.round
+                last[partition] = step.round
+
+
+@pytest.mark.parametrize(("n", "size"), [(8, 4), (6, 3), (7, 1), (64, 4), (2, 2), (10, 2)])
+def test_turns__keep_groups_together(n, size):
+    """In a turn, so many input partitions meet as many output partitions, all with all."""
+    for turn in make(n).turns(0):
+        assert {len(step.meetings) for step in turn} == {size}
+        partners = defaultdict(set)
+        for m in itertools.chain(*(step.meetings for step in turn)):
+            partners[m.contexts].add(m.centers)
+        assert all(len(group) == size for group in partners.values())
+        assert len({*map(frozenset, partners.values())}) == n // size
+
+
+def test_turns__of_passes_come_in_different_orders():
+    rotations = make(64)
+    orders = [[step.meetings[0] for turn in rotations.turns(number) for step in turn] for number in range(20)]
+    assert len({*map(tuple, orders)}) == 20
+    assert orders[3] == [step.meetings[0] for turn in make(64).turns(3) for step in turn], "but each has its own"
+    assert orders[3] != [step.meetings[0] for turn in make(64, seed=2).turns(3) for step in turn]
 
 
 @given(length=st.integers(0, 5000), passes=st.integers(1, 7), epochs=st.integers(1, 4))
 def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
-    rotations = Rotations(Params(epochs=epochs), length, 3, passes)
+    rotations = make(3, length, passes_per_epoch=passes, epochs=epochs)
     assert len(rotations) == epochs * passes
     for epoch, group in itertools.groupby(rotations, lambda p: p.epoch):
         own = [*group]
@@ -35,20 +74,14 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
 
 
 def test_rounds__have_a_rate_that_falls_evenly_from_alpha_to_min_alpha():
-    params = Params(epochs=2, alpha=0.1, min_alpha=0.02)
-    rotations = Rotations(params, 1000, 4, 3)
-    rates = [rate for number in range(len(rotations)) for rate, _ in rotations.rounds(number)]
-    assert len(rates) == 2 * 3 * 4
-    steps = [a - b for a, b in itertools.pairwise(rates)]
-    assert steps == pytest.approx([0.08 / 24] * 23)
-    assert rates[0] == pytest.approx(0.1 - 0.08 / 48)
-    assert rates[-1] == pytest.approx(0.02 + 0.08 / 48)
-
-
-def test_rounds__give_each_output_partition_on_to_the_input_partition_before():
-    """So that it travels to one neighbour a round."""
-    rounds = [meetings for _, meetings in Rotations(Params(epochs=1), 10, 4, 1).rounds(0)]
-    assert rounds[0] == [Meeting(0, 0), Meeting(1, 1), Meeting(2, 2), Meeting(3, 3)]
-    for before, after in itertools.pairwise(rounds):
-        holder = {m.centers: m.contexts for m in before}
-        assert all(m.contexts == (holder[m.centers] - 1) % 4 for m in after)
+    rotations = make(4, epochs=2, passes_per_epoch=3, alpha=0.1, min_alpha=0.02)
+    rates = {
+        (number, step.round): step.alpha
+        for number in range(len(rotations))
+        for step in itertools.chain(*rotations.turns(number))
+    }
+    falling = [rates[key] for key in sorted(rates)]
+    assert len(falling) == 2 * 3 * 4
+    assert [a - b for a, b in itertools.pairwise(falling)] == pytest.approx([0.08 / 24] * 23)
+    assert falling[0] == pytest.approx(0.1 - 0.08 / 48)
+    assert falling[-1] == pytest.approx(0.02 + 0.08 / 48)

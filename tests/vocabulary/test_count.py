@@ -2,6 +2,7 @@ import bz2
 import gzip
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import open_codes
 from daskw2v.storage import Store
-from daskw2v.vocabulary import buckets, count
+from daskw2v.vocabulary import buckets, count, pieces
 from daskw2v.vocabulary.count import build_vocabulary
 
 TEXT = "the cat sat on the mat\nthe dog\n" * 5 + "a cat a dog\n" * 3 + "rare\n"
@@ -51,9 +52,17 @@ packers = st.sampled_from([("", bytes), (".gz", gzip.compress), (".bz2", bz2.com
 
 
 @settings(max_examples=8)
-@given(words, st.integers(50, 500), st.integers(1, 200), st.integers(2, 50), packers, st.integers(1, 3))
+@given(
+    words,
+    st.integers(50, 500),
+    st.integers(1, 200),
+    st.integers(2, 50),
+    st.integers(1, 50),
+    packers,
+    st.integers(1, 3),
+)
 def test_build_vocabulary__does_not_depend_on_how_text_is_cut(
-    tmp_path_factory, client, words, block_bytes, line, bucket_types, packer, min_count
+    tmp_path_factory, client, words, block_bytes, line, bucket_types, piece_types, packer, min_count
 ):
     folder = tmp_path_factory.mktemp("text")
     lines = [" ".join(words[i : i + line]) + "\n" for i in range(0, len(words), line)]
@@ -67,6 +76,7 @@ def test_build_vocabulary__does_not_depend_on_how_text_is_cut(
     resources = Resources(block_size=block_bytes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "BUCKET_TYPES", bucket_types)
+        patch.setattr(pieces, "PIECE_TYPES", piece_types)
         corpus = build_corpus(str(folder / "*.txt*"), store, params, resources, client)
         vocabulary = build_vocabulary(corpus, store, params, resources, client)
     kept = {word: n for word, n in counts.items() if n >= min_count}
@@ -160,18 +170,18 @@ def test_build_vocabulary__makes_again_what_is_gone(build, gone):
 
 
 def test_build_vocabulary__leaves_another_client_alone(build, monkeypatch, tmp_path):
-    """Another client builds the same vocabulary, from start to end, while this one has merged but not chosen."""
+    """Another client builds the same vocabulary, from start to end, while this one has merged but not ordered."""
     (tmp_path / "words").write_text("the\ncat\nunicorn\n")
     params = Params(vocabulary=str(tmp_path / "words"))
-    choose, others = count.choose_words, []
+    order, others = pieces.order_piece, []
 
     def meanwhile(*args):
-        monkeypatch.setattr(count, "choose_words", choose)
+        monkeypatch.setattr(pieces, "order_piece", order)
         others.append(build(TEXT, params))
-        return choose(*args)
+        return order(*args)
 
     monkeypatch.setattr(count, "run_task", lambda client, stage, function, *args: function(*args))
-    monkeypatch.setattr(count, "choose_words", meanwhile)
+    monkeypatch.setattr(pieces, "order_piece", meanwhile)
     for corpus, vocabulary in [build(TEXT, params), *others]:
         assert vocabulary.load().words == ["the", "cat"]
         kept = [word if word in ("the", "cat") else None for word in TEXT.split()]
@@ -203,12 +213,51 @@ def test_build_vocabulary__tasks_run_twice_do_no_harm(build, monkeypatch):
 
         return run
 
-    for module, name in [(buckets, n) for n in ("plan_buckets", "merge_bucket", "resolve_bucket")] + [
-        (count, "choose_words")
+    for module, names in [
+        (buckets, ("plan_buckets", "merge_bucket", "resolve_bucket")),
+        (pieces, ("cut_bucket", "order_piece", "join_pieces")),
     ]:
-        monkeypatch.setattr(module, name, twice(getattr(module, name)))
+        for name in names:
+            monkeypatch.setattr(module, name, twice(getattr(module, name)))
     corpus, vocabulary = build(TEXT)
     assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
+    assert [len((vocabulary.home / name).children()) for name in ("plan", "chosen", "maps/0")] == [1, 1, 1]
+
+
+def test_stored_vocabulary__reads_slices_of_counts(build):
+    _, vocabulary = build(TEXT)
+    counts = vocabulary.load().counts
+    for start, stop in [(0, None), (2, None), (1, 3), (0, vocabulary.size), (3, 3)]:
+        found = vocabulary.read_counts(start, stop)
+        assert found.dtype == np.int64
+        assert found.tolist() == counts[start:stop].tolist()
+
+
+@pytest.mark.parametrize("rows", [2, 4, 1 << 22])
+def test_stored_vocabulary__copies_what_it_would_save(build, monkeypatch, tmp_path, rows):
+    _, vocabulary = build(TEXT)
+    saved, copied = (Store(str(tmp_path / name)).create_group() for name in ("saved", "copied"))
+    vocabulary.load().save(saved)
+    create_array = count.create_array
+    if rows < 1 << 22:  # many slices
+        monkeypatch.setattr(count, "_COPIED", rows)
+        monkeypatch.setattr(count, "create_array", lambda *args: create_array(*args, chunk_rows=2))
+    vocabulary.save(copied)
+    for name in ("words", "offsets", "counts"):
+        ours, theirs = copied[name], saved[name]
+        assert (ours.dtype, ours[:].tolist()) == (theirs.dtype, theirs[:].tolist())
+        assert rows < 1 << 22 or ours.metadata == theirs.metadata
+
+
+def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
+    monkeypatch.setattr(buckets, "BUCKET_TYPES", 2)
+    corpus, first = build(TEXT)
+    (first.home / "chosen").remove()
+    told = []
+    build_vocabulary(corpus, first.store, Params(min_count=1), Resources(), client, told.append)
+    done = [progress.done for progress in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1], {progress.total for progress in told}) == (0, 6, {6})
 
 
 def test_count_buckets__is_a_bounded_power_of_two(monkeypatch):

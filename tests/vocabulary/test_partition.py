@@ -30,6 +30,8 @@ def test_partitions__give_each_word_one_place(n_words, data):
         assert len(own) == partitions.size(part) > 0
         np.testing.assert_array_equal(own, words[parts == part])
         np.testing.assert_array_equal(rows[own], np.arange(len(own)), "rows are dense, the most frequent first")
+        start = data.draw(st.integers(0, len(own)))
+        np.testing.assert_array_equal(partitions.words(part, start, start + 7), own[start : start + 7])
 
 
 @pytest.mark.parametrize(("n", "most"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.25)])

@@ -7,12 +7,41 @@ from daskw2v.errors import StoreError, UnknownWordError, VocabularyError
 from daskw2v.storage import Store, write_array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), unique=True))
-def test_from_words__keeps_words_and_order(words):
+
+@given(st.lists(TEXT, unique=True), st.lists(TEXT), st.data())
+def test_from_words__keeps_words_and_order(words, others, data):
     vocabulary = Vocabulary.from_words(words, range(len(words)))
     assert vocabulary.words == words
     assert [vocabulary.id(word) for word in words] == list(range(len(vocabulary)))
+    assert [vocabulary.word(i) for i in range(len(words))] == words
+    start, stop = (data.draw(st.integers(0, len(words))) for _ in range(2))
+    assert vocabulary.between(start, stop) == words[start:stop]
+    ids = {word: i for i, word in enumerate(words)}
+    assert [vocabulary.find(word) for word in others] == [ids.get(word) for word in others]
+
+
+def test_find__makes_no_object_for_each_word():
+    words = [f"word{i}" for i in range(100_000)]  # many share their first slots
+    vocabulary = Vocabulary.from_words(words, [1] * len(words))
+    assert [vocabulary.find(word) for word in words] == list(range(len(words)))
+    assert not any(word[:-1] + "x" in vocabulary for word in words)
+    assert vocabulary.word(77_777) == "word77777"
+    assert "words" not in vars(vocabulary)
+
+
+@pytest.mark.parametrize("other", ["b", "", "a\ud800", "\udc61", 0, None, b"a", ("a",), ["a"]])
+def test_find__knows_nothing_else(other):
+    vocabulary = Vocabulary.from_words(["a", "aa"], [1, 1])
+    assert vocabulary.find(other) is None
+    assert other not in vocabulary
+
+
+@pytest.mark.parametrize("i", [2, -1])
+def test_word__refuses_an_id_that_is_none(i):
+    with pytest.raises(IndexError, match=f"no word {i} of 2"):
+        Vocabulary.from_words(["a", "aa"], [1, 1]).word(i)
 
 
 def test_from_words__refuses_twins_and_lost_counts():

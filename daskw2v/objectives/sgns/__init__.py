@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from daskw2v.objectives.base import Memory, Objective, Rate, initial_rows
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.objectives.base import FloatArray, Memory, Objective, Rate, initial_rows
 from daskw2v.objectives.negatives import (
     RUN,
     Prepared,
@@ -12,9 +15,12 @@ from daskw2v.objectives.negatives import (
     tile_of,
     word_tables,
 )
-from daskw2v.objectives.sgns import cpu
+from daskw2v.objectives.sgns import buckets, cpu
 from daskw2v.objectives.windows import windows_of
+from daskw2v.params import Params
+from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.skipgrams import Bucket
 
 
 def _train_cpu(
@@ -31,7 +37,16 @@ def _train_cpu(
     return int(pairs), float(loss)
 
 
+def _train_bucket_cpu(
+    bucket: Bucket, source: FloatArray, output: FloatArray, width: int, alpha: float, params: Params,
+    words: npt.NDArray[np.uint64], key: np.uint64,
+) -> tuple[int, float]:  # fmt: skip
+    negative, each = split_negatives(RULES[params.negative_rule], params.negative)
+    pairs, noise = ((contexts, centers) for contexts, centers in bucket)
+    return buckets.train_bucket(pairs, noise, source, output, width, alpha, negative, each, words, key)
+
+
 SGNS = Objective(
     "sgns", 0.035, ("negative", "ns_exponent", "negative_sharing"), word_tables, initial_rows, prepare_noise,
-    {"cpu": _train_cpu},
+    {"cpu": _train_cpu}, {"cpu": _train_bucket_cpu},
 )  # fmt: skip

@@ -7,6 +7,7 @@ from daskw2v.objectives.base import Rate
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.negatives import Prepared, negatives_of, tile_of
 from daskw2v.objectives.reference import Matrix, picked, targets_of, train_hidden, train_targets, windows_in
+from daskw2v.objectives.sgns.buckets import NOISE, SLICE, Items
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.hierarchy import WORD
 from daskw2v.sampling.rng import GOLDEN, draws, mix
@@ -33,24 +34,32 @@ def train(
 
 
 def train_bucket(
-    contexts: npt.NDArray[np.int32],
-    centers: npt.NDArray[np.int32],
+    pairs: Items,
+    noise: Items,
     source: Matrix,
     output: Matrix,
     alpha: float,
     negative: int,
+    each: int,
     words: npt.NDArray[np.uint64],
     key: np.uint64,
-    positive: bool = True,
 ) -> tuple[int, float]:
-    """Train the pairs of a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64."""
-    apart, loss = -(-len(contexts) // BATCH), 0.0
-    numbers = np.arange(1, negative + 1, dtype=np.uint64)
-    for i in range(apart):
-        state = draws(key, np.array([i], np.uint64))
-        drawn = picked(words, mix.py_func(state + WORD + numbers * GOLDEN))
-        own = centers[i::apart].tolist()
-        signs = np.where(drawn == np.array(own)[:, None], 0.0, -1.0)
-        vectors = [[context] for context in contexts[i::apart].tolist()]
-        loss += train_hidden(source, vectors, output, drawn, signs, own if positive else [], alpha, True)
-    return len(contexts), loss
+    """Train a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64."""
+    batches = [-(-len(contexts) // BATCH) for contexts, _ in (pairs, noise)]
+    n, loss = -(-max(batches) // SLICE), 0.0
+    kinds = (pairs, key, negative, 0), (noise, key ^ NOISE, max(each - 1, 0), BATCH)
+    for i in range(n):
+        for apart, (items, stream, n_shared, n_own) in zip(batches, kinds, strict=True):
+            for first in range(i * apart // n, (i + 1) * apart // n):
+                contexts, centers = (rows[first::apart] for rows in items)
+                numbers = np.arange(1, n_shared + n_own + 1, dtype=np.uint64)
+                state = draws(stream, np.array([first], np.uint64))
+                drawn = picked(words, mix.py_func(state + WORD + numbers * GOLDEN))
+                own = drawn[n_shared:][: len(centers)] if n_own else centers
+                kind = np.where(own == centers, 0.0, -1.0) if n_own else np.ones(len(centers))
+                signs = np.where(drawn[:n_shared] == centers[:, None], 0.0, -1.0)
+                loss += train_hidden(
+                    source, contexts[:, None].tolist(), output, np.concatenate([drawn[:n_shared], own]),
+                    np.hstack([signs, np.diag(kind)]), [], alpha, True,
+                )  # fmt: skip
+    return len(pairs[0]), loss

@@ -1,5 +1,7 @@
 """Buckets of pairs: all pairs of the windows, each in its bucket, in the order of the text."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +13,25 @@ from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.params import Params
 from daskw2v.sampling.alias import alias_table
+from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
-from daskw2v.sampling.pairs import Noise, deal_pairs
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.partition import Partitions
+
+
+def deal(segment, first, last, windows, p, noise=None):
+    """Deal both times; return p * p buckets of (context, center)."""
+    rows = deal_pairs(segment, first, last, windows, p, noise)
+    assert len(rows.edges) == p + 1
+    assert rows.edges[-1] == len(rows.entries)
+    buckets = []
+    for a, b in itertools.pairwise(rows.edges):
+        row = deal_row(rows.entries[a:b], p)
+        assert row.entries.dtype == np.int32
+        assert row.edges[-1] == len(row.entries) == b - a
+        buckets += [row.entries[c:d] for c, d in itertools.pairwise(row.edges)]
+    return buckets
 
 
 @given(
@@ -37,7 +53,7 @@ def test_deal_pairs__are_those_of_the_windows_in_their_order(
     first = data.draw(st.integers(0, n))
     last = data.draw(st.integers(first, n))
     windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
-    found = deal_pairs(segment, first, last, window, shrink_windows, windows.key, p)
+    found = deal(segment, first, last, Windows(window, shrink_windows, windows.key), p)
     partitions = Partitions(n_words, p)
     expected = [[] for _ in range(p * p)]
     for seen in windows_in(segment, first, last, windows):
@@ -46,18 +62,13 @@ def test_deal_pairs__are_those_of_the_windows_in_their_order(
         )
         for part, row in zip(contexts_part, contexts_row, strict=True):
             expected[part * p + center_part].append((row, center_row))
-    for number, pairs in enumerate(expected):
-        contexts, centers = found.bucket(number)
-        assert contexts.dtype == centers.dtype == np.int32
-        assert list(zip(contexts.tolist(), centers.tolist(), strict=True)) == pairs
-    assert found.edges[-1] == len(found.contexts) == len(found.centers) == sum(map(len, expected))
+    assert [list(map(tuple, pairs.tolist())) for pairs in found] == expected
 
 
 @pytest.mark.parametrize("p", [1, 8])
 def test_deal_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
-    found = deal_pairs(segment, 0, 0, 5, True, np.uint64(1), p)
-    assert found.edges.tolist() == [0] * (p * p + 1)
+    assert list(map(len, deal(segment, 0, 0, Windows(5, True, np.uint64(1)), p))) == [0] * (p * p)
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +81,27 @@ def dealt():
     sums = np.array([weights[partitions.words(k)].sum() for k in range(p)])
     tokens = rng.choice(n_words, n, p=counts / counts.sum()).astype(np.int32)
     segment = Segment(tokens, np.arange(n), np.arange(0, n + 1, 20))
-    key, noise = stream(1, Purpose.WINDOW), stream(1, Purpose.NEGATIVE)
+    windows, key = Windows(5, True, stream(1, Purpose.WINDOW)), stream(1, Purpose.PARTITION)
 
-    def deal(rule=None):
-        table = alias_table(sums)
-        how = None if rule is None else Noise(rule, negative, table, noise)
-        return deal_pairs(segment, 0, n, 5, True, key, p, how)
+    def by(rule):
+        return deal(segment, 0, n, windows, p, Noise(rule, negative, alias_table(sums), key))
 
-    return deal(), {SNS: deal(SNS), BNS: deal(BNS)}, sums
+    return deal(segment, 0, n, windows, p), {SNS: by(SNS), BNS: by(BNS)}, sums
+
+
+def sizes_of(buckets, p):
+    return np.array(list(map(len, buckets))).reshape(p, p)
 
 
 @pytest.mark.parametrize(("rule", "items"), [(SNS, 1), (BNS, 5)])
 def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
     pairs, negatives, sums = dealt
     found, p = negatives[rule], len(sums)
-    assert len(found.contexts) == items * len(pairs.contexts)
-    sizes, own = np.diff(found.edges).reshape(p, p), np.diff(pairs.edges).reshape(p, p)
+    sizes, own = sizes_of(found, p), sizes_of(pairs, p)
     np.testing.assert_array_equal(sizes.sum(axis=1), items * own.sum(axis=1), "contexts keep their partition")
     assert chisquare(sizes.sum(axis=0), sizes.sum() * sums / sums.sum()).pvalue > 1e-4
     for i in range(p):
-        rows = [np.concatenate([dealt_by.bucket(i * p + j)[0] for j in range(p)]) for dealt_by in (pairs, found)]
+        rows = [np.concatenate(by[i * p : (i + 1) * p])[:, 0] for by in (pairs, found)]
         np.testing.assert_array_equal(np.repeat(np.sort(rows[0]), items), np.sort(rows[1]))
 
 
@@ -98,8 +110,8 @@ def test_deal_pairs__negatives_know_the_center_only_where_it_could_be_drawn(deal
     """A pair's negatives meet its center's partition by chance: as often as that partition is drawn."""
     pairs, negatives, sums = dealt
     found, p = negatives[rule], len(sums)
-    into = np.diff(pairs.edges).reshape(p, p).sum(axis=0)  # pairs by the partition of the center
+    into = sizes_of(pairs, p).sum(axis=0)  # pairs by the partition of the center
     for j in range(p):
-        centers = np.concatenate([found.bucket(i * p + j)[1] for i in range(p)])
+        centers = np.concatenate(found[j::p])[:, 1]
         expected = into[j] / into.sum()
         assert (centers >= 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / len(centers)) + 0.01)

@@ -1,0 +1,163 @@
+"""Tables 2 and 3 of Stergiou et al. (2017), "Distributed Negative Sampling": quality and time of its three rules.
+
+Quality: one worker that trains windows against strategy `rotation` with each rule, on 100 MB of Wikipedia. Time: the
+same with 1 and 2 workers of one thread, dealing included, and what workers sent each other in an epoch, as Dask counted
+it, against what the paper's own scheme would send for this corpus: two vectors for each pair with TNS, four with SNS,
+2 (N + 1) with BNS, of the pairs whose words have different owners.
+
+    python -m benchmarks.distributed_negative_sampling [--tables quality time] [--rules tns sns bns] [--partitions 8]
+        [--more 64] [--seeds 1 2 3] [--epochs 5] [--parts 10] [--times 3] [--cache DIR] [--json]
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+from benchmarks.common import alternate, machine, spread, write_text
+from benchmarks.quality import Place, Variant, compare, report
+from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
+
+ONE = "one worker"
+
+
+@dataclass(frozen=True)
+class Time:
+    """Median seconds of a training, its spread, seconds of dealing in it, and MB sent an epoch, here and there."""
+
+    variant: str
+    workers: int
+    seconds: float
+    spread: str
+    deal_seconds: float
+    sent_mb: float
+    paper_mb: float | None
+
+
+class Cluster:
+    """Trains on a local cluster of workers with one thread; counts what they send each other."""
+
+    def __init__(self, workers: int, text: Path, work: Store) -> None:
+        self._cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+        self.client, self._text, self._work, self._runs = Client(self._cluster), text, work, 0
+        self.last: dict[str, Any] = {}
+
+    def sent(self) -> int:
+        return sum(self.client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+    def train(self, params: Params) -> float:
+        """Train a model of a seed not used before; return the seconds of all rounds or passes."""
+        self._runs += 1
+        params, resources = params.replace(seed=1000 * id(self) % 2**40 + self._runs), Resources(threads=1)
+        corpus = build_corpus(self._text, self._work, params, resources, self.client)
+        vocabulary = build_vocabulary(corpus, self._work, params, resources, self.client)
+        before = self.sent()
+        vectors = train_model(corpus, vocabulary, self._work, params, resources, self.client)
+        metrics = vectors.metadata["metrics"]
+        self.last = {**metrics, "sent": self.sent() - before}
+        return float(metrics["seconds"])
+
+    def close(self) -> None:
+        self.client.close()
+        self._cluster.close()
+
+
+def variants_of(options: argparse.Namespace) -> dict[str, Params]:
+    """Return what is compared; the first is what the others are measured by."""
+    plain = Params(epochs=options.epochs)
+    turned = plain.replace(strategy="rotation", n_partitions=options.partitions)
+    several = {f"{rule}, p={options.partitions}": turned.replace(negative_rule=rule) for rule in options.rules}
+    more = {f"tns, p={p}": turned.replace(n_partitions=p) for p in options.more}
+    return {ONE: plain, **several, **more}
+
+
+def paper_bytes(params: Params, pairs: int, workers: int) -> float:
+    """Return the bytes that the paper's scheme sends for so many pairs: rows that go out, gradients that come back."""
+    vectors = {"tns": 2, "sns": 4, "bns": 2 * (params.negative + 1)}[params.negative_rule]
+    return vectors * 4.0 * params.vector_size * pairs * (workers - 1) / workers
+
+
+def times_of(variants: Mapping[str, Params], text: Path, folder: Path, small: Path, times: int) -> list[Time]:
+    """Train each variant so many times on 1 and on 2 workers, in turn."""
+    clusters = {workers: Cluster(workers, text, Store(str(folder / "times"))) for workers in (1, 2)}
+    runs = {
+        (name, workers): (cluster, params)
+        for name, params in variants.items()
+        for workers, cluster in clusters.items()
+        if workers == 1 or name != ONE
+    }
+    for params in variants.values():  # the first time compiles
+        for workers in clusters:
+            warm = Cluster(workers, small, Store(str(folder / "warm")))
+            warm.train(params.replace(epochs=1, passes_per_epoch=Params.passes_per_epoch))
+            warm.close()
+    details: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def run_of(key: tuple[str, int]) -> float:
+        cluster, params = runs[key]
+        seconds = cluster.train(params)
+        details[key] = cluster.last
+        return seconds
+
+    seconds = alternate({f"{name}|{n}": lambda key=(name, n): run_of(key) for name, n in runs}, times)
+    rows = []
+    for name, workers in runs:
+        params, last, values = variants[name], details[name, workers], seconds[f"{name}|{workers}"]
+        dealt = sum(entry.get("deal_seconds", 0.0) for entry in last["history"])
+        paper = None
+        if params.strategy == "rotation" and workers > 1:
+            paper = paper_bytes(params, last["pairs"] / params.epochs, workers) / 1e6
+        sent = last["sent"] / params.epochs / 1e6
+        rows.append(Time(name, workers, statistics.median(values), spread(values), dealt, sent, paper))
+    for cluster in clusters.values():
+        cluster.close()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", choices=["quality", "time"], default=["quality", "time"])
+    parser.add_argument("--rules", nargs="+", default=["bns", "sns", "tns"])
+    parser.add_argument("--partitions", type=int, default=8)
+    parser.add_argument("--more", type=int, nargs="*", default=[64], help="partitions of further trainings with TNS")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
+    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
+    options = parser.parse_args()
+    out, rows = sys.stderr if options.json else sys.stdout, list[Any]()
+    variants = variants_of(options)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text, small = write_text(folder / "wiki.txt", options.parts), write_text(folder / "small.txt", 1)
+        if "quality" in options.tables:
+            place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")), 1)
+            rows += compare({n: Variant("daskw2v", p) for n, p in variants.items()}, options.seeds, place)
+            report(rows, out)
+        if "time" in options.tables:
+            several = {**variants, "8 replicas, averaging": variants[ONE].replace(n_replicas=8)}
+            times = times_of(several, text, folder, small, options.times)
+            for time in times:
+                paper = "" if time.paper_mb is None else f" (the paper's scheme: {time.paper_mb:,.0f} MB)"
+                print(
+                    f"{time.variant}, {time.workers} workers: {time.seconds:.1f} s ({time.spread}), of them "
+                    f"{time.deal_seconds:.1f} s dealing; sent {time.sent_mb:,.1f} MB an epoch{paper}",
+                    file=out,
+                )
+            rows += times
+    print(machine(), file=out)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()

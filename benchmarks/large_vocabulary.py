@@ -1,0 +1,142 @@
+"""A vocabulary larger than a worker's memory: 20 million types, counted and put in order by two workers of 1.5 GB.
+
+Words are the types' numbers in base 36. Each occurs once, in a random place, and besides as often as Zipf's law draws
+it. The independent count is made while the text is written; every word's place and count are checked.
+
+    python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--memory "1.5 GB"] [--work DIR]
+"""
+
+import argparse
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from distributed import Client, LocalCluster
+
+from benchmarks.common import Peaks, machine
+from daskw2v.params import Params, Resources
+from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.layout import Corpus
+from daskw2v.storage import Store
+from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+
+DIGITS = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", np.uint8)
+DRAWN = 1 << 22  # tokens at a time
+FILE_DRAWS = 4
+SENTENCE = 20
+CHECKED = 1 << 20  # words at a time
+
+Integers = npt.NDArray[np.int64]
+
+
+def write_zipf(folder: Path, n_types: int, n_tokens: int, seed: int = 1) -> tuple[list[Path], Integers]:
+    """Write the text, some 70 MB a file; return the files and the count of each type."""
+    rng = np.random.default_rng(seed)
+    step = next(step for step in range(int(n_types * 0.618), n_types + 1) if math.gcd(step, n_types) == 1)
+    counts, paths = np.zeros(n_types, np.int64), []
+    bounds = np.linspace(0, n_tokens, math.ceil(n_tokens / DRAWN) + 1).astype(np.int64)
+    once = bounds * n_types // n_tokens
+    for i in range(len(bounds) - 1):
+        size, (first, last) = bounds[i + 1] - bounds[i], once[i : i + 2]
+        drawn = np.exp(rng.random(size - (last - first)) * np.log(n_types)).astype(np.int64)
+        types = np.concatenate([np.arange(first, last) * step % n_types, drawn])
+        counts += np.bincount(types, minlength=n_types)
+        rng.shuffle(types)
+        if i % FILE_DRAWS == 0:
+            paths.append(folder / f"{len(paths):04}.txt")
+        with paths[-1].open("ab") as out:
+            out.write(spell(types, n_types))
+    return paths, counts
+
+
+def spell(types: Integers, n_types: int) -> npt.NDArray[np.uint8]:
+    """Return the text of words, a sentence a line."""
+    width = len(np.base_repr(n_types - 1, 36))
+    text, kept = np.empty((len(types), width + 1), np.uint8), np.ones((len(types), width + 1), np.bool_)
+    rest = types.astype(np.uint32)
+    for place in range(width - 1, -1, -1):
+        kept[:, place] = (rest > 0) | (place == width - 1)
+        rest, digit = np.divmod(rest, np.uint32(36))
+        text[:, place] = DIGITS[digit]
+    text[:, -1] = ord(" ")
+    text[SENTENCE - 1 :: SENTENCE, -1] = ord("\n")
+    return text[kept]
+
+
+@contextmanager
+def measured(stage: str, client: Client) -> Iterator[None]:
+    """Print how long a stage took, and what memory the workers had at most."""
+    pids = list(client.run(os.getpid).values())
+    peaks, began = Peaks(pids), time.perf_counter()
+    yield
+    seconds = time.perf_counter() - began
+    peaks.stop()
+    lost = len(set(pids) - set(client.run(os.getpid).values()))
+    sizes = ", ".join(f"{rss / 1e6:.0f} MB" for rss in peaks.rss.values())
+    print(f"{stage}: {seconds:.0f} s, peaks of the workers {sizes}, {lost} restarted", flush=True)
+
+
+def count(paths: list[Path], work: Store, client: Client) -> tuple[Corpus, StoredVocabulary]:
+    params, resources = Params(min_count=1), Resources()
+    with measured("encode", client):
+        corpus = build_corpus(paths, work, params, resources, client)
+    with measured("vocabulary", client):
+        vocabulary = build_vocabulary(corpus, work, params, resources, client)
+    return corpus, vocabulary
+
+
+def check(vocabulary: StoredVocabulary, counts: Integers) -> None:
+    """Compare all words and their order with the independent count."""
+    print(f"types: {vocabulary.size:,} of {len(counts):,}; words: {vocabulary.total:,} of {counts.sum():,}")
+    found = vocabulary.load()
+    types, keys = np.empty(len(found), np.int64), np.empty(len(found), np.uint64)
+    for first in range(0, len(found), CHECKED):
+        words = slice(first, first + CHECKED)
+        types[words], keys[words] = read_back(found.data, found.offsets[first : first + CHECKED + 1])
+    step = np.diff(found.counts)
+    ordered = bool(((step < 0) | ((step == 0) & (keys[:-1] < keys[1:]))).all())
+    print("counts equal to the independent ones:", np.array_equal(found.counts, counts[types]))
+    print("words in order, none twice:", ordered)
+
+
+def read_back(data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
+    """Return the types of words, and numbers that are ordered as their bytes are."""
+    places = offsets[:-1, None] + np.arange(8)
+    letters = np.where(places < offsets[1:, None], data[np.minimum(places, len(data) - 1)], 0)
+    types = np.zeros(len(letters), np.int64)
+    for column in letters.T:
+        types = np.where(column > 0, types * 36 + np.searchsorted(DIGITS, column), types)
+    return types, letters.view(">u8")[:, 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--types", type=int, default=20_000_000)
+    parser.add_argument("--tokens", type=int, default=120_000_000, help="at least as many as types")
+    parser.add_argument("--memory", default="1.5 GB", help="of each of the two workers")
+    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.work) as name:
+        folder, began = Path(name), time.perf_counter()
+        paths, counts = write_zipf(folder, options.types, options.tokens)
+        size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
+        print(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", flush=True)
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            _, vocabulary = count(paths, Store(str(folder / "work")), client)
+            check(vocabulary, counts)
+    print(machine())
+
+
+if __name__ == "__main__":
+    main()

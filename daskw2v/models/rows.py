@@ -1,0 +1,112 @@
+"""The rows of a table in a store, read as they are asked for: whole tables need not fit in memory."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.vocabulary.partition import Partitions
+
+Floats = npt.NDArray[np.float32]
+
+
+class StoredRows:
+    """Rows in order of their ids, indexed as a matrix is: by a number, a slice or an array of ids.
+
+    Parameters
+    ----------
+    array
+        Shape (V, D). Or, where the rows lie in p partitions, (ceil(V / p), p, D) with the attribute `n_words`, V:
+        array[:, k] is partition k, whose last row may not exist.
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, array: zarr.Array[Any]) -> None:
+        self._array = array
+        self._n = array.shape[1] if array.ndim == 3 else 1
+        n_words: Any = array.attrs["n_words"] if array.ndim == 3 else array.shape[0]
+        self.shape: tuple[int, int] = (int(n_words), array.shape[-1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self._array.store_path})"
+
+    @property
+    def partitions(self) -> Partitions:
+        """Where each row lies."""
+        return Partitions(len(self), self._n)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole table, were it in memory."""
+        return len(self) * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows that lie in one chunk, or in those side by side of all partitions: read together, none is read twice."""
+        return self._array.chunks[0] * self._n
+
+    def __getitem__(self, key: int | slice | npt.ArrayLike) -> Floats:
+        """Return one row, shape (D,), or several, shape (n, D).
+
+        Raises
+        ------
+        IndexError
+            If there is no such row, or the key is none of the three.
+        """
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self._range(start, max(start, stop)) if step == 1 else self._pick(np.arange(start, stop, step))
+        ids = np.asarray(key)
+        if ids.dtype.kind not in "iu" and ids.size:
+            raise IndexError(f"Rows are asked for by numbers, not by {ids.dtype}.")
+        ids = ids.astype(np.int64)
+        outside = (ids < -len(self)) | (ids >= len(self))
+        if outside.any():
+            raise IndexError(f"There is no row {ids[outside].flat[0]} of {len(self)}.")
+        rows = self._pick(np.where(ids < 0, ids + len(self), ids).reshape(-1))
+        return rows.reshape(*ids.shape, self.shape[1])
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the whole table: `numpy.asarray` asks for it."""
+        if copy is False:
+            raise ValueError("Rows in a store cannot become an array without a copy.")
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+    def _range(self, start: int, stop: int) -> Floats:
+        if self._array.ndim == 2:
+            return np.asarray(self._array[start:stop])
+        rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
+        for chunk in range(start - start % self.chunk_rows, stop, self.chunk_rows):
+            first, last = max(start, chunk), min(stop, chunk + self.chunk_rows)
+            dealt = np.asarray(self._array[first // n : -(-last // n)])
+            odd = dealt[1 - first // n % 2 :: 2]
+            odd[:] = odd[:, ::-1]  # words are dealt out back and forth
+            rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
+        return rows
+
+    def _pick(self, ids: npt.NDArray[np.int64]) -> Floats:
+        if self._array.ndim == 2:
+            return np.asarray(self._array.oindex[ids])
+        rows = np.empty((len(ids), self.shape[1]), np.float32)
+        parts, places = self.partitions.place(ids)
+        for part in np.unique(parts).tolist():
+            own = parts == part
+            rows[own] = self._array.oindex[places[own], part]
+        return rows
+
+    def read_partition(self, partition: int) -> Floats:
+        """Return a partition's rows, shape (size, D)."""
+        return np.asarray(self._array[self._own(partition)])
+
+    def write_partition(self, partition: int, rows: Floats) -> None:
+        """Write a partition's rows, shape (size, D); no chunk belongs to two partitions."""
+        self._array[self._own(partition)] = rows
+
+    def _own(self, partition: int) -> Any:
+        rows = slice(self.partitions.size(partition))
+        return (rows, partition) if self._array.ndim == 3 else rows

@@ -1,0 +1,236 @@
+"""Skip-gram shards: the pairs of a stretch of the corpus on disk, in p * p buckets.
+
+    text/<i>/<attempt>   a piece of text, dealt into rows of buckets; deleted when all rows are gathered
+    rows/<i>/<attempt>   row i: the buckets whose contexts are in partition i
+
+Each is a Zarr group written whole by one task. It holds `pairs` (and `noise`: negatives that are trained elsewhere than
+their pair), entries (n, 2) int32 as of `dealing.deal_pairs` or `deal_row`: one Zarr shard, of which a slice can be
+read; and their edges. A pair takes some 3 bytes of the 8 when compressed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+from distributed import Client
+
+from daskw2v.params import Params
+from daskw2v.sampling.alias import alias_table
+from daskw2v.sampling.dealing import Dealt, Integers, Noise, Windows, deal_pairs, deal_row
+from daskw2v.sampling.hierarchy import RULES, TNS
+from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds, most_dropped
+from daskw2v.shards.layout import Corpus, groups_exist
+from daskw2v.shards.tasks import new_attempt, run_tasks
+from daskw2v.storage import Store, open_array, read_array, write_array
+from daskw2v.vocabulary.count import StoredVocabulary
+
+_CHUNK = 1 << 16  # entries compressed together: a small bucket is read out of one
+_READ = 1 << 17  # entries read together at most, where buckets are smaller: 1 MB
+_KINDS = ("pairs", "noise")
+
+
+@dataclass(frozen=True)
+class Dealer:
+    """What deals the pairs of a run; small, since it travels with each task.
+
+    Parameters
+    ----------
+    work
+        The work directory, which every worker sees.
+    corpus, vocabulary
+        Name of the corpus in it, and the vocabulary.
+    params
+        The experiment.
+    weights
+        What all negatives of each partition weigh together, p of them.
+    """
+
+    work: Store
+    corpus: str
+    vocabulary: StoredVocabulary
+    params: Params
+    weights: tuple[float, ...]
+
+
+class Stretch(NamedTuple):
+    """Positions start..stop-1 of the corpus, with the draws of an epoch."""
+
+    epoch: int
+    start: int
+    stop: int
+
+
+class Bucket(NamedTuple):
+    """What two partitions train together: contexts and centers of pairs, and of noise, shapes (2, n) int32."""
+
+    pairs: Integers
+    noise: Integers
+
+
+@dataclass(frozen=True)
+class SkipGrams:
+    """The pairs of a stretch, on disk.
+
+    Parameters
+    ----------
+    home
+        Where they lie.
+    rows
+        The attempt that counts of each row of buckets.
+    words, pairs, noise
+        Words of the vocabulary in the stretch, before subsampling; its pairs; and negatives trained elsewhere.
+    """
+
+    home: Store
+    rows: tuple[str, ...]
+    words: int
+    pairs: int
+    noise: int
+
+    def row(self, number: int) -> Store:
+        """Return where a row of buckets lies."""
+        return self.home / "rows" / str(number) / self.rows[number]
+
+
+def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
+    """Deal the pairs of a stretch on the cluster; those that lie at home already are returned.
+
+    In memory a task holds the pairs of SEGMENT positions, or a row: 1/p of the stretch's pairs, twice.
+    """
+    known = _read_manifest(home)
+    if known is not None:
+        return known
+    stretches = [Stretch(stretch.epoch, a, b) for a, b in cut(stretch.start, stretch.stop, SEGMENT)]
+    texts = {number: (dealer, home, number, part) for number, part in enumerate(stretches)}
+    dealt = dict(run_tasks(client, "deal", _deal_text, texts))
+    attempts = [dealt[number]["attempt"] for number in range(len(stretches))]
+    jobs = {row: (home, attempts, row, len(dealer.weights)) for row in range(len(dealer.weights))}
+    rows = dict(run_tasks(client, "gather", _gather_row, jobs))
+    totals = {name: sum(entry[name] for entry in dealt.values()) for name in ("words", *_KINDS)}
+    home.write_manifest({"rows": [rows[number] for number in range(len(rows))], **totals})
+    (home / "text").remove()
+    return _read_manifest(home)  # type: ignore[return-value]
+
+
+def _read_manifest(home: Store) -> SkipGrams | None:
+    manifest = home.read_manifest()
+    if manifest is None:
+        return None
+    found = SkipGrams(home, tuple(manifest["rows"]), *(manifest[name] for name in ("words", *_KINDS)))
+    return found if groups_exist(home, [f"rows/{i}/{name}" for i, name in enumerate(found.rows)]) else None
+
+
+class _Text(NamedTuple):
+    reader: SegmentReader
+    keep: npt.NDArray[np.uint64]
+    noise: npt.NDArray[np.uint64]
+
+
+@lru_cache(maxsize=2)
+def _text(dealer: Dealer) -> _Text:
+    """Open what is dealt. Only a cache: a worker that lacks it makes it again."""
+    vocabulary, sample = dealer.vocabulary, dealer.params.sample
+    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
+    return _Text(
+        SegmentReader(dealer.work, Corpus.load(dealer.work, dealer.corpus), vocabulary),
+        keep_thresholds(frequent, sample, vocabulary.total),
+        alias_table(np.array(dealer.weights)),
+    )
+
+
+def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+    """Task: deal a piece of text into rows of buckets; return the attempt, its words, pairs and noise."""
+    params, text, (epoch, start, stop) = dealer.params, _text(dealer), stretch
+    key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
+    segment, words = text.reader.read(start, stop, params.window, text.keep, key)
+    windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
+    attempt = new_attempt()
+    group, sizes = (home / "text" / str(number) / attempt).create_group(), []
+    for name, noise in zip(_KINDS, (None, _noise(params, text.noise, epoch)), strict=True):
+        if name == "pairs" or noise is not None:
+            found = deal_pairs(segment, *segment.centers(start, stop), windows, len(dealer.weights), noise)
+            _write(group, name, found)
+            sizes.append(len(found.entries))
+    return {"attempt": attempt, "words": words, **dict(zip(_KINDS, [*sizes, 0], strict=False))}
+
+
+def _noise(params: Params, table: npt.NDArray[np.uint64], epoch: int) -> Noise | None:
+    rule = RULES[params.negative_rule]
+    return None if rule == TNS else Noise(rule, params.negative, table, stream(params.seed, Purpose.PARTITION, epoch))
+
+
+def _gather_row(home: Store, attempts: Sequence[str], row: int, n_partitions: int) -> str:
+    """Task: gather a row from all pieces of text and deal it into its buckets; return the attempt."""
+    texts = [(home / "text" / str(number) / attempt).open_group() for number, attempt in enumerate(attempts)]
+    attempt = new_attempt()
+    group = (home / "rows" / str(row) / attempt).create_group()
+    for name in _KINDS:
+        if name in texts[0]:
+            _write(group, name, deal_row(_join([_open(text, name) for text in texts], row), n_partitions))
+    return attempt
+
+
+def _join(parts: Sequence[Dealt], number: int) -> Integers:
+    """Read the entries of a group from all parts, one after the other."""
+    ends = np.cumsum([0, *(part.edges[number + 1] - part.edges[number] for part in parts)])
+    entries = np.empty((ends[-1], 2), np.int32)
+    for part, a, b in zip(parts, ends[:-1], ends[1:], strict=True):
+        entries[a:b] = _read(part, number)
+    return entries
+
+
+def _write(group: zarr.Group, name: str, dealt: Dealt) -> None:
+    write_array(group, name, dealt.entries, _CHUNK, one_shard=True)
+    write_array(group, f"{name}_edges", dealt.edges)
+
+
+def _open(group: zarr.Group, name: str) -> Dealt:
+    """Open what `_write` wrote: the entries stay on disk."""
+    return Dealt(open_array(group, name), read_array(group, f"{name}_edges"))  # type: ignore[arg-type]
+
+
+def _read(dealt: Dealt, number: int) -> Integers:
+    return np.asarray(dealt.entries[dealt.edges[number] : dealt.edges[number + 1]])
+
+
+@lru_cache(maxsize=256)
+def _open_row(row: Store) -> list[Dealt]:
+    """Open a row of buckets. Only a cache: what lies there never changes."""
+    group = row.open_group()
+    return [_open(group, name) for name in _KINDS if name in group]
+
+
+def read_bucket(row: Store, number: int) -> Bucket:
+    """Read a bucket of a row.
+
+    Raises
+    ------
+    StoreError
+        If the row is gone.
+    """
+    none = np.empty((0, 2), np.int32)
+    pairs, noise, *_ = *(_bucket(row, kind, number) for kind in range(len(_open_row(row)))), none
+    return Bucket(*(np.ascontiguousarray(entries.T) for entries in (pairs, noise)))
+
+
+def _bucket(row: Store, kind: int, number: int) -> Integers:
+    edges = _open_row(row)[kind].edges
+    together = int(_READ * (len(edges) - 1) // max(1, edges[-1]))
+    if together < 2:
+        return _read(_open_row(row)[kind], number)
+    first = number // together * together
+    a, b = edges[number : number + 2] - edges[first]
+    return _read_several(row, kind, first, first + together)[a:b]
+
+
+@lru_cache(maxsize=128)
+def _read_several(row: Store, kind: int, first: int, last: int) -> Integers:
+    """Read small buckets together, since each read takes milliseconds: the next meetings of a row need the others."""
+    dealt = _open_row(row)[kind]
+    return np.asarray(dealt.entries[dealt.edges[first] : dealt.edges[min(last, len(dealt.edges) - 1)]])

@@ -1,0 +1,132 @@
+"""What a strategy is: a value that says how workers meet; and what all strategies share."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from distributed import Client
+
+from daskw2v.errors import TrainingError
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Listener, Progress
+from daskw2v.storage import Store
+from daskw2v.vocabulary.count import StoredVocabulary
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all tasks of a run share; small, since it travels with each of them.
+
+    Parameters
+    ----------
+    work
+        The work directory, which every worker sees.
+    corpus, vocabulary
+        Name of the corpus in it, and the vocabulary.
+    params
+        The experiment.
+    device
+        What a training task runs on.
+    """
+
+    work: Store
+    corpus: str
+    vocabulary: StoredVocabulary
+    params: Params
+    device: str
+
+
+class Totals(NamedTuple):
+    """What a training task did: pairs, their summed loss, whether all is finite; corpus words, if it read any."""
+
+    pairs: int
+    loss: float
+    finite: bool
+    words: int = 0
+
+
+class Outcome(NamedTuple):
+    """A trained run.
+
+    Parameters
+    ----------
+    history
+        An entry for each round or pass: progress, words, pairs, loss, alpha, seconds.
+    threads
+        Threads of a training task.
+    save
+        Writes the tables to a store, from the workers that hold them.
+    """
+
+    history: list[dict[str, Any]]
+    threads: int
+    save: Callable[[Store], None]
+
+
+# (client, run, place, positions of an epoch, resources, listener)
+Train = Callable[[Client, Run, Store, int, Resources, Listener], Outcome]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way for workers to meet.
+
+    Parameters
+    ----------
+    name
+        As in Params.
+    options, resource_options
+        The fields of Params and of Resources that this strategy reads and others may not.
+    check
+        Refuses Params that the strategy has no way to train, before any text is read.
+    train
+        Trains a run to its end, or goes on with it from its last checkpoint.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    resource_options: tuple[str, ...]
+    check: Callable[[Params, Resources], None]
+    train: Train
+
+
+def check_finite(what: str, totals: Iterable[Totals], alpha: float, place: Store) -> None:
+    """Refuse what diverged.
+
+    Raises
+    ------
+    TrainingError
+        If one of the trained holds NaN or infinity, or its loss is none.
+    """
+    if not all(total.finite and math.isfinite(total.loss) for total in totals):
+        raise TrainingError(
+            f"{what} holds NaN or infinity (alpha={alpha:.4g}); nothing is published.",
+            f"Train with a lower alpha; {place.url} keeps the last good checkpoint.",
+        )
+
+
+def entry_of(number: int, progress: int, totals: Iterable[Totals], alpha: float, seconds: float) -> dict[str, Any]:
+    """Return the history's entry of a round or pass, which ended at `progress` corpus positions over all epochs."""
+    done = list(totals)
+    return {
+        "round": number,
+        "progress": progress,
+        "words": sum(t.words for t in done),
+        "pairs": sum(t.pairs for t in done),
+        "loss": sum(t.loss for t in done),
+        "alpha": alpha,
+        "seconds": round(seconds, 4),
+    }
+
+
+def progress_of(entry: dict[str, Any], total: int) -> Progress:
+    """Return what a listener is told of an entry; `total` is all corpus positions over all epochs."""
+    return Progress(
+        "train",
+        entry["progress"],
+        total,
+        "tokens",
+        words_per_second=entry["words"] / max(entry["seconds"], 1e-9),
+        loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
+    )

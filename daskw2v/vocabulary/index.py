@@ -1,0 +1,77 @@
+"""From words to ids: a hash table over flat bytes, of 6 to 12 bytes a word and no object."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import inline, kernel
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+Slots = npt.NDArray[np.int32]
+
+_FREE = -1
+_BASIS, _PRIME, _29 = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3), np.uint64(29)  # FNV-1a
+
+
+@inline
+def _first_slot(data: Any, begin: Any, end: Any, slots: Any) -> Any:
+    hash_ = _BASIS
+    for k in range(begin, end):
+        hash_ = (hash_ ^ np.uint64(data[k])) * _PRIME
+    return np.int64((hash_ ^ (hash_ >> _29)) & np.uint64(len(slots) - 1))
+
+
+@kernel
+def _fill(data: Bytes, offsets: Offsets, slots: Slots) -> None:
+    """Put each word's id into the first slot that is free for it; the words are known to be distinct."""
+    for i in range(len(offsets) - 1):
+        slot = _first_slot(data, offsets[i], offsets[i + 1], slots)
+        while slots[slot] != _FREE:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = i
+
+
+@kernel
+def _find(word: Bytes, data: Bytes, offsets: Offsets, slots: Slots) -> int:
+    slot = _first_slot(word, 0, len(word), slots)
+    while True:
+        i = slots[slot]
+        if i == _FREE:
+            return -1
+        begin = offsets[i]
+        if offsets[i + 1] - begin == len(word):
+            k = 0
+            while k < len(word) and word[k] == data[begin + k]:
+                k += 1
+            if k == len(word):
+                return int(i)
+        slot = (slot + 1) & (len(slots) - 1)
+
+
+class WordIndex:
+    """The ids of distinct words.
+
+    Parameters
+    ----------
+    data, offsets
+        Word i is data[offsets[i] : offsets[i + 1]], shapes (n,) uint8 and (V + 1,) int64.
+    """
+
+    def __init__(self, data: Bytes, offsets: Offsets) -> None:
+        self._data, self._offsets = _read_only(data), _read_only(offsets)
+        self._slots = np.full(1 << (3 * len(offsets) // 2).bit_length(), _FREE, np.int32)  # two thirds used at most
+        _fill(self._data, self._offsets, self._slots)
+
+    def find(self, word: bytes) -> int | None:
+        """Return a word's id, or None where it is not there."""
+        found = _find(np.frombuffer(word, np.uint8), self._data, self._offsets, self._slots)
+        return None if found < 0 else int(found)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view as bytes objects give it: one compiled kernel for all that comes."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,139 @@
+"""Ids by (-count, bytes) for any number of words, in bounded memory: a sample sort.
+
+Each bucket's words lie in order (see `buckets`). Splitters, chosen from a sample of them, cut all buckets into pieces
+of about `PIECE_TYPES` words. The first id of a piece is the number of words that all buckets have before it: so each
+piece is put in order by a task of its own, and one task joins them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.shards.dictionary import take_words
+from daskw2v.shards.layout import read_words
+from daskw2v.shards.tasks import new_attempt
+from daskw2v.storage import Store, create_array, read_array, write_array
+from daskw2v.vocabulary.order import order_words
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+PIECE_TYPES = 1 << 21  # words put in order by one task: some 300 MB
+_SAMPLES = 8  # more make pieces more even: 8 let their sizes differ by 5 %
+SLICE_CHUNK = 1 << 16  # of arrays that are read slice by slice
+
+Integers = npt.NDArray[np.int64]
+Key = tuple[int, bytes]  # -count and word: words are ordered by it
+
+
+def sample_places(bucket: int, n_buckets: int, n_words: int) -> range:
+    """Return which of a bucket's words are its sample.
+
+    Buckets begin at different places: they are alike, and would all sample the same part of the vocabulary.
+    """
+    # An estimate by the samples of n buckets is wrong by sqrt(n) steps or so.
+    step = max(1, PIECE_TYPES // (_SAMPLES * isqrt(n_buckets)))
+    return range(bucket * step // n_buckets, n_words, step)
+
+
+def choose_splitters(sample: list[Key], n_words: int) -> list[Key]:
+    """Return the first key of each piece but the first, ascending, for `n_words` in all."""
+    n_pieces, sample = -(-n_words // PIECE_TYPES), sorted(sample)
+    return [sample[i] for i in sorted({piece * len(sample) // n_pieces for piece in range(1, n_pieces)} - {0})]
+
+
+def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: Sequence[Key]) -> Integers:
+    """Return where each piece of a bucket's `n_words` words begins, and where the last one ends, (pieces + 1,)."""
+    bounds = np.array([0, *(0 for _ in splitters), n_words])
+    if not splitters:
+        return bounds
+    words, offsets, counts = read_words(home, f"merged/{bucket}/{merged}", 0, n_words)
+    falling = -counts
+    for piece, (key, word) in enumerate(splitters, 1):
+        begin, end = np.searchsorted(falling, key), np.searchsorted(falling, key, "right")
+        bounds[piece] = begin + bisect_left(
+            range(begin, end), word, key=lambda i: words[offsets[i] : offsets[i + 1]].tobytes()
+        )
+    return bounds
+
+
+def order_piece(home: Store, piece: int, merged: Sequence[str], bounds: Integers, size: int) -> dict[str, Any]:
+    """Put a piece's words in order and give them ids.
+
+    Parameters
+    ----------
+    home
+        Where the vocabulary lies.
+    piece
+        Its number.
+    merged
+        Attempt of each bucket.
+    bounds
+        Where the piece begins and ends in each bucket, shape (2, buckets).
+    size
+        Words of the whole vocabulary: those behind are left out.
+
+    Returns
+    -------
+    dict
+        attempt; n_types, n_bytes and n_tokens of its words.
+    """
+    slices = [
+        read_words(home, f"merged/{bucket}/{merged[bucket]}", start, stop)
+        for bucket, (start, stop) in enumerate(bounds.T.tolist())
+        if start < stop
+    ]
+    words, counts = (np.concatenate([part[i] for part in slices]) for i in (0, 2))
+    offsets = np.cumsum(np.concatenate([[0], *(np.diff(part[1]) for part in slices)]), dtype=np.int64)
+    del slices
+    first = int(bounds[0].sum())
+    order = order_words(words, offsets, counts)[: size - first]
+    ids = np.full(len(counts), -1, np.int32)
+    ids[order] = np.arange(first, first + len(order), dtype=np.int32)
+    words, offsets = take_words(words, offsets, order)
+    counts, attempt = counts[order], new_attempt()
+    group = (home / "pieces" / str(piece) / attempt).create_group()
+    Vocabulary(words, offsets, counts).save(group)
+    write_array(group, "ids", ids, chunk_rows=SLICE_CHUNK)
+    return {"attempt": attempt, "n_types": len(order), "n_bytes": len(words), "n_tokens": int(counts.sum())}
+
+
+def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) -> str:
+    """Write the vocabulary, piece after piece; return the attempt."""
+    attempt = new_attempt()
+    group = (home / "chosen" / attempt).create_group()
+    # Pieces do not end at chunks' bounds: this task alone writes.
+    words = create_array(group, "words", (n_bytes,), np.uint8)
+    offsets = create_array(group, "offsets", (n_types + 1,), np.int64)
+    counts = create_array(group, "counts", (n_types,), np.int64)
+    n_types = n_bytes = 0
+    for piece, name in enumerate(pieces):
+        part = Vocabulary.load((home / "pieces" / str(piece) / name).open_group())
+        words[n_bytes : n_bytes + len(part.data)] = part.data
+        offsets[n_types : n_types + len(part) + 1] = part.offsets + n_bytes
+        counts[n_types : n_types + len(part)] = part.counts
+        n_types, n_bytes = n_types + len(part), n_bytes + len(part.data)
+    return attempt
+
+
+def read_ids(home: Store, pieces: Sequence[str], bounds: Integers, starts: Integers) -> npt.NDArray[np.int32]:
+    """Read the ids of a bucket's words, and -1 for each of those behind the limit and for one more.
+
+    Parameters
+    ----------
+    home
+        Where the vocabulary lies.
+    pieces
+        Attempt of each piece before the limit.
+    bounds, starts
+        Where each piece begins in the bucket, and the bucket in it; bounds end with the number of words.
+    """
+    ids = np.full(bounds[-1] + 1, -1, np.int32)
+    for piece, name in enumerate(pieces):
+        size = bounds[piece + 1] - bounds[piece]
+        if size:
+            group = (home / "pieces" / str(piece) / name).open_group()
+            ids[bounds[piece] : bounds[piece + 1]] = read_array(group, "ids", starts[piece], starts[piece] + size)
+    return ids

@@ -1,0 +1,172 @@
+"""Vectors whose rows stay in the store: the same answers as in memory, from a few rows at a time."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from daskw2v.evaluation import evaluate
+from daskw2v.models import vectors as module
+from daskw2v.models.export import export
+from daskw2v.models.rows import StoredRows
+from daskw2v.models.store import create_model, publish, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.vectors import Vectors
+from daskw2v.storage import Store
+from daskw2v.vocabulary.partition import Partitions
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+V, D, ROW_BLOCK = 205, 6, 12
+WORDS = [f"w{i}" for i in range(V)]
+MOST = 24  # rows of a block: two chunks
+
+
+@pytest.fixture(scope="module", params=[1, 4, 7])
+def url(request, tmp_path_factory):
+    """A model in that many partitions; w3 has no length, w4 and w5 are equal."""
+    n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
+    rows = np.random.default_rng(1).standard_normal((V, D), np.float32)
+    rows[3], rows[5] = 0, rows[4]
+    store = models / "v0001-r"
+    create_model(store, {"input": rows.shape}, ROW_BLOCK, n)
+    for start in range(0, V, ROW_BLOCK) if n == 1 else ():
+        write_table_rows(store, "input", start, rows[start : start + ROW_BLOCK])
+    for part in range(n) if n > 1 else ():
+        write_partition(store, "input", part, rows[Partitions(V, n).words(part)])
+    write_vocabulary(store, Vocabulary.from_words(WORDS, range(V, 0, -1)))
+    publish(models, "v0001-r", {"params": {"seed": 3}})
+    return store.url
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How many rows were asked of the store, each time; blocks are small."""
+    monkeypatch.setattr(module, "_BLOCK", MOST * D * 4)
+    monkeypatch.setattr(module, "_QUERIES", 5)
+    read, numbers = StoredRows.__getitem__, []
+
+    def spy(rows, key):
+        found = read(rows, key)
+        numbers.append(np.atleast_2d(found).shape[0])
+        return found
+
+    monkeypatch.setattr(StoredRows, "__getitem__", spy)
+    return numbers
+
+
+@pytest.fixture
+def vectors(url, asked):
+    return Vectors.open(url, in_memory=False)
+
+
+@pytest.fixture
+def loaded(url):
+    return Vectors.open(url, in_memory=True)
+
+
+QUERIES = {
+    "a word": lambda v: v["w7"],
+    "words": lambda v: v[["w9", "w200", "w9"]],
+    "no words": lambda v: v[[]],
+    "norms": lambda v: v.norms,
+    "most_similar": lambda v: v.most_similar(["w1", ("w2", 0.5)], "w7"),
+    "most_similar of all": lambda v: v.most_similar("w1", topn=1000),
+    "most_similar restricted": lambda v: v.most_similar("w150", topn=30, restrict_vocab=50),
+    "most_similar of no length": lambda v: len(v.most_similar("w3")),
+    "similarity": lambda v: [v.similarity("w1", "w201"), v.similarity("w3", "w1"), v.similarity("w4", "w5")],
+    "analogy": lambda v: v.analogy("w1", "w2", "w3", topn=12),
+    "analogy by products": lambda v: v.analogy("w1", "w2", "w204", topn=40, method="3cosmul"),
+    "analogy of all": lambda v: v.analogy("w1", "w2", "w204", topn=500, method="3cosmul"),
+    "doesnt_match": lambda v: v.doesnt_match(["w1", "w100", "w200", "w3"]),
+    "nearest": lambda v: v.nearest(np.ones(D)),
+    "nearest to many": lambda v: v.nearest(np.random.default_rng(2).standard_normal((13, D)), 7),
+    "nearest to none": lambda v: v.nearest(np.ones((0, D))),
+    "items": lambda v: [(word, row.tolist()) for word, row in v.items()],
+}
+
+
+def same(found, expected):
+    if isinstance(expected, np.ndarray):
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+    else:
+        assert found == (pytest.approx(expected, abs=1e-6) if isinstance(expected, float) else expected)
+
+
+@pytest.mark.parametrize("scores", [20, 1 << 22])
+@pytest.mark.parametrize("query", QUERIES)
+def test_vectors__answer_from_the_store_as_from_memory(vectors, loaded, asked, query, scores, monkeypatch):
+    monkeypatch.setattr(module, "_SCORES", scores)
+    assert isinstance(vectors.vectors, StoredRows)
+    assert isinstance(loaded.vectors, np.ndarray)
+    expected = QUERIES[query](loaded)
+    asked.clear()
+    same(QUERIES[query](vectors), expected)
+    assert asked
+    assert max(asked) <= MOST
+
+
+def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):
+    vectors.nearest(np.random.default_rng(2).standard_normal((13, D)), 7)
+    assert sum(asked) == V
+    assert len(vectors.norms) == V
+    assert sum(asked) == V, "lengths are kept"
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.bin", "v.txt.gz", "v.parquet", "v.safetensors", "projector"])
+def test_export__writes_the_same_bytes_from_the_store(vectors, loaded, asked, tmp_path, name):
+    format = "projector" if name == "projector" else None
+    for folder, source in (("stored", vectors), ("loaded", loaded)):
+        asked.clear()
+        export(source, str(tmp_path / folder / name), format)
+        if source is vectors:
+            assert sum(asked) == V
+            assert max(asked) <= MOST
+    files = [path.relative_to(tmp_path / "loaded") for path in (tmp_path / "loaded").rglob("*") if path.is_file()]
+    assert len(files) == (2 if format else 1)
+    for file in files:
+        stored, expected = tmp_path / "stored" / file, tmp_path / "loaded" / file
+        if name == "v.parquet":  # row groups lie along the chunks of the store
+            assert pq.read_table(stored) == pq.read_table(expected)
+        else:
+            assert stored.read_bytes() == expected.read_bytes()
+    assert "words" not in vars(vectors.vocabulary), "no list of all words is made"
+
+
+def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked, tmp_path):
+    rng = np.random.default_rng(3)
+    pairs = (f"{a}\t{b}\t{score}\n" for score, (a, b) in enumerate(rng.choice([*WORDS, "x"], (30, 2))))
+    (tmp_path / "pairs.tsv").write_text("".join(pairs))
+    lines = (" ".join(words) for words in rng.choice(WORDS[:6] + WORDS[-2:], (100, 4)))
+    answers = (f"w1 w2 w100 {loaded.analogy('w1', 'w2', 'w100')[0][0]}",)
+    (tmp_path / "questions.txt").write_text(": one\n" + "\n".join([*lines, *answers]))
+    sets = [str(tmp_path / "pairs.tsv")], [str(tmp_path / "questions.txt")]
+    expected = evaluate(loaded, *sets)
+    assert expected["analogy"]["questions"]["accuracy"] > 0
+    asked.clear()
+    assert evaluate(vectors, *sets) == expected
+    assert max(asked) <= 2 * 30, "the words of all pairs"
+
+
+@pytest.mark.parametrize(
+    ("available", "limit", "in_memory"), [(2, 3, False), (3, 2, False), (2.1, 2.1, True), (1.9, 9, False)]
+)
+def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, available, limit, in_memory):
+    n_bytes = V * D * 4
+    memory = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=available * n_bytes))
+    monkeypatch.setattr(module, "psutil", memory)
+    monkeypatch.setattr(module, "MEMORY_LIMIT", limit * n_bytes)
+    assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
+
+
+def test_stored_rows__become_an_array_where_asked_to(vectors, loaded):
+    assert np.array_equal(np.asarray(vectors.vectors), loaded.vectors)
+    assert vectors.vectors.nbytes == loaded.vectors.nbytes
+    assert np.array_equal(vectors.vectors[[[0, -1]]], loaded.vectors[[[0, -1]]])
+    assert f"{V} x {D}" in repr(vectors.vectors)
+    with pytest.raises(ValueError, match="without a copy"):
+        np.array(vectors.vectors, copy=False)

@@ -1,0 +1,35 @@
+"""Counts of partitions: each has those of its own words, however the work is cut."""
+
+import numpy as np
+import pytest
+
+from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v.sampling import weights
+from daskw2v.sampling.hierarchy import word_weights
+from daskw2v.sampling.weights import partition_counts
+from daskw2v.vocabulary.partition import Partitions
+
+
+@pytest.fixture(scope="module")
+def vocabulary(client, tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("weights"), np.random.default_rng(0)
+    (folder / "text.txt").write_text(" ".join(f"w{w}" for w in rng.zipf(1.3, 3000) if w < 500))
+    store, params = Store(str(folder / "work")), Params(min_count=1)
+    corpus = build_corpus(folder / "text.txt", store, params, Resources(), client)
+    return build_vocabulary(corpus, store, params, Resources(), client)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 64])
+@pytest.mark.parametrize("at_once", [1, 40, 1 << 22])
+def test_partition_counts__are_those_of_the_partitions_words(client, vocabulary, tmp_path, monkeypatch, n, at_once):
+    monkeypatch.setattr(weights, "_WORDS", at_once)
+    partitions, home = Partitions(vocabulary.size, n), Store(str(tmp_path))
+    found = partition_counts(client, vocabulary, partitions, 0.75, home)
+    counts = vocabulary.load().counts
+    for k in range(n):
+        own = counts[partitions.words(k)]
+        np.testing.assert_array_equal(found.read(k), own)
+        assert found.weights[k] == pytest.approx(word_weights(own, 0.75).sum())
+    assert partition_counts(client, vocabulary, partitions, 0.75, home) == found, "read, not made again"
+    (home / "0" / found.attempts[0]).remove()
+    assert partition_counts(client, vocabulary, partitions, 0.75, home).attempts[0] != found.attempts[0]
