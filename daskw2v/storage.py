@@ -121,6 +121,34 @@ class Store:
         finally:
             os.close(folder)
 
+    def write_raw(self, name: str, *arrays: npt.NDArray[Any]) -> None:
+        """Write arrays as they are into a file that is soon deleted: neither atomic nor forced to the disk."""
+        fs, path = self._filesystem()
+        fs.makedirs(path, exist_ok=True)
+        with fs.open(f"{path}/{name}", "wb") as f:
+            for array in arrays:
+                f.write(array.data.cast("B") if array.size else b"")  # without a copy
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Read the bytes start..stop-1 of a file.
+
+        Raises
+        ------
+        StoreError
+            If the file is gone, or shorter.
+        """
+        fs, path = self._filesystem()
+        try:
+            content = bytes(fs.cat_file(f"{path}/{name}", start=start, end=stop)) if stop > start else b""
+        except FileNotFoundError:
+            content = b""
+        if len(content) != stop - start:
+            raise StoreError(
+                f"{self.url}/{name} lacks its bytes {start}..{stop - 1}.",
+                "Let nobody delete what a run is writing; run again.",
+            )
+        return content
+
     def read_manifest(self, name: str = "manifest.json") -> dict[str, Any] | None:
         """Return a manifest's content, or None where it was never finished.
 
@@ -185,6 +213,7 @@ def create_array(
     chunk_rows: int = _CHUNK,
     *,
     one_shard: bool = False,
+    attributes: dict[str, Any] | None = None,
 ) -> zarr.Array[Any]:
     """Declare an array of `shape`, chunked along its first axis by `chunk_rows`; in one Zarr shard where asked to."""
     rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
@@ -197,15 +226,24 @@ def create_array(
         shards=(rows * max(1, -(-shape[0] // rows)), *others) if one_shard else None,
         dtype=dtype,
         compressors=compressor,
+        attributes=attributes,
         config={"write_empty_chunks": True},  # looking for empty ones costs more than writing them
     )
 
 
 def write_array(
-    group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK, *, one_shard: bool = False
+    group: zarr.Group,
+    name: str,
+    values: npt.NDArray[Any],
+    chunk_rows: int = _CHUNK,
+    *,
+    one_shard: bool = False,
+    attributes: dict[str, Any] | None = None,
 ) -> None:
     """Write a whole array at once."""
-    array = create_array(group, name, values.shape, values.dtype, chunk_rows, one_shard=one_shard)
+    array = create_array(
+        group, name, values.shape, values.dtype, chunk_rows, one_shard=one_shard, attributes=attributes
+    )
     if values.size:
         array[...] = values
 

@@ -1,11 +1,12 @@
 """Skip-gram shards: the pairs of a stretch of the corpus on disk, in p * p buckets.
 
-    text/<i>/<attempt>   a piece of text, dealt into rows of buckets; deleted when all rows are gathered
-    rows/<i>/<attempt>   row i: the buckets whose contexts are in partition i
+    rows/<i>/<attempt>   row i: the buckets whose contexts are in partition i, a Zarr group written whole by one task
+    text/<i>/<attempt>   a piece of text, dealt into rows; deleted when all rows are gathered
 
-Each is a Zarr group written whole by one task. It holds `pairs` (and `noise`: negatives that are trained elsewhere than
-their pair), entries (n, 2) int32 as of `dealing.deal_pairs` or `deal_row`: one Zarr shard, of which a slice can be
-read; and their edges. A pair takes some 3 bytes of the 8 when compressed.
+A row holds `pairs` (and `noise`: negatives that are trained elsewhere than their pair), entries (n, 2) int32 as of
+`dealing.deal_row`: one Zarr shard, of which a slice can be read; their edges are its attribute. A pair takes some 3
+bytes of the 8 when compressed. A piece of text holds the same as of `dealing.deal_pairs`, in files as they are: edges,
+then entries.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,12 @@ from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus, groups_exist
 from daskw2v.shards.tasks import new_attempt, run_tasks
-from daskw2v.storage import Store, open_array, read_array, write_array
+from daskw2v.storage import Store, open_array, write_array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-_CHUNK = 1 << 16  # entries compressed together: a small bucket is read out of one
-_READ = 1 << 17  # entries read together at most, where buckets are smaller: 1 MB
-_KINDS = ("pairs", "noise")
+_CHUNK = 1 << 18  # entries compressed together: a small bucket is read out of one
+_READ = 1 << 19  # entries read together at most, where buckets are smaller: 4 MB
+_KINDS, _EDGES = ("pairs", "noise"), "edges"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     texts = {number: (dealer, home, number, part) for number, part in enumerate(stretches)}
     dealt = dict(run_tasks(client, "deal", _deal_text, texts))
     attempts = [dealt[number]["attempt"] for number in range(len(stretches))]
-    jobs = {row: (home, attempts, row, len(dealer.weights)) for row in range(len(dealer.weights))}
+    kinds, n = _KINDS[: 1 if RULES[dealer.params.negative_rule] == TNS else 2], len(dealer.weights)
+    jobs = {row: (home, attempts, kinds, row, n) for row in range(n)}
     rows = dict(run_tasks(client, "gather", _gather_row, jobs))
     totals = {name: sum(entry[name] for entry in dealt.values()) for name in ("words", *_KINDS)}
     home.write_manifest({"rows": [rows[number] for number in range(len(rows))], **totals})
@@ -150,12 +152,12 @@ def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> di
     key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
     segment, words = text.reader.read(start, stop, params.window, text.keep, key)
     windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
-    attempt = new_attempt()
-    group, sizes = (home / "text" / str(number) / attempt).create_group(), []
+    attempt, sizes = new_attempt(), []
+    place = home / "text" / str(number) / attempt
     for name, noise in zip(_KINDS, (None, _noise(params, text.noise, epoch)), strict=True):
         if name == "pairs" or noise is not None:
             found = deal_pairs(segment, *segment.centers(start, stop), windows, len(dealer.weights), noise)
-            _write(group, name, found)
+            place.write_raw(name, found.edges, found.entries)
             sizes.append(len(found.entries))
     return {"attempt": attempt, "words": words, **dict(zip(_KINDS, [*sizes, 0], strict=False))}
 
@@ -165,34 +167,35 @@ def _noise(params: Params, table: npt.NDArray[np.uint64], epoch: int) -> Noise |
     return None if rule == TNS else Noise(rule, params.negative, table, stream(params.seed, Purpose.PARTITION, epoch))
 
 
-def _gather_row(home: Store, attempts: Sequence[str], row: int, n_partitions: int) -> str:
+def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row: int, n_partitions: int) -> str:
     """Task: gather a row from all pieces of text and deal it into its buckets; return the attempt."""
-    texts = [(home / "text" / str(number) / attempt).open_group() for number, attempt in enumerate(attempts)]
+    texts = [home / "text" / str(number) / attempt for number, attempt in enumerate(attempts)]
     attempt = new_attempt()
     group = (home / "rows" / str(row) / attempt).create_group()
-    for name in _KINDS:
-        if name in texts[0]:
-            _write(group, name, deal_row(_join([_open(text, name) for text in texts], row), n_partitions))
+    for name in kinds:
+        _write(group, name, deal_row(_join(texts, name, row, n_partitions), n_partitions))
     return attempt
 
 
-def _join(parts: Sequence[Dealt], number: int) -> Integers:
-    """Read the entries of a group from all parts, one after the other."""
-    ends = np.cumsum([0, *(part.edges[number + 1] - part.edges[number] for part in parts)])
+def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Integers:
+    """Read the entries of a row from all pieces of text, one after the other."""
+    bounds = [np.frombuffer(text.read_range(name, 8 * row, 8 * row + 16), np.int64) for text in texts]
+    ends, head = np.cumsum([0, *(stop - start for start, stop in bounds)]), 8 * (n_partitions + 1)
     entries = np.empty((ends[-1], 2), np.int32)
-    for part, a, b in zip(parts, ends[:-1], ends[1:], strict=True):
-        entries[a:b] = _read(part, number)
+    for text, (start, stop), a, b in zip(texts, bounds, ends[:-1], ends[1:], strict=True):
+        content = text.read_range(name, head + 8 * int(start), head + 8 * int(stop))
+        entries[a:b] = np.frombuffer(content, np.int32).reshape(-1, 2)
     return entries
 
 
 def _write(group: zarr.Group, name: str, dealt: Dealt) -> None:
-    write_array(group, name, dealt.entries, _CHUNK, one_shard=True)
-    write_array(group, f"{name}_edges", dealt.edges)
+    write_array(group, name, dealt.entries, _CHUNK, one_shard=True, attributes={_EDGES: dealt.edges.tolist()})
 
 
 def _open(group: zarr.Group, name: str) -> Dealt:
     """Open what `_write` wrote: the entries stay on disk."""
-    return Dealt(open_array(group, name), read_array(group, f"{name}_edges"))  # type: ignore[arg-type]
+    array = open_array(group, name)
+    return Dealt(array, np.array(array.attrs[_EDGES]))  # type: ignore[arg-type]
 
 
 def _read(dealt: Dealt, number: int) -> Integers:
@@ -229,7 +232,7 @@ def _bucket(row: Store, kind: int, number: int) -> Integers:
     return _read_several(row, kind, first, first + together)[a:b]
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=32)
 def _read_several(row: Store, kind: int, first: int, last: int) -> Integers:
     """Read small buckets together, since each read takes milliseconds: the next meetings of a row need the others."""
     dealt = _open_row(row)[kind]
