@@ -1,9 +1,12 @@
-"""A vocabulary larger than a worker's memory: 20 million types, counted and put in order by two workers of 1.5 GB.
+"""A model larger than the cluster's memory: 20 million types, two tables of 5 GB, two workers of 1.5 GB.
 
 Words are the types' numbers in base 36. Each occurs once, in a random place, and besides as often as Zipf's law draws
-it. The independent count is made while the text is written; every word's place and count are checked.
+it. The independent count is made while the text is written; every word's place and count are checked. Then strategy
+`rotation` trains an epoch of two passes: it is stopped in the second, goes on from the checkpoint between them, and the
+model is asked for neighbours without being read into memory.
 
-    python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--memory "1.5 GB"] [--work DIR]
+    python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--size 64] [--partitions 64]
+        [--memory "1.5 GB"] [--work DIR]
 """
 
 import argparse
@@ -12,7 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +23,13 @@ import numpy.typing as npt
 from distributed import Client, LocalCluster
 
 from benchmarks.common import Peaks, machine
+from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params, Resources
+from daskw2v.progress import Progress
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
+from daskw2v.train import train_model
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 DIGITS = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", np.uint8)
@@ -115,10 +121,55 @@ def read_back(data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Integers,
     return types, letters.view(">u8")[:, 0]
 
 
+class Stopped(Exception):
+    """Training was stopped on purpose."""
+
+
+def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Client, params: Params) -> None:
+    """Train until the second pass has begun, stop, and go on."""
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        if progress.loss is not None and progress.done > 0.6 * progress.total:
+            raise Stopped
+
+    def watch(progress: Progress) -> None:
+        if progress.loss is not None:
+            seen.append(progress)
+
+    how = (corpus, vocabulary, work, params, Resources(checkpoint_seconds=0), client)
+    with measured("training, stopped in the second pass", client), suppress(Stopped):
+        train_model(*how, listener=stop)
+    with measured("training again, to its end", client):
+        vectors = train_model(*how, listener=watch)
+    first, last = (progress.done / progress.total for progress in (seen[0], seen[-1]))
+    print(f"went on from the checkpoint: first report at {first:.0%} of the tokens, last at {last:.0%}")
+    metrics = vectors.metadata["metrics"]
+    for entry in metrics["history"]:
+        print(
+            f"pass {entry['round']}: {entry['pairs']:,} pairs, {entry['seconds']:.0f} s, of them "
+            f"{entry['deal_seconds']:.0f} s dealing, loss {entry['loss'] / entry['pairs']:.3f}"
+        )
+    size = 2 * vocabulary.size * params.vector_size * 4
+    print(f"model: {vectors.metadata['tables']}, {size / 1e9:.2f} GB")
+
+
+def ask(work: Store) -> None:
+    """Look for neighbours in the stored model."""
+    peak, began = Peaks([os.getpid()]), time.perf_counter()
+    vectors = Vectors.open(work.url, in_memory=False)
+    found = vectors.most_similar("1", topn=3)
+    seconds = time.perf_counter() - began
+    peak.stop()
+    print(f"neighbours of '1' in {seconds:.0f} s, {max(peak.rss.values()) / 1e6:.0f} MB at most: {found}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--types", type=int, default=20_000_000)
     parser.add_argument("--tokens", type=int, default=120_000_000, help="at least as many as types")
+    parser.add_argument("--size", type=int, default=64, help="vector_size")
+    parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--memory", default="1.5 GB", help="of each of the two workers")
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
     options = parser.parse_args()
@@ -133,8 +184,16 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):
-            _, vocabulary = count(paths, Store(str(folder / "work")), client)
+            work = Store(str(folder / "work"))
+            corpus, vocabulary = count(paths, work, client)
             check(vocabulary, counts)
+            del counts
+            params = Params(
+                min_count=1, vector_size=options.size, epochs=1, strategy="rotation", passes_per_epoch=2,
+                n_partitions=options.partitions,
+            )  # fmt: skip
+            learn(corpus, vocabulary, work, client, params)
+        ask(work)
     print(machine())
 
 
