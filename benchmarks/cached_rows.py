@@ -32,8 +32,9 @@ from daskw2v.devices import Threads
 from daskw2v.evaluation import evaluate
 from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha
 from daskw2v.params import Params, Resources
+from daskw2v.sampling.run import Run
 from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import Run, train_replica
+from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import Work
 from daskw2v.train import train
 
@@ -86,14 +87,14 @@ def name_of(width: Threads) -> str:
 
 def epoch_seconds(text: Text, params: Params, width: Threads) -> Callable[[], float]:
     """Return a function that trains an epoch and returns how long that took."""
-    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu", width)
+    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
     blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
     rows = [initial_block(params, block) for block in blocks]
     work = Work(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 
     def measure() -> float:
         began = time.perf_counter()
-        train_replica(run, work, blocks, *rows)
+        train_replica(run, width, work, blocks, *rows)
         return time.perf_counter() - began
 
     measure()  # compiles

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import dask
 import numpy as np
 import numpy.typing as npt
 from distributed import Client, LocalCluster
@@ -179,6 +180,8 @@ def main() -> None:
         size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
         print(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", flush=True)
         with (
+            # A meeting needs room for copies of its partitions, beside what Dask keeps in memory.
+            dask.config.set({"distributed.worker.memory.target": 0.35, "distributed.worker.memory.spill": 0.5}),
             LocalCluster(
                 n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
             ) as cluster,

@@ -106,8 +106,8 @@ def score(tool: str, params: Params, place: Place) -> Scores:
     seconds = time.perf_counter() - began
     result = evaluate(vectors, SIMILARITY, ANALOGY)
     scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
-    for name, figures in result["analogy"].items():
-        scores |= {name: figures["accuracy"], **kinds_of(figures["categories"])}
+    for questions, figures in result["analogy"].items():
+        scores |= {questions: figures["accuracy"], **kinds_of(figures["categories"])}
     scores["seconds"] = seconds
     place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
     return scores

@@ -35,12 +35,13 @@ from daskw2v.objectives import find_objective, start_alpha
 from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, below, draws, stream
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
 from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import Run, train_replica
+from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import Work
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 from daskw2v.vocabulary.huffman import huffman_tree
@@ -90,13 +91,14 @@ def encode(folder: Path, n_parts: int) -> Text:
 
 def our_speed(text: Text, params: Params, threads: int) -> Callable[[], float]:
     width = threads_of(threads, Resources())
-    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu", width)
+    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
     blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
     rows = [initial_block(params, block) for block in blocks]
+    work = Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha)
 
     def measure() -> float:
         began = time.perf_counter()
-        _, totals = train_replica(run, Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha), blocks, *rows)
+        _, totals = train_replica(run, width, work, blocks, *rows)
         return totals.words / (time.perf_counter() - began)
 
     measure()  # compiles

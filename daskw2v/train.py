@@ -15,11 +15,12 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, start_alpha
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
+from daskw2v.sampling.run import Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
 from daskw2v.strategies import check_strategy, find_strategy
-from daskw2v.strategies.base import Outcome, Run
+from daskw2v.strategies.base import Outcome
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 

@@ -1,7 +1,7 @@
 r"""Train on a cluster, measure, export: one nightly run as a script over the public API.
 
     python pipelines/train_corpus.py 's3://bucket/text/*.zst' --work s3://bucket/vectors \
-        --scheduler tcp://scheduler:8786 --similarity ws353.tsv --analogy questions-words.txt \
+        --scheduler tcp://scheduler:8786 --partitions 64 --similarity ws353.tsv --analogy questions-words.txt \
         --export vectors.bin
 
 The scheduler's address comes from what runs your cluster: dask-jobqueue, dask-kubernetes, `dask scheduler`.
@@ -28,7 +28,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("inputs", nargs="+", help="files, patterns or URLs of text")
     parser.add_argument("--work", required=True, help="folder or URL that all workers share")
     parser.add_argument("--scheduler", required=True, help="address of the Dask scheduler")
-    parser.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")
+    meet = parser.add_mutually_exclusive_group()
+    meet.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")
+    meet.add_argument("--partitions", type=int, help="parts of one model, which may be larger than a worker's memory")
     parser.add_argument("--similarity", nargs="*", default=[], help="word pairs with human scores")
     parser.add_argument("--analogy", nargs="*", default=[], help="questions of four words a line")
     parser.add_argument("--export", help="file to write the vectors to, such as vectors.bin")
@@ -37,10 +39,14 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
+    if options.partitions is None:
+        params = PARAMS.replace(n_replicas=options.replicas)
+    else:
+        params = PARAMS.replace(strategy="rotation", n_partitions=options.partitions)
     vectors = train(
         options.inputs,
         work=options.work,
-        params=PARAMS.replace(n_replicas=options.replicas),
+        params=params,
         resources=Resources(scheduler=options.scheduler),
         listener=report,
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import psutil  # type: ignore[import-untyped]
+import psutil
 from distributed.system import MEMORY_LIMIT
 
 from daskw2v.errors import ParameterError

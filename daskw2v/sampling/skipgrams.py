@@ -25,11 +25,11 @@ from daskw2v.sampling.dealing import Dealt, Integers, Noise, Windows, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus, groups_exist
 from daskw2v.shards.tasks import new_attempt, run_tasks
 from daskw2v.storage import Store, open_array, write_array
-from daskw2v.vocabulary.count import StoredVocabulary
 
 _CHUNK = 1 << 18  # entries compressed together: a small bucket is read out of one
 _READ = 1 << 19  # entries read together at most, where buckets are smaller: 4 MB
@@ -38,24 +38,17 @@ _KINDS, _EDGES = ("pairs", "noise"), "edges"
 
 @dataclass(frozen=True)
 class Dealer:
-    """What deals the pairs of a run; small, since it travels with each task.
+    """What deals the pairs of a run.
 
     Parameters
     ----------
-    work
-        The work directory, which every worker sees.
-    corpus, vocabulary
-        Name of the corpus in it, and the vocabulary.
-    params
-        The experiment.
+    run
+        The run.
     weights
         What all negatives of each partition weigh together, p of them.
     """
 
-    work: Store
-    corpus: str
-    vocabulary: StoredVocabulary
-    params: Params
+    run: Run
     weights: tuple[float, ...]
 
 
@@ -111,7 +104,7 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     texts = {number: (dealer, home, number, part) for number, part in enumerate(stretches)}
     dealt = dict(run_tasks(client, "deal", _deal_text, texts))
     attempts = [dealt[number]["attempt"] for number in range(len(stretches))]
-    kinds, n = _KINDS[: 1 if RULES[dealer.params.negative_rule] == TNS else 2], len(dealer.weights)
+    kinds, n = _KINDS[: 1 if RULES[dealer.run.params.negative_rule] == TNS else 2], len(dealer.weights)
     jobs = {row: (home, attempts, kinds, row, n) for row in range(n)}
     rows = dict(run_tasks(client, "gather", _gather_row, jobs))
     totals = {name: sum(entry[name] for entry in dealt.values()) for name in ("words", *_KINDS)}
@@ -137,10 +130,10 @@ class _Text(NamedTuple):
 @lru_cache(maxsize=2)
 def _text(dealer: Dealer) -> _Text:
     """Open what is dealt. Only a cache: a worker that lacks it makes it again."""
-    vocabulary, sample = dealer.vocabulary, dealer.params.sample
+    run, vocabulary, sample = dealer.run, dealer.run.vocabulary, dealer.run.params.sample
     frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
     return _Text(
-        SegmentReader(dealer.work, Corpus.load(dealer.work, dealer.corpus), vocabulary),
+        SegmentReader(run.work, Corpus.load(run.work, run.corpus), vocabulary),
         keep_thresholds(frequent, sample, vocabulary.total),
         alias_table(np.array(dealer.weights)),
     )
@@ -148,7 +141,7 @@ def _text(dealer: Dealer) -> _Text:
 
 def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into rows of buckets; return the attempt, its words, pairs and noise."""
-    params, text, (epoch, start, stop) = dealer.params, _text(dealer), stretch
+    params, text, (epoch, start, stop) = dealer.run.params, _text(dealer), stretch
     key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
     segment, words = text.reader.read(start, stop, params.window, text.keep, key)
     windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))

@@ -19,9 +19,10 @@ from daskw2v.objectives import find_objective, find_trainer
 from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
+from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
-from daskw2v.strategies.base import Outcome, Run, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import Block, cut_tables, initial_block, save_blocks
 from daskw2v.strategies.checkpoint import State
 from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves

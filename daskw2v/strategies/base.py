@@ -10,31 +10,8 @@ from distributed import Client
 from daskw2v.errors import TrainingError
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
+from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
-from daskw2v.vocabulary.count import StoredVocabulary
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all tasks of a run share; small, since it travels with each of them.
-
-    Parameters
-    ----------
-    work
-        The work directory, which every worker sees.
-    corpus, vocabulary
-        Name of the corpus in it, and the vocabulary.
-    params
-        The experiment.
-    device
-        What a training task runs on.
-    """
-
-    work: Store
-    corpus: str
-    vocabulary: StoredVocabulary
-    params: Params
-    device: str
 
 
 class Totals(NamedTuple):

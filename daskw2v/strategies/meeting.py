@@ -11,10 +11,11 @@ from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, is_finite
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import read_bucket
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.storage import Store
-from daskw2v.strategies.base import Run, Totals
+from daskw2v.strategies.base import Totals
 from daskw2v.vocabulary.partition import Partitions
 
 

@@ -13,10 +13,11 @@ from daskw2v.objectives.base import FloatArray, Rate, is_finite
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store
-from daskw2v.strategies.base import Run, Totals
+from daskw2v.strategies.base import Totals
 from daskw2v.strategies.blocks import Block
 from daskw2v.strategies.schedule import Work
 from daskw2v.vocabulary.count import StoredVocabulary

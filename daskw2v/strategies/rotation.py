@@ -28,11 +28,12 @@ from daskw2v.objectives import find_bucket_trainer, find_objective
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.rng import Purpose, draws, stream
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgrams
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
-from daskw2v.strategies.base import Outcome, Run, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import rows_per_block
 from daskw2v.strategies.meeting import Origin, Parts, Work, meet, save_part
 from daskw2v.strategies.rotations import Pass, Rotations, Step
@@ -67,7 +68,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
     params, n = run.params, run.params.n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
-    dealer = Dealer(run.work, run.corpus, run.vocabulary, params, counts.weights)
+    dealer = Dealer(run, counts.weights)
     parts = Parts(run, partitions, counts)
     passes = Rotations(params, length)
     state = _restore(place, n)

@@ -11,6 +11,7 @@ from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
 
@@ -33,13 +34,13 @@ def encoded(client, tmp_path_factory):
 def dealer_of(encoded, rule, sample=1e-2):
     store, corpus, vocabulary = encoded
     params = Params(min_count=2, sample=sample, negative=4, window=3, negative_rule=rule)
-    return Dealer(store, corpus.name, vocabulary, params, (3.0, 1.0, 2.0))
+    return Dealer(Run(store, corpus.name, vocabulary, params, "cpu"), (3.0, 1.0, 2.0))
 
 
 def expected_of(encoded, dealer):
     """Deal the whole stretch at once, in memory; return words, and the buckets of pairs and of noise."""
     store, corpus, vocabulary = encoded
-    params, counts = dealer.params, vocabulary.load().counts
+    params, counts = dealer.run.params, vocabulary.load().counts
     segment, words = SegmentReader(store, corpus, vocabulary).read(
         STRETCH.start, STRETCH.stop, params.window, keep_thresholds(counts, params.sample),
         stream(params.seed, Purpose.SUBSAMPLE, STRETCH.epoch),
