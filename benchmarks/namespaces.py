@@ -60,10 +60,6 @@ class Cluster:
         """Return the bytes of results that workers sent each other so far, as Dask counts them."""
         return sum(self.client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
-    def on_links(self) -> int:
-        """Return the bytes that workers put on their links so far: all, and their headers."""
-        return sum(int(Path(f"/sys/class/net/{link.port}/statistics/rx_bytes").read_text()) for link in self._links)
-
 
 @contextmanager
 def cluster(n_workers: int) -> Iterator[Cluster]:
@@ -137,8 +133,8 @@ def _start(stack: ExitStack, link: _Link, scheduler: str, folder: str) -> None:
         "--host", link.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0",
         "--local-directory", folder,
     ]  # fmt: skip
-    log = stack.enter_context(open(f"{folder}/{link.namespace}.log", "wb"))
-    process = subprocess.Popen(command, stdout=log, stderr=log)
+    with Path(folder, f"{link.namespace}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     stack.callback(_stop, process)
 
 

@@ -1,5 +1,6 @@
 """The Dask cluster a run works on: the caller's, the one at an address, or a local one for the time being."""
 
+import math
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
@@ -108,6 +109,12 @@ def _sees(work: Store, name: str, token: str) -> bool:
 def total_threads(client: Client) -> int:
     """Return the number of threads of all workers, at least 1."""
     return max(1, int(sum(client.nthreads().values())))
+
+
+def total_memory(client: Client) -> float:
+    """Return the memory of all workers in bytes; infinity where one has no limit."""
+    limits = [worker["memory_limit"] or math.inf for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    return float(sum(limits))
 
 
 def first_done(client: Client, futures: Collection[Future]) -> set[Future]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.storage import Store, create_array, read_array, write_array, write_rows
+from daskw2v.storage import Store, create_array, open_array, read_array, write_array, write_rows
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -95,3 +95,25 @@ def test_write_rows__only_along_chunks(store):
     for start, rows in ((5, 10), (0, 15), (20, 3)):
         with pytest.raises(StoreError, match="do not lie along its chunks of 10 rows"):
             write_rows(array, start, np.ones((rows, 2), np.float32))
+
+
+def test_raw__arrays_come_back_by_ranges(store):
+    numbers, entries = np.arange(5), np.arange(12, dtype=np.int32).reshape(-1, 2)
+    store.write_raw("file", numbers, entries, np.empty((0, 2), np.int32))
+    assert np.frombuffer(store.read_range("file", 8, 24), np.int64).tolist() == [1, 2]
+    np.testing.assert_array_equal(np.frombuffer(store.read_range("file", 40, 88), np.int32).reshape(-1, 2), entries)
+    assert store.read_range("file", 40, 40) == b""
+    for name, start, stop in (("file", 80, 96), ("none", 0, 8)):
+        with pytest.raises(StoreError, match=rf"/{name} lacks its bytes {start}\.\.{stop - 1}"):
+            store.read_range(name, start, stop)
+
+
+def test_one_shard__is_one_file_that_can_be_read_in_slices(tmp_path):
+    values = np.arange(1000, dtype=np.int32).reshape(-1, 2)
+    group = Store(str(tmp_path)).create_group()
+    write_array(group, "values", values, 64, one_shard=True, attributes={"edges": [0, 500]})
+    array = open_array(Store(str(tmp_path)).open_group(), "values")
+    assert len([path for path in (tmp_path / "values" / "c").rglob("*") if path.is_file()]) == 1
+    assert array.chunks == (64, 2)
+    assert array.attrs["edges"] == [0, 500]
+    np.testing.assert_array_equal(array[70:333], values[70:333])

@@ -1,4 +1,6 @@
-"""Two partitions of a model in this machine's memory, trained by one thread."""
+"""Partitions of a model in this machine's memory, trained two by two by one thread."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,27 +13,33 @@ from daskw2v.simd import huge_zeros, padded
 
 
 class CpuMeeting:
-    """An input partition and an output partition.
+    """Input partitions and output partitions.
 
     Parameters
     ----------
     objective, params
         What is trained.
-    source, output
-        Their rows, shape (rows, D) float32. They are copied.
+    sources, outputs
+        The rows of each, shape (rows, D) float32. They are copied, one after the other.
     """
 
-    def __init__(self, objective: Objective, params: Params, source: FloatArray, output: FloatArray) -> None:
+    def __init__(
+        self, objective: Objective, params: Params, sources: Iterable[FloatArray], outputs: Iterable[FloatArray]
+    ) -> None:
         self._train = find_bucket_trainer(objective, "cpu")
         self._params = params
         self._width = padded(params.vector_size)
-        self._source, self._output = (_padded_copy(rows, self._width) for rows in (source, output))
+        self._sources, self._outputs = ([_padded_copy(rows, self._width) for rows in of] for of in (sources, outputs))
 
-    def train(self, bucket: Bucket, alpha: float, words: npt.NDArray[np.uint64], key: np.uint64) -> tuple[int, float]:
-        """Train their bucket; return the number of pairs and the summed loss.
+    def train(
+        self, source: int, output: int, bucket: Bucket, alpha: float, words: npt.NDArray[np.uint64], key: np.uint64
+    ) -> tuple[int, float]:
+        """Train the bucket of two partitions; return the number of pairs and the summed loss.
 
         Parameters
         ----------
+        source, output
+            Which of the partitions.
         bucket
             The pairs, and the noise of other pairs.
         alpha
@@ -41,20 +49,21 @@ class CpuMeeting:
         key
             Stream of the draws.
         """
-        return self._train(bucket, self._source, self._output, self._width, alpha, self._params, words, key)
+        tables = self._sources[source], self._outputs[output]
+        return self._train(bucket, *tables, self._width, alpha, self._params, words, key)
 
-    def take(self) -> tuple[FloatArray, FloatArray]:
-        """Return the rows of both partitions, and let go of them."""
-        source, self._source = self._rows(self._source), _NONE
-        output, self._output = self._rows(self._output), _NONE
-        return source, output
+    def take_source(self, number: int) -> FloatArray:
+        """Return the rows of an input partition, and let go of it."""
+        return self._take(self._sources, number)
 
-    def _rows(self, table: FloatArray) -> FloatArray:
+    def take_output(self, number: int) -> FloatArray:
+        """Return the rows of an output partition, and let go of it."""
+        return self._take(self._outputs, number)
+
+    def _take(self, tables: list[FloatArray], number: int) -> FloatArray:
+        table, tables[number] = tables[number], np.empty(0, np.float32)
         # No copy where rows fill whole cache lines
         return np.ascontiguousarray(table.reshape(-1, self._width)[:, : self._params.vector_size])
-
-
-_NONE: FloatArray = np.empty(0, np.float32)
 
 
 def _padded_copy(rows: FloatArray, width: int) -> FloatArray:

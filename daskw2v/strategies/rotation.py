@@ -5,54 +5,34 @@ In a round each input partition meets one output partition, and they train the b
 after p rounds, a pass, all have met (`rotations`). What a meeting does depends on its two partitions and its bucket
 only: so any number of workers, alive or lost, gives the same bits, and those are as good as one worker's.
 
-A meeting is a task, and partitions are its results: they go from worker to worker, never through the client. A worker
-with several partitions keeps those that are not meeting in memory or, beyond its limit, on its disk (Dask spills them).
+Where the cluster's memory holds the model, partitions travel from worker to worker (`travelling`); where not, they go
+through the work directory (`stored`). The bits are the same.
 """
 
 import time
 import uuid
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import getitem
-from typing import Any, TypeAlias
 
-import numpy as np
-from distributed import Client, Future
+from distributed import Client
 
-from daskw2v.cluster import gather, total_threads
+from daskw2v.cluster import gather, total_memory, total_threads
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import create_model
 from daskw2v.objectives import find_bucket_trainer, find_objective
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
-from daskw2v.sampling.rng import Purpose, draws, stream
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgrams
+from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.storage import Store
-from daskw2v.strategies import checkpoint
+from daskw2v.strategies import checkpoint, stored, travelling
 from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import rows_per_block
-from daskw2v.strategies.meeting import Origin, Parts, Work, meet, save_part
-from daskw2v.strategies.rotations import Pass, Rotations, Step
+from daskw2v.strategies.meeting import INPUT, OUTPUT, Origin, Parts, State, save_part
+from daskw2v.strategies.rotations import Pass, Rotations
 from daskw2v.vocabulary.partition import Partitions
 
-_AHEAD = 2  # turns given to the cluster: the next begins where the slowest of one still works
-_RESULTS = ("input", "output", "totals")  # of `meet`
-
-Rows: TypeAlias = Future | Origin
-
-
-@dataclass
-class _State:
-    """A run between two rounds: the partitions of both tables; and an entry of history for each pass done."""
-
-    next_pass: int
-    input: list[Rows]
-    output: list[Rows]
-    history: list[dict[str, Any]] = field(default_factory=list)
+_SHARE = 0.3  # of the cluster's memory that a model may take: meetings, and what Dask keeps, need the rest
 
 
 def _train(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> Outcome:
@@ -74,16 +54,18 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
     state = _restore(place, n)
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     saved = time.monotonic()
-    if total_threads(client) > n:
-        message = f"{n} of {total_threads(client)} threads have work: n_partitions={n} meet at a time"
+    fits = _fits(client, parts)
+    for message in _advice(client, n, fits):
         listener(Progress("train", 0, 0, "", message=message))
     for this in map(passes.__getitem__, range(state.next_pass, len(passes))):
         began = time.monotonic()
         grams = build_skipgrams(client, dealer, _home(place, params, this), _stretch(params, this))
         dealt, done = time.monotonic() - began, list[Totals]()
-        for totals in _play(client, parts, state, passes, this, grams, session):
+        how = (client, parts, state, this, passes.turns(this.number), grams)
+        played = travelling.play(*how, f"{session}-{this.number}") if fits else stored.play(*how, place)
+        for turn, totals in enumerate(played, 1):
             done += totals
-            share = len(done) / n**2
+            share = turn / passes.n_turns
             alpha = passes.alpha(this.number, share)
             check_finite(f"A partition in pass {this.number}", totals, alpha, place)
             progress = this.epoch * length + this.start + int((this.stop - this.start) * share)
@@ -95,8 +77,23 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
         if time.monotonic() - saved >= resources.checkpoint_seconds and state.next_pass < len(passes):
             state = _checkpoint(client, parts, place, state)
             _remove_trained(place, params, [passes[number] for number in range(state.next_pass, len(passes))])
+            (place / stored.FOLDER).remove()
             saved = time.monotonic()
     return Outcome(state.history, 1, lambda store: _save(client, parts, store, state))
+
+
+def _fits(client: Client, parts: Parts) -> bool:
+    """Tell whether the cluster's memory holds both tables."""
+    size = 2 * 4 * parts.partitions.n_words * parts.run.params.vector_size
+    return size <= _SHARE * total_memory(client)
+
+
+def _advice(client: Client, n: int, fits: bool) -> Iterator[str]:
+    """Yield what a user may want to know before a run."""
+    if total_threads(client) > n:
+        yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} meet at a time"
+    if not fits:
+        yield "the cluster's memory does not hold the model: its partitions go through the work directory"
 
 
 def _stretch(params: Params, this: Pass) -> Stretch:
@@ -117,103 +114,37 @@ def _remove_trained(place: Store, params: Params, coming: Sequence[Pass]) -> Non
             (place / "skipgrams" / name).remove()
 
 
-def _play(
-    client: Client, parts: Parts, state: _State, passes: Rotations, this: Pass, grams: SkipGrams, session: str
-) -> Iterator[list[Totals]]:
-    """Do a pass; yield what the meetings of each turn did, as they are done."""
-    homes = _homes(client, parts.partitions.n)
-    waiting: deque[list[Future]] = deque()
-    for turn, steps in enumerate(passes.turns(this.number)):
-        waiting.append([])
-        for number, step in enumerate(steps):
-            key = f"{session}-{this.number}-{turn}-{number}"
-            works = _works(parts, this, grams, step)
-            waiting[-1] += _submit(client, parts, state, works, homes, key, -(turn * len(steps) + number))
-        if len(waiting) == _AHEAD:
-            yield gather(client, waiting.popleft(), f"Pass {this.number}")
-    for futures in waiting:
-        yield gather(client, futures, f"Pass {this.number}")
-
-
-def _homes(client: Client, n: int) -> list[str | None]:
-    """Return the worker that each input partition stays on during a pass.
-
-    Neighbours share a worker, since they are a group: while it turns, its output partitions stay there too.
-    """
-    slots = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)] or [None]
-    return [slots[i * len(slots) // n] for i in range(n)]
-
-
-def _works(parts: Parts, this: Pass, grams: SkipGrams, step: Step) -> list[Work]:
-    params, n = parts.run.params, parts.partitions.n
-    buckets = np.array([(this.number * n + m.contexts) * n + m.centers for m in step.meetings], np.uint64)
-    keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
-    return [
-        Work(grams.row(m.contexts), m.contexts, m.centers, step.alpha, key)
-        for m, key in zip(step.meetings, keys, strict=True)
-    ]
-
-
-def _submit(
-    client: Client, parts: Parts, state: _State, works: Sequence[Work], homes: Sequence[str | None], key: str,
-    priority: int,
-) -> list[Future]:  # fmt: skip
-    """Give the meetings of a step to the cluster; return the futures of what they do."""
-    totals: list[Future] = []
-    for home, group in groupby(works, lambda work: homes[work.contexts]):
-        these = list(group)
-        # Preferred, not pinned: where that worker is gone, any other takes its place.
-        where: dict[str, Any] = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        met = client.map(
-            meet,
-            these,
-            [state.input[work.contexts] for work in these],
-            [state.output[work.centers] for work in these],
-            parts=parts,
-            key=[f"meet-{key}-{work.contexts}" for work in these],
-            priority=priority,
-            retries=2,
-            **where,
-        )
-        numbers, keys = zip(*((nth, f"{name}-{f.key}") for nth, name in enumerate(_RESULTS) for f in met), strict=True)
-        taken = client.map(getitem, met * len(_RESULTS), numbers, key=list(keys), priority=1, **where)
-        for n, work in enumerate(these):
-            state.input[work.contexts], state.output[work.centers] = taken[n], taken[len(these) + n]
-        totals += taken[2 * len(these) :]
-    return totals
-
-
-def _save(client: Client, parts: Parts, store: Store, state: _State) -> None:
+def _save(client: Client, parts: Parts, store: Store, state: State) -> None:
     """Write all partitions, each by the worker that holds it."""
     vocabulary, width = parts.run.vocabulary, parts.run.params.vector_size
-    tables = {"input": state.input, "output": state.output}
+    tables = {INPUT: state.input, OUTPUT: state.output}
     shapes = dict.fromkeys(tables, (vocabulary.size, width))
     create_model(store, shapes, rows_per_block(width), parts.partitions.n)
     attempt = uuid.uuid4().hex
     writes = [
-        client.submit(save_part, store, name, k, rows, key=f"save-{attempt}-{name}-{k}", retries=2)
+        client.submit(save_part, store, name, k, rows, parts, key=f"save-{attempt}-{name}-{k}", retries=2)
         for name, partitions in tables.items()
         for k, rows in enumerate(partitions)
     ]
     gather(client, writes, "Writing the model")
 
 
-def _checkpoint(client: Client, parts: Parts, place: Store, state: _State) -> _State:
+def _checkpoint(client: Client, parts: Parts, place: Store, state: State) -> State:
     """Write a checkpoint; return the state that reads from it, so that nothing before it need be done again."""
     store = checkpoint.folder(place, state.next_pass)
     _save(client, parts, store, state)
     checkpoint.finish(place, store, {"next_pass": state.next_pass, "history": state.history})
     n = parts.partitions.n
-    return _State(state.next_pass, [Origin(store)] * n, [Origin(store)] * n, state.history)
+    return State(state.next_pass, [Origin(store)] * n, [Origin(store)] * n, state.history)
 
 
-def _restore(place: Store, n: int) -> _State:
+def _restore(place: Store, n: int) -> State:
     """Return the state of the newest finished checkpoint, or that before the first pass."""
     found = checkpoint.newest(place)
     if found is None:
-        return _State(0, [Origin()] * n, [Origin()] * n)
+        return State(0, [Origin()] * n, [Origin()] * n)
     store, manifest = found
-    return _State(int(manifest["next_pass"]), [Origin(store)] * n, [Origin(store)] * n, list(manifest["history"]))
+    return State(int(manifest["next_pass"]), [Origin(store)] * n, [Origin(store)] * n, list(manifest["history"]))
 
 
 def _check(params: Params, resources: Resources) -> None:

@@ -65,6 +65,11 @@ class Rotations:
         self._params, self._length = params, length
         self._group = max(size for size in range(1, _GROUP + 1) if params.n_partitions % size == 0)
 
+    @property
+    def n_turns(self) -> int:
+        """Turns of a pass."""
+        return self._params.n_partitions // self._group
+
     def __len__(self) -> int:
         """Return the number of passes."""
         return self._params.epochs * self._params.passes_per_epoch
@@ -82,7 +87,7 @@ class Rotations:
         in earlier rounds, and after those of its outputs in earlier turns.
         """
         params, size = self._params, self._group
-        n_groups = params.n_partitions // size
+        n_groups = self.n_turns  # in each turn, every group of inputs meets another group of outputs
         key = stream(params.seed, Purpose.ORDER, number)
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
         for turn, shift in enumerate(outer):

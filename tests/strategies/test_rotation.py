@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import latest_version, open_table
-from daskw2v.strategies import rotation
+from daskw2v.strategies import rotation, travelling
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
@@ -78,6 +78,68 @@ def test_rotation__gives_the_same_bits_when_workers_are_killed_in_mid_pass(
     same(vectors, undisturbed["tns"])
 
 
+@pytest.fixture
+def no_room(monkeypatch):
+    """A cluster whose memory holds no model."""
+    monkeypatch.setattr(rotation, "_SHARE", 0)
+
+
+@pytest.mark.parametrize("rule", ["tns", "sns", "bns"])
+def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
+    client, text, undisturbed, tmp_path, no_room, rule
+):
+    messages, files = [], []
+
+    def listen(progress):
+        messages.append(progress.message)
+        if progress.loss is not None:
+            files.append([path.name.rsplit("-", 1)[0] for path in tmp_path.glob("runs/*/parts/*")])
+
+    params = PARAMS.replace(negative_rule=rule)
+    vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=listen)
+    same(vectors, undisturbed[rule])
+    assert "the cluster's memory does not hold the model: its partitions go through the work directory" in messages
+    every = sorted(f"{table}-{k}" for table in ("input", "output") for k in range(8))
+    assert len(files) == 2 * 2 * 2
+    assert all(sorted(names) == every for names in files), "after each turn, one file of each partition"
+    assert not [*tmp_path.glob("runs/*")]
+
+
+def test_rotation__of_a_model_beyond_the_clusters_memory_survives_a_killed_worker(text, undisturbed, tmp_path, no_room):
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.loss is not None and len(killed) < 2:
+                killed.append(client.run(os.getpid).popitem()[1])
+                os.kill(killed[-1], signal.SIGKILL)
+
+        vectors = train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed["tns"])
+
+
+def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkpoint(
+    client, text, undisturbed, tmp_path, no_room
+):
+    resources = RESOURCES.replace(checkpoint_seconds=0)
+    options = {"work": tmp_path, "params": PARAMS, "resources": resources, "client": client}
+
+    def stop(progress):
+        if progress.loss is not None and progress.done > 0.6 * progress.total:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(text, **options, listener=stop)
+    done = []
+    vectors = train(text, **options, listener=lambda p: done.append(p.done) if p.loss is not None else None)
+    assert len(done) == 2 * 2, "two passes of two turns"
+    same(vectors, undisturbed["tns"])
+
+
 class Stop(Exception):
     pass
 
@@ -122,16 +184,16 @@ def watch_fetches(client, keys):
 
 def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monkeypatch):
     seen = []
-    gather = rotation.gather
+    gather = travelling.gather
 
     def watch(*args):
         seen.extend(results := gather(*args))
         return results
 
-    monkeypatch.setattr(rotation, "gather", watch)
+    monkeypatch.setattr(travelling, "gather", watch)
     monkeypatch.setattr(client, "_gather_remote", watch_fetches(client, fetched := []))
     train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
-    assert {type(value).__name__ for value in seen} == {"Totals", "NoneType"}
+    assert {type(value).__name__ for value in seen} == {"Totals"}
     assert {key.split("-")[0] for key in fetched} >= {"totals", "deal"}
     assert not any(key.startswith(("meet", "input", "output")) for key in fetched), "nor by any other way"
 
