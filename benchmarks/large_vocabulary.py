@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import dask
 import numpy as np
 import numpy.typing as npt
 from distributed import Client, LocalCluster
@@ -170,7 +169,7 @@ def main() -> None:
     parser.add_argument("--types", type=int, default=20_000_000)
     parser.add_argument("--tokens", type=int, default=120_000_000, help="at least as many as types")
     parser.add_argument("--size", type=int, default=64, help="vector_size")
-    parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--partitions", type=int, default=60, help="of which 8 are in a worker's memory at a time")
     parser.add_argument("--memory", default="1.5 GB", help="of each of the two workers")
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
     options = parser.parse_args()
@@ -180,8 +179,6 @@ def main() -> None:
         size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
         print(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", flush=True)
         with (
-            # A meeting needs room for copies of its partitions, beside what Dask keeps in memory.
-            dask.config.set({"distributed.worker.memory.target": 0.35, "distributed.worker.memory.spill": 0.5}),
             LocalCluster(
                 n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
             ) as cluster,
