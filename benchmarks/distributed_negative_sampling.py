@@ -24,6 +24,7 @@ from distributed import Client, LocalCluster
 from benchmarks.common import alternate, machine, spread, write_text
 from benchmarks.quality import Place, Variant, compare, report
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
+from daskw2v.objectives import find_objective
 
 ONE = "one worker"
 
@@ -71,7 +72,7 @@ class Cluster:
 
 def variants_of(options: argparse.Namespace) -> dict[str, Params]:
     """Return what is compared; the first is what the others are measured by."""
-    plain = Params(epochs=options.epochs)
+    plain = Params(epochs=options.epochs, alpha=find_objective("sgns").alpha)
     turned = plain.replace(strategy="rotation", n_partitions=options.partitions)
     several = {f"{rule}, p={options.partitions}": turned.replace(negative_rule=rule) for rule in options.rules}
     return {ONE: plain, **several}
@@ -79,8 +80,8 @@ def variants_of(options: argparse.Namespace) -> dict[str, Params]:
 
 def more_of(options: argparse.Namespace) -> dict[str, Params]:
     """Return trainings with more partitions: dear on so little text, where a meeting's own cost outweighs its work."""
-    plain = Params(epochs=options.epochs, strategy="rotation", passes_per_epoch=4)
-    return {f"tns, p={p}": plain.replace(n_partitions=p) for p in options.more}
+    few = variants_of(options)[ONE].replace(strategy="rotation", passes_per_epoch=4)
+    return {f"tns, p={p}, 4 passes": few.replace(n_partitions=p) for p in options.more}
 
 
 def paper_bytes(params: Params, pairs: int, workers: int) -> float:

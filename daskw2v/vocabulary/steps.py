@@ -10,6 +10,7 @@ from daskw2v.storage import Store
 from daskw2v.vocabulary import buckets, pieces
 
 Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call
+MOST_WORDS = 2**31 - 1  # ids are int32
 STAGES = ("plan", "merge", "cut", "order", "join", "resolve")
 
 
@@ -35,7 +36,7 @@ def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, c
     Raises
     ------
     VocabularyError
-        If no word is left.
+        If no word is left, or more than ids can tell apart.
     """
     (plan,) = call("plan", buckets.plan_buckets, [(home, work, n_buckets)])
     merged = call("merge", buckets.merge_bucket, [(home, work, plan, b, rules) for b in range(n_buckets)])
@@ -43,6 +44,10 @@ def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, c
     size = sum(kept) if rules.limit is None else min(rules.limit, sum(kept))
     if not size:
         raise _nothing_left(merged, rules)
+    if size > MOST_WORDS:
+        raise VocabularyError(
+            f"{size} words are kept, more than {MOST_WORDS}.", f"Raise min_count, or give max_final_vocab={MOST_WORDS}."
+        )
     splitters = pieces.choose_splitters([key for m in merged for key in m["sample"]], sum(kept))
     cuts = call("cut", pieces.cut_bucket, [(home, b, names[b], kept[b], splitters) for b in range(n_buckets)])
     bounds = np.stack(cuts, axis=1)  # (pieces + 1, buckets)

@@ -12,7 +12,7 @@ from daskw2v.errors import VocabularyError
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import open_codes, write_shard
 from daskw2v.storage import Store, read_array
-from daskw2v.vocabulary import buckets, pieces
+from daskw2v.vocabulary import buckets, pieces, steps
 from daskw2v.vocabulary.buckets import Rules
 from daskw2v.vocabulary.steps import call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -126,11 +126,14 @@ def test_take_steps__counts_all_missing_words_and_shows_the_first(tmp_path):
 
 
 @pytest.mark.parametrize("n_buckets", [1, 8])
-def test_take_steps__names_what_is_wrong(tmp_path, n_buckets):
+def test_take_steps__names_what_is_wrong(tmp_path, monkeypatch, n_buckets):
     with pytest.raises(VocabularyError, match=r"min_count=3.*occurs 2 times"):
         choose(Store(str(tmp_path / "rare")), [["a", "b", "a"]], n_buckets=n_buckets, min_count=3)
     with pytest.raises(VocabularyError, match=r"None of the 2 words"):
         choose(Store(str(tmp_path / "listed")), [["a", "b"]], n_buckets=n_buckets, listed=["c", "d"])
+    monkeypatch.setattr(steps, "MOST_WORDS", 1)
+    with pytest.raises(VocabularyError, match=r"2 words are kept, more than 1.*max_final_vocab=1"):
+        choose(Store(str(tmp_path / "many")), [["a", "b"]], n_buckets=n_buckets)
 
 
 @pytest.mark.parametrize("n_buckets", [1, 4, 64])
