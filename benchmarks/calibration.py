@@ -1,0 +1,197 @@
+"""The constants of the cost model, measured on this machine: seconds and bytes of single steps."""
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+from distributed import Client, LocalCluster, wait
+
+from benchmarks.buckets import buckets, first_rows, windows
+from benchmarks.common import one_thread
+from benchmarks.cost_model import EPOCHS, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
+from benchmarks.train_speed import Text
+from daskw2v.devices import CpuReplica, Threads
+from daskw2v.objectives import find_objective
+from daskw2v.objectives.base import is_finite
+from daskw2v.objectives.sgns.buckets import train_bucket
+from daskw2v.params import Params, Resources
+from daskw2v.sampling.hierarchy import TNS, word_table
+from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
+from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
+from daskw2v.sampling.weights import partition_counts
+from daskw2v.shards.encode import build_corpus
+from daskw2v.simd import huge_zeros, padded
+from daskw2v.storage import Store
+from daskw2v.strategies.merge import add_moves, find_merge_rule
+from daskw2v.train import train_model
+from daskw2v.vocabulary.count import build_vocabulary
+from daskw2v.vocabulary.partition import Partitions
+
+Floats = npt.NDArray[np.float64]
+
+SIZES = (100, 300)  # vector sizes
+DEALT = 8  # partitions
+
+
+def timed(run: Callable[[], object], times: int = 3) -> float:
+    """Return the median seconds of a run, after one that compiles."""
+    seconds = []
+    for _ in range(times + 1):
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])
+
+
+def line_of(seconds: Callable[[int], float]) -> Line:
+    first, last = map(seconds, SIZES)
+    column = (last - first) / (SIZES[1] - SIZES[0])
+    return Line(first - column * SIZES[0], column)
+
+
+def segment_of(text: Text, params: Params, words: int = 2 * SEGMENT) -> tuple[Segment, float]:
+    """Return the first words of the text, subsampled, and the seconds that a word takes."""
+    keep, stop = keep_thresholds(text.vocabulary.load().counts, params.sample), min(words, text.corpus.n_tokens)
+    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
+    seconds = timed(lambda: reader.read(0, stop, params.window, keep, np.uint64(1)))
+    return reader.read(0, stop, params.window, keep, np.uint64(1))[0], seconds / stop
+
+
+def load_of(text: Text, segment: Segment, params: Params) -> Load:
+    """Return the load of a text, in all epochs."""
+    counts = text.vocabulary.load().counts
+    kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
+    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params.window)
+    pairs = float(kept.sum()) * contexts * params.epochs
+    return Load(text.corpus.n_tokens * params.epochs, len(counts), params.vector_size, pairs, kept[:TOP] / kept.sum())
+
+
+def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
+    counts, params = text.vocabulary.load().counts, Params()
+
+    def pair(make: Callable[..., Callable[[], float]], *how: int) -> float:
+        kernel = make(*how)
+        kernel()  # compiles
+        return 1 / statistics.median(kernel() for _ in range(3))
+
+    def warm(d: int) -> Callable[[], float]:
+        return buckets(params.replace(vector_size=d), segment, counts, 1, TNS)
+
+    def cold(d: int, rows: int = 1 << 18) -> float:
+        rng, none = np.random.default_rng(1), (np.empty(0, np.int32),) * 2
+        pairs, width = tuple(rng.integers(0, rows, (2, rows), np.int32)), padded(d)
+        tables = first_rows(params.replace(vector_size=d), np.arange(rows)), huge_zeros(rows * width)
+        words = word_table(np.ones(rows, np.int64), params.ns_exponent)
+        return timed(lambda: train_bucket(pairs, none, *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows
+
+    several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
+    with ThreadPoolExecutor(len(several)) as pool:
+        together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
+    return {
+        "window": line_of(lambda d: pair(lambda: windows(params.replace(vector_size=d), segment, counts))),
+        "warm": (line := line_of(lambda d: pair(warm, d))),
+        "cold": line_of(cold),
+        "crowded": max(1.0, 1 / statistics.median(together) / line.at(SIZES[0])),
+    }
+
+
+def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
+    """Measure copies and merges of tables that no cache holds."""
+    params, objective, rule = Params(), find_objective("sgns"), find_merge_rule("momentum")
+    base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
+
+    def copy() -> bool:
+        replica = CpuReplica(objective, params, None, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1))
+        return all(is_finite(rows) for (rows,) in replica.take().values())
+
+    return {
+        "copy": timed(copy) / (2 * base.nbytes),
+        "merge": timed(lambda: rule.finish(base, base, add_moves(base, *others))) / (len(others) * base.nbytes),
+    }
+
+
+def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]:
+    """Deal the whole text; return the sizes of its buckets, too."""
+    params, place = Params(strategy="rotation", n_partitions=DEALT), Store(str(folder / "dealt"))
+    with one_thread() as client:
+        partitions = Partitions(text.vocabulary.size, DEALT)
+        counts = partition_counts(client, text.vocabulary, partitions, params.ns_exponent, place / "weights")
+        dealer = Dealer(Run(text.work, text.corpus.name, text.vocabulary, params, "cpu"), counts.weights)
+        build_skipgrams(client, dealer, place / "small", Stretch(0, 0, 1000))  # compiles
+        began = time.perf_counter()
+        grams = build_skipgrams(client, dealer, place / "pairs", Stretch(0, 0, text.corpus.n_tokens))
+        sizes = [[len(read_bucket(grams.row(i), j).pairs[0]) for j in range(DEALT)] for i in range(DEALT)]
+        seconds = time.perf_counter() - began
+    size = sum(path.stat().st_size for path in Path(grams.home.url).rglob("*") if path.is_file())
+    return {"deal": seconds / grams.pairs, "pair_bytes": size / grams.pairs}, np.array(sizes)
+
+
+def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
+    """Train; return the seconds of all rounds or passes, and those of dealing in them."""
+    vectors = train_model(text.corpus, text.vocabulary, text.work, params, Resources(threads=1), client)
+    metrics = vectors.metadata["metrics"]
+    return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
+
+
+def text_of(path: Path, work: Store, types: int) -> Text:
+    """Return a file as a text of so many types."""
+    with one_thread() as client:
+        corpus = build_corpus(path, work, Params(), Resources(), client)
+        vocabulary = build_vocabulary(corpus, work, Params(max_final_vocab=types), Resources(), client)
+        return Text(path, work, corpus, vocabulary)
+
+
+def measure_cluster(small: Text) -> dict[str, float]:
+    """Measure meetings and dealing without work on a worker, tasks on client and scheduler, and a transfer."""
+    params = Params(strategy="rotation", n_partitions=DEALT, epochs=1)
+    passes, sizes = params.passes_per_epoch, list[float]()
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        train(small, params, client)  # compiles
+        used = time.process_time()
+        seconds, dealt = train(small, params.replace(seed=2), client)
+        used = time.process_time() - used
+        cluster.scale(2)
+        client.wait_for_workers(2)
+        one, other = client.nthreads()
+        for _ in range(5):
+            rows = client.submit(np.ones, SEGMENT, workers=[one], pure=False)
+            wait(rows)
+            began = time.perf_counter()
+            wait(client.submit(len, rows, workers=[other], pure=False))
+            sizes.append((time.perf_counter() - began) / (8 * SEGMENT))
+    return {
+        "row": dealt / (passes * (DEALT + 1)),
+        "meeting": (seconds - dealt) / (passes * DEALT**2),
+        "task": used / (passes * (TASKS * DEALT**2 + DEALT + 1)),
+        "send": statistics.median(sizes),
+    }
+
+
+def calibrate(
+    text: Text, small: Text, segment: Segment, read: float, folder: Path, load: Load, out: TextIO
+) -> Constants:
+    """Measure all constants; print how pairs and buckets of the text compare with the model's."""
+    dealt, sizes = measure_dealing(text, folder)
+    largest = statistics.mean(np.diagonal(np.roll(sizes, k, 1)).max() for k in range(DEALT)) / sizes.mean()
+    print(
+        f"An epoch: {text.corpus.n_tokens:,} words, {load.types:,} types, {sizes.sum():,.0f} pairs (by the model "
+        f"{load.pairs / EPOCHS:,.0f}); largest bucket of a round over the mean, p={DEALT}: {largest:.3f} (by the model "
+        f"{barrier(load, DEALT):.3f})",
+        file=out,
+    )
+    kernels = measure_kernels(text, segment)
+    return Constants(**kernels, **dealt, **measure_rows(), **measure_cluster(small), read=read)
+
+
+def read_constants(path: Path) -> Constants:
+    values = json.loads(path.read_text())
+    return Constants(**{name: Line(*value) if isinstance(value, list) else value for name, value in values.items()})
