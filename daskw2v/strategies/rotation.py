@@ -52,6 +52,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
     parts = Parts(run, partitions, counts)
     passes = Rotations(params, length)
     state = _restore(place, n)
+    (place / stored.FOLDER).remove()  # of a run that was cut short: a checkpoint needs none of it
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     saved = time.monotonic()
     fits = _fits(client, parts)

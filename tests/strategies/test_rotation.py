@@ -134,9 +134,18 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkp
 
     with pytest.raises(Stop):
         train(text, **options, listener=stop)
-    done = []
-    vectors = train(text, **options, listener=lambda p: done.append(p.done) if p.loss is not None else None)
+    (parts,) = tmp_path.glob("runs/*/parts")
+    (parts / "left-over").write_text("a task that was cut short")
+    done, left = [], []
+
+    def watch(progress):
+        if progress.loss is not None:
+            done.append(progress.done)
+            left.extend(path for path in parts.glob("left-over"))
+
+    vectors = train(text, **options, listener=watch)
     assert len(done) == 2 * 2, "two passes of two turns"
+    assert not left
     same(vectors, undisturbed["tns"])
 
 
