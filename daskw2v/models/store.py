@@ -13,7 +13,6 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError, TrainingError
@@ -68,19 +67,6 @@ def open_table(store: Store, table: str) -> StoredRows:
 def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Floats:
     """Read rows start:stop of a table, shape (rows, D) float32; all of it by default; raises as `open_table` does."""
     return open_table(store, table)[start:stop]
-
-
-def read_rows(store: Store, table: str, ids: npt.ArrayLike) -> Floats:
-    """Read the rows of `ids`, shape (n, D) float32, in their order.
-
-    Raises
-    ------
-    StoreError
-        If the version or its table is missing.
-    IndexError
-        If there is no such row.
-    """
-    return open_table(store, table)[ids]
 
 
 def write_table_rows(store: Store, table: str, start: int, rows: Floats) -> None:

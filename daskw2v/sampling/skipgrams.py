@@ -108,9 +108,10 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     jobs = {row: (home, attempts, kinds, row, n) for row in range(n)}
     rows = dict(run_tasks(client, "gather", _gather_row, jobs))
     totals = {name: sum(entry[name] for entry in dealt.values()) for name in ("words", *_KINDS)}
-    home.write_manifest({"rows": [rows[number] for number in range(len(rows))], **totals})
+    names = [rows[number] for number in range(n)]
+    home.write_manifest({"rows": names, **totals})
     (home / "text").remove()
-    return _read_manifest(home)  # type: ignore[return-value]
+    return SkipGrams(home, tuple(names), **totals)
 
 
 def _read_manifest(home: Store) -> SkipGrams | None:

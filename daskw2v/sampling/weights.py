@@ -85,8 +85,9 @@ def partition_counts(
     found = dict(run_tasks(client, "weights", _deal_counts, jobs))
     results = [found[number] for number in range(len(starts))]
     weights = [weight for _, part in results for weight in part]
-    home.write_manifest({"group": group, "attempts": [name for name, _ in results], "weights": weights})
-    return _read_manifest(home)  # type: ignore[return-value]
+    names = [name for name, _ in results]
+    home.write_manifest({"group": group, "attempts": names, "weights": weights})
+    return PartitionCounts(home, group, tuple(names), tuple(weights))
 
 
 def _read_manifest(home: Store) -> PartitionCounts | None:

@@ -6,8 +6,8 @@ pass, all have met. The next pass has the next stretch of text; several passes a
 learns at once short.
 
 The rounds of a pass come in an order of its own, at random: where output partitions go round the input partitions one
-by one, each meets the same ones last, pass after pass, and with many partitions and few passes that costs quality
-(Google analogies at p=64, one pass an epoch: .26 one by one, .32 at random). But partitions that a worker has to load
+by one, each meets the same ones last, pass after pass, and with many partitions and few passes that costs quality. But
+partitions that a worker has to load
 should stay a while. So they meet in groups: rounds are turns of a group of inputs around a group of outputs, both at
 random.
 """

@@ -52,13 +52,13 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
     examples, loss = objective.trainers["cpu"](segment, first, last, memory, rate, 2, prepared)
     n, expected = reference.train(segment, first, last, *truth, rate, 2, prepared)
     assert examples == n
-    assert loss == pytest.approx(expected, rel=3e-5, abs=1e-5)
+    # Sums of contexts are large, and rounding with them, where three words are all contexts and targets
+    slack = 1 if params.cbow_mean else 4
+    assert loss == pytest.approx(expected, rel=slack * 1e-5, abs=1e-5)
     for table, expected_rows in zip(memory[:2], truth, strict=True):
         trained = table.reshape(-1, memory.width)
-        # Rounding is that of the largest values: where three words are all contexts and targets, rows grow
-        atol = 1e-4 * max(1.0, np.abs(expected_rows).max(initial=0.0))
         np.testing.assert_allclose(
-            trained[: len(expected_rows), : params.vector_size], expected_rows, rtol=1e-4, atol=atol
+            trained[: len(expected_rows), : params.vector_size], expected_rows, rtol=1e-4, atol=slack * 3e-5
         )
         assert not trained[:, params.vector_size :].any(), "padding must stay zero"
 

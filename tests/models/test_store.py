@@ -16,7 +16,6 @@ from daskw2v.models.store import (
     open_table,
     publish,
     read_partition,
-    read_rows,
     read_table,
     read_vocabulary,
     resolve,
@@ -160,7 +159,7 @@ def test_tables__are_read_in_order_of_ids_however_they_are_partitioned(data):
     assert table.shape == rows.shape
     assert np.array_equal(read_table(store, "input"), rows)
     assert np.array_equal(read_table(store, "input", start, stop), rows[start:stop])
-    assert np.array_equal(read_rows(store, "input", ids), rows[ids])
+    assert np.array_equal(open_table(store, "input")[ids], rows[ids])
     assert np.array_equal(table[-1], rows[-1])
     assert np.array_equal(table[::-2], rows[::-2])
     assert np.array_equal(table[5:2], rows[5:2])
