@@ -28,11 +28,13 @@ def compare(n, m, rows, vector_size, negative, each, rng):
     found = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)
     n_pairs, loss = expected_of(pairs, noise, *truth, 0.05, negative, each, words, KEY)
     assert found[0] == n_pairs == n
-    assert found[1] == pytest.approx(loss, rel=1e-5, abs=1e-5)
+    steps = (n * (1 + negative) + m * each) / min(rows)
+    rounding = 1e-5 * (1 + steps / 500)  # each step that moves a row rounds it, and the next starts from there
+    assert found[1] == pytest.approx(loss, rel=rounding, abs=rounding)
     for table, own in zip(tables, truth, strict=True):
         trained = table.reshape(-1, width)
-        rounding = 3e-5 * max(1.0, np.abs(own).max())  # one row pushed by all noise grows long
-        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=rounding)
+        longest = max(1.0, np.abs(own).max())  # one row pushed by all noise grows long
+        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=3 * rounding * longest)
         assert not trained[:, vector_size:].any(), "padding must stay zero"
 
 
