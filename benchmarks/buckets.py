@@ -110,8 +110,8 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
         pairs = deal(params, segment, weights, None)
         noise = deal(params, segment, weights, how) if each else [[(none, none)] * p] * p
         seconds = time.perf_counter() - began
-    steps = itertools.chain(*Rotations(params.replace(n_partitions=p), len(segment.tokens)).turns(0))
-    order = [meeting for step in steps for meeting in step.meetings]
+    turns = Rotations(params.replace(n_partitions=p), len(segment.tokens)).turns(0)
+    order = [meeting for groups in turns for steps in groups for step in steps for meeting in step.meetings]
 
     def run() -> tuple[int, float, float]:
         trained, loss, began = 0, 0.0, time.perf_counter()

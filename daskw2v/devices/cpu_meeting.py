@@ -1,4 +1,4 @@
-"""Partitions of a model in this machine's memory, trained two by two by one thread."""
+"""Partitions of a model in this machine's memory, trained two by two, each pair by one thread."""
 
 from collections.abc import Iterable
 
@@ -20,26 +20,34 @@ class CpuMeeting:
     objective, params
         What is trained.
     sources, outputs
-        The rows of each, shape (rows, D) float32. They are copied, one after the other.
+        The numbers of partitions, and their rows, shape (rows, D) float32. They are copied, one after the other.
     """
 
     def __init__(
-        self, objective: Objective, params: Params, sources: Iterable[FloatArray], outputs: Iterable[FloatArray]
+        self,
+        objective: Objective,
+        params: Params,
+        sources: Iterable[tuple[int, FloatArray]],
+        outputs: Iterable[tuple[int, FloatArray]],
     ) -> None:
         self._train = find_bucket_trainer(objective, "cpu")
         self._params = params
         self._width = padded(params.vector_size)
-        self._sources, self._outputs = ([_padded_copy(rows, self._width) for rows in of] for of in (sources, outputs))
+        self._sources, self._outputs = (
+            {number: _padded_copy(rows, self._width) for number, rows in of} for of in (sources, outputs)
+        )
 
     def train(
         self, source: int, output: int, bucket: Bucket, alpha: float, words: npt.NDArray[np.uint64], key: np.uint64
     ) -> tuple[int, float]:
         """Train the bucket of two partitions; return the number of pairs and the summed loss.
 
+        Threads may call it at the same time for partitions that are not the same.
+
         Parameters
         ----------
         source, output
-            Which of the partitions.
+            The numbers of the two partitions.
         bucket
             The pairs, and the noise of other pairs.
         alpha
@@ -60,10 +68,9 @@ class CpuMeeting:
         """Return the rows of an output partition, and let go of it."""
         return self._take(self._outputs, number)
 
-    def _take(self, tables: list[FloatArray], number: int) -> FloatArray:
-        table, tables[number] = tables[number], np.empty(0, np.float32)
+    def _take(self, tables: dict[int, FloatArray], number: int) -> FloatArray:
         # No copy where rows fill whole cache lines
-        return np.ascontiguousarray(table.reshape(-1, self._width)[:, : self._params.vector_size])
+        return np.ascontiguousarray(tables.pop(number).reshape(-1, self._width)[:, : self._params.vector_size])
 
 
 def _padded_copy(rows: FloatArray, width: int) -> FloatArray:

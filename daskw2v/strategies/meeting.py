@@ -1,14 +1,16 @@
-"""The tasks that train when partitions meet: pure functions of their rows and of the buckets they share."""
+"""The task that trains where partitions meet: a pure function of their rows and of the buckets they share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from distributed import Future
 
-from daskw2v.devices import CpuMeeting, find_device
+from daskw2v.devices import find_device
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, is_finite
@@ -42,17 +44,24 @@ class Origin:
     file: str | None = None
 
 
-Rows: TypeAlias = Future | Origin
+Rows: TypeAlias = FloatArray | Output | Origin
+Some: TypeAlias = Mapping[int, Rows]  # some partitions of a table, by number
+Held: TypeAlias = Future | Some  # the future is of `Some`
 
 
 @dataclass
 class State:
-    """A run between two meetings: where the partitions of both tables are; an entry of history for each pass done."""
+    """A run between two turns: what holds each partition of both tables; an entry of history for each pass done."""
 
     next_pass: int
-    input: list[Rows]
-    output: list[Rows]
+    input: list[Held]
+    output: list[Held]
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def state_at(origin: Origin, n: int, next_pass: int, history: list[dict[str, Any]]) -> State:
+    """Return the state of a run whose 2 n partitions all lie at an origin."""
+    return State(next_pass, [{k: origin} for k in range(n)], [{k: origin} for k in range(n)], history)
 
 
 @dataclass(frozen=True)
@@ -71,8 +80,19 @@ class Parts:
     partitions: Partitions
     counts: PartitionCounts
 
-    def rows(self, table: str, partition: int, origin: Origin) -> FloatArray:
-        """Return a partition's rows at their origin, shape (rows, D)."""
+    def rows(self, table: str, partition: int, rows: Rows) -> FloatArray:
+        """Return a partition's rows, shape (rows, D), wherever they are."""
+        if isinstance(rows, Origin):
+            return self._read(table, partition, rows)
+        return rows.rows if isinstance(rows, Output) else rows
+
+    def words(self, partition: int, rows: Rows) -> Words:
+        """Return the alias table of an output partition's words."""
+        if isinstance(rows, Output):
+            return rows.words
+        return word_table(self.counts.read(partition), self.run.params.ns_exponent)
+
+    def _read(self, table: str, partition: int, origin: Origin) -> FloatArray:
         params = self.run.params
         if origin.store is None:
             return find_objective(params.objective).initial(params, table, self.partitions.words(partition))
@@ -81,10 +101,6 @@ class Parts:
         shape = self.partitions.size(partition), params.vector_size
         content = origin.store.read_range(origin.file, 0, 4 * shape[0] * shape[1])
         return np.frombuffer(content, np.float32).reshape(shape)
-
-    def words(self, partition: int) -> Words:
-        """Return the alias table of a partition's words."""
-        return word_table(self.counts.read(partition), self.run.params.ns_exponent)
 
 
 class Work(NamedTuple):
@@ -109,74 +125,68 @@ def works_of(parts: Parts, this: Pass, grams: SkipGrams, step: Step) -> list[Wor
 
 
 def meet(
-    work: Work, source: FloatArray | Origin, output: Output | Origin, parts: Parts
-) -> tuple[FloatArray, Output, Totals]:
-    """Task: train the bucket of an input and an output partition; return both, and what was done."""
-    if isinstance(source, Origin):
-        source = parts.rows(INPUT, work.contexts, source)
-    if isinstance(output, Origin):
-        output = Output(parts.rows(OUTPUT, work.centers, output), parts.words(work.centers))
-    params = parts.run.params
-    both = find_device(parts.run.device).meeting(find_objective(params.objective), params, [source], [output.rows])
-    pairs, loss = _train(both, 0, 0, work, output.words)
-    trained = both.take_source(0), both.take_output(0)
-    return trained[0], Output(trained[1], output.words), Totals(pairs, loss, all(map(is_finite, trained)))
-
-
-def meet_stored(
-    works: Sequence[Work], sources: dict[int, Origin], outputs: dict[int, Origin], parts: Parts, home: Store
-) -> tuple[dict[int, Origin], dict[int, Origin], Totals]:
-    """Task: train the buckets of a group of input and a group of output partitions, one after the other.
+    rounds: Sequence[Sequence[Work]],
+    sources: Mapping[int, Some],
+    outputs: Mapping[int, Some],
+    parts: Parts,
+    threads: int,
+    home: Store | None = None,
+) -> tuple[Some, Some, Totals]:
+    """Task: train the buckets of some input and some output partitions, round after round.
 
     Parameters
     ----------
-    works
-        The meetings, in their order.
+    rounds
+        Meetings; those of a round have no partition in common.
     sources, outputs
-        Where the rows of each partition are.
+        For each partition what holds it, perhaps among others.
     parts
         What all meetings share.
+    threads
+        Meetings trained at the same time, at most.
     home
-        Where files of the rows are written.
+        Where rows are written, as files; without it they are the task's result.
 
     Returns
     -------
     sources, outputs, totals
-        Where the rows are now, and what was done.
+        The partitions that met, and what was done.
     """
+    words: dict[int, Words] = {}
+
+    def open_outputs() -> Iterator[tuple[int, FloatArray]]:
+        for k, held in outputs.items():
+            words[k] = parts.words(k, held[k])
+            yield k, parts.rows(OUTPUT, k, held[k])
+
     params = parts.run.params
     group = find_device(parts.run.device).meeting(
         find_objective(params.objective),
         params,
-        (parts.rows(INPUT, k, origin) for k, origin in sources.items()),  # one after the other: each is large
-        (parts.rows(OUTPUT, k, origin) for k, origin in outputs.items()),
+        ((k, parts.rows(INPUT, k, held[k])) for k, held in sources.items()),  # one after the other: each is large
+        open_outputs(),
     )
-    words = {k: parts.words(k) for k in outputs}
-    inputs, centers = list(sources), list(outputs)
-    done = [
-        _train(group, inputs.index(work.contexts), centers.index(work.centers), work, words[work.centers])
-        for work in works
-    ]
-    attempt, finite = new_attempt(), []
 
-    def write(table: str, k: int, rows: FloatArray) -> Origin:
+    def train(work: Work) -> tuple[int, float]:
+        bucket = read_bucket(work.row, work.centers)
+        return group.train(work.contexts, work.centers, bucket, work.alpha, words[work.centers], np.uint64(work.key))
+
+    with ThreadPoolExecutor(threads) as pool:
+        done = list(chain.from_iterable(list(pool.map(train, works)) for works in rounds))
+    attempt, finite = new_attempt(), list[bool]()
+
+    def settle(table: str, k: int, rows: FloatArray) -> Rows:
         finite.append(is_finite(rows))
-        name = f"{table}-{k}-{attempt}"
-        home.write_raw(name, rows)
-        return Origin(home, name)
+        if home is None:
+            return rows if table == INPUT else Output(rows, words[k])
+        home.write_raw(f"{table}-{k}-{attempt}", rows)
+        return Origin(home, f"{table}-{k}-{attempt}")
 
-    now = {k: write(INPUT, k, group.take_source(i)) for i, k in enumerate(sources)}
-    then = {k: write(OUTPUT, k, group.take_output(i)) for i, k in enumerate(outputs)}
+    now = {k: settle(INPUT, k, group.take_source(k)) for k in sources}
+    then = {k: settle(OUTPUT, k, group.take_output(k)) for k in outputs}
     return now, then, Totals(sum(n for n, _ in done), sum(loss for _, loss in done), all(finite))
 
 
-def _train(group: CpuMeeting, source: int, output: int, work: Work, words: Words) -> tuple[int, float]:
-    bucket = read_bucket(work.row, work.centers)
-    return group.train(source, output, bucket, work.alpha, words, np.uint64(work.key))
-
-
-def save_part(store: Store, table: str, partition: int, rows: FloatArray | Output | Origin, parts: Parts) -> None:
+def save_part(store: Store, table: str, partition: int, held: Some, parts: Parts) -> None:
     """Task: write a partition's rows to a model, by the worker that holds them."""
-    if isinstance(rows, Origin):
-        rows = parts.rows(table, partition, rows)
-    write_partition(store, table, partition, rows.rows if isinstance(rows, Output) else rows)
+    write_partition(store, table, partition, parts.rows(table, partition, held[partition]))

@@ -28,7 +28,7 @@ from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint, stored, travelling
 from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import rows_per_block
-from daskw2v.strategies.meeting import INPUT, OUTPUT, Origin, Parts, State, save_part
+from daskw2v.strategies.meeting import INPUT, OUTPUT, Origin, Parts, State, save_part, state_at
 from daskw2v.strategies.rotations import Pass, Rotations
 from daskw2v.vocabulary.partition import Partitions
 
@@ -123,9 +123,9 @@ def _save(client: Client, parts: Parts, store: Store, state: State) -> None:
     create_model(store, shapes, rows_per_block(width), parts.partitions.n)
     attempt = uuid.uuid4().hex
     writes = [
-        client.submit(save_part, store, name, k, rows, parts, key=f"save-{attempt}-{name}-{k}", retries=2)
+        client.submit(save_part, store, name, k, held, parts, key=f"save-{attempt}-{name}-{k}", retries=2)
         for name, partitions in tables.items()
-        for k, rows in enumerate(partitions)
+        for k, held in enumerate(partitions)
     ]
     gather(client, writes, "Writing the model")
 
@@ -135,17 +135,16 @@ def _checkpoint(client: Client, parts: Parts, place: Store, state: State) -> Sta
     store = checkpoint.folder(place, state.next_pass)
     _save(client, parts, store, state)
     checkpoint.finish(place, store, {"next_pass": state.next_pass, "history": state.history})
-    n = parts.partitions.n
-    return State(state.next_pass, [Origin(store)] * n, [Origin(store)] * n, state.history)
+    return state_at(Origin(store), parts.partitions.n, state.next_pass, state.history)
 
 
 def _restore(place: Store, n: int) -> State:
     """Return the state of the newest finished checkpoint, or that before the first pass."""
     found = checkpoint.newest(place)
     if found is None:
-        return State(0, [Origin()] * n, [Origin()] * n)
+        return state_at(Origin(), n, 0, [])
     store, manifest = found
-    return State(int(manifest["next_pass"]), [Origin(store)] * n, [Origin(store)] * n, list(manifest["history"]))
+    return state_at(Origin(store), n, int(manifest["next_pass"]), list(manifest["history"]))
 
 
 def _check(params: Params, resources: Resources) -> None:

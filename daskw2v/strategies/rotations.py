@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The meetings of a group of input partitions in a round; all steps of a round may be done at the same time."""
+    """The meetings of a group of inputs with a group of outputs in a round; of each partition, one."""
 
     round: int
     alpha: float
@@ -80,26 +80,27 @@ class Rotations:
         epoch, i = divmod(number, self._params.passes_per_epoch)
         return Pass(number, epoch, *share_of(0, self._length, i, self._params.passes_per_epoch))
 
-    def turns(self, number: int) -> Iterator[list[Step]]:
-        """Yield the steps of each turn of a pass, in an order that keeps groups together.
+    def turns(self, number: int) -> Iterator[list[list[Step]]]:
+        """Yield the turns of a pass: of each group of inputs in turn, its steps with the group of outputs it meets.
 
-        In a turn each group of inputs meets one group of outputs, all with all. A step comes after those of its group
-        in earlier rounds, and after those of its outputs in earlier turns.
+        In a turn all of both groups meet all. Steps of one group come one after the other; those of different groups
+        share no partition.
         """
-        params, size = self._params, self._group
-        n_groups = self.n_turns  # in each turn, every group of inputs meets another group of outputs
+        params, size, n_groups = self._params, self._group, self.n_turns
         key = stream(params.seed, Purpose.ORDER, number)
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
+        rounds = range(params.n_partitions)
         for turn, shift in enumerate(outer):
-            steps = []
-            for group in range(n_groups):
-                partner = (group + shift) % n_groups
-                for r, inner_shift in enumerate(inner, turn * size):
-                    meetings = tuple(
-                        Meeting(group * size + i, partner * size + (i + inner_shift) % size) for i in range(size)
-                    )
-                    steps.append(Step(r, self.alpha(number, (r + 0.5) / params.n_partitions), meetings))
-            yield steps
+            now = [(r, inner[r % size]) for r in rounds[turn * size : (turn + 1) * size]]
+            yield [
+                [self._step(number, group, (group + shift) % n_groups, r, inner_shift) for r, inner_shift in now]
+                for group in range(n_groups)
+            ]
+
+    def _step(self, number: int, group: int, partner: int, r: int, shift: int) -> Step:
+        size = self._group
+        meetings = tuple(Meeting(group * size + i, partner * size + (i + shift) % size) for i in range(size))
+        return Step(r, self.alpha(number, (r + 0.5) / self._params.n_partitions), meetings)
 
     def alpha(self, number: int, share: float) -> float:
         """Return the learning rate where so much of a pass is done, 0 to 1."""

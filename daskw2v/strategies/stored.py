@@ -7,44 +7,50 @@ lost with a worker but the task it was doing.
 
 from collections.abc import Iterator
 
-from distributed import Client
+from distributed import Client, Future
 
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.shards.tasks import run_tasks
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
-from daskw2v.strategies.meeting import Origin, Parts, Rows, State, Work, meet_stored, works_of
+from daskw2v.strategies.meeting import Held, Origin, Parts, State, meet, works_of
 from daskw2v.strategies.rotations import Pass, Step
 
 FOLDER = "parts"
 
 
 def play(
-    client: Client, parts: Parts, state: State, this: Pass, turns: Iterator[list[Step]], grams: SkipGrams, place: Store
+    client: Client,
+    parts: Parts,
+    state: State,
+    this: Pass,
+    turns: Iterator[list[list[Step]]],
+    grams: SkipGrams,
+    place: Store,
 ) -> Iterator[list[Totals]]:
     """Do a pass; yield what the meetings of each turn did, when all are done.
 
     Files lie below `place`; those that the turn's replace are deleted.
     """
-    for steps in turns:
-        groups: dict[int, list[Work]] = {}  # by their first input partition
-        for step in steps:
-            groups.setdefault(step.meetings[0].contexts, []).extend(works_of(parts, this, grams, step))
+    for groups in turns:
         jobs = {}
-        for first, works in groups.items():
-            sources = {work.contexts: state.input[work.contexts] for work in works}
-            outputs = {work.centers: state.output[work.centers] for work in works}
-            jobs[first] = (works, sources, outputs, parts, place / FOLDER)
+        for number, steps in enumerate(groups):
+            rounds = [works_of(parts, this, grams, step) for step in steps]
+            sources = {work.contexts: state.input[work.contexts] for work in rounds[0]}
+            outputs = {work.centers: state.output[work.centers] for work in rounds[0]}
+            jobs[number] = (rounds, sources, outputs, parts, 1, place / FOLDER)
         totals = []
-        for _, (sources, outputs, total) in run_tasks(client, f"pass {this.number}", meet_stored, jobs):
+        for _, (sources, outputs, total) in run_tasks(client, f"pass {this.number}", meet, jobs):
             totals.append(total)
-            for rows, now in ((state.input, sources), (state.output, outputs)):
+            for table, now in ((state.input, sources), (state.output, outputs)):
                 for k, origin in now.items():
-                    _remove(rows[k])
-                    rows[k] = origin
+                    _remove(table[k], k)
+                    table[k] = {k: origin}
         yield totals
 
 
-def _remove(rows: Rows) -> None:
-    if isinstance(rows, Origin) and rows.store is not None and rows.file is not None:
-        (rows.store / rows.file).remove()
+def _remove(held: Held, partition: int) -> None:
+    """Delete the file of a partition, if it lies in one."""
+    origin = None if isinstance(held, Future) else held[partition]
+    if isinstance(origin, Origin) and origin.store is not None and origin.file is not None:
+        (origin.store / origin.file).remove()

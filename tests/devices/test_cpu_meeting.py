@@ -24,15 +24,16 @@ def test_cpu_meeting__trains_as_the_reference(rule, vector_size):
     bucket = Bucket(pairs, noise if rule != "tns" else np.empty((2, 0), np.int32))
     words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
     params = Params(vector_size=vector_size, negative_rule=rule)
-    others = [np.ones((3, vector_size), np.float32)]
-    both = find_device("cpu").meeting(find_objective("sgns"), params, [*others, source], [output, *others])
-    n, loss = both.train(1, 0, bucket, 0.05, words, key)
+    other = np.ones((3, vector_size), np.float32)
+    sources, outputs = [(2, other), (5, source)], [(7, output), (5, other)]
+    both = find_device("cpu").meeting(find_objective("sgns"), params, sources, outputs)
+    n, loss = both.train(5, 7, bucket, 0.05, words, key)
     truth = [rows.astype(np.float64) for rows in (source, output)]
     expected = train_bucket(tuple(bucket.pairs), tuple(bucket.noise), *truth, 0.05, *EACH[rule], words, key)
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
-    np.testing.assert_array_equal([both.take_source(0), both.take_output(1)], others * 2, "these did not meet")
-    trained = both.take_source(1), both.take_output(0)
+    np.testing.assert_array_equal([both.take_source(2), both.take_output(5)], [other, other], "these did not meet")
+    trained = both.take_source(5), both.take_output(7)
     for found, rows, own, old in zip(trained, truth, (source, output), before, strict=True):
         np.testing.assert_allclose(found, rows, rtol=1e-4, atol=3e-5)
         assert found.flags.c_contiguous

@@ -40,10 +40,11 @@ def same(a, b):
     np.testing.assert_array_equal(a.vectors[:], b.vectors[:])
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers):
+@pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (3, 1), (4, 1), (1, 7)])
+def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers, threads):
+    """The two groups of four share a thread, have one each, one and two, two each, or three and four of one worker."""
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         for rule, expected in undisturbed.items():

@@ -15,12 +15,17 @@ def make(n=4, length=1000, **params):
     return Rotations(Params(n_partitions=n, **params), length)
 
 
+def flat(turns):
+    """Return the steps of turns in their order."""
+    return [step for groups in turns for steps in groups for step in steps]
+
+
 @given(n=st.integers(1, 70), passes=st.integers(1, 5), epochs=st.integers(1, 4), seed=st.integers(0, 9))
 def test_turns__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n, passes, epochs, seed):
     rotations = make(n, passes_per_epoch=passes, epochs=epochs, seed=seed)
     for number in range(len(rotations)):
         rounds = defaultdict(list)
-        for step in itertools.chain(*rotations.turns(number)):
+        for step in flat(rotations.turns(number)):
             rounds[step.round] += step.meetings
         assert sorted(rounds) == [*range(n)]
         for meetings in rounds.values():
@@ -33,7 +38,7 @@ def test_turns__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n
 def test_turns__come_in_an_order_that_keeps_the_rounds_of_each_partition(n, number):
     """Or else a step would be given to the cluster before those that it depends on."""
     last = defaultdict(lambda: -1)
-    for step in itertools.chain(*make(n).turns(number)):
+    for step in flat(make(n).turns(number)):
         for m in step.meetings:
             for partition in (("input", m.contexts), ("output", m.centers)):
                 assert last[partition] < step.round
@@ -44,9 +49,12 @@ def test_turns__come_in_an_order_that_keeps_the_rounds_of_each_partition(n, numb
 def test_turns__keep_groups_together(n, size):
     """In a turn, so many input partitions meet as many output partitions, all with all."""
     for turn in make(n).turns(0):
-        assert {len(step.meetings) for step in turn} == {size}
+        for steps in turn:
+            for side in ("contexts", "centers"):
+                assert len({frozenset(getattr(m, side) for m in step.meetings) for step in steps}) == 1
+        assert {len(step.meetings) for step in flat([turn])} == {size}
         partners = defaultdict(set)
-        for m in itertools.chain(*(step.meetings for step in turn)):
+        for m in itertools.chain(*(step.meetings for step in flat([turn]))):
             partners[m.contexts].add(m.centers)
         assert all(len(group) == size for group in partners.values())
         assert len({*map(frozenset, partners.values())}) == n // size
@@ -54,10 +62,10 @@ def test_turns__keep_groups_together(n, size):
 
 def test_turns__of_passes_come_in_different_orders():
     rotations = make(64)
-    orders = [[step.meetings[0] for turn in rotations.turns(number) for step in turn] for number in range(20)]
+    orders = [[step.meetings[0] for step in flat(rotations.turns(number))] for number in range(20)]
     assert len({*map(tuple, orders)}) == 20
-    assert orders[3] == [step.meetings[0] for turn in make(64).turns(3) for step in turn], "but each has its own"
-    assert orders[3] != [step.meetings[0] for turn in make(64, seed=2).turns(3) for step in turn]
+    assert orders[3] == [step.meetings[0] for step in flat(make(64).turns(3))], "but each has its own"
+    assert orders[3] != [step.meetings[0] for step in flat(make(64, seed=2).turns(3))]
 
 
 @given(length=st.integers(0, 5000), passes=st.integers(1, 7), epochs=st.integers(1, 4))
@@ -76,9 +84,7 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
 def test_rounds__have_a_rate_that_falls_evenly_from_alpha_to_min_alpha():
     rotations = make(4, epochs=2, passes_per_epoch=3, alpha=0.1, min_alpha=0.02)
     rates = {
-        (number, step.round): step.alpha
-        for number in range(len(rotations))
-        for step in itertools.chain(*rotations.turns(number))
+        (number, step.round): step.alpha for number in range(len(rotations)) for step in flat(rotations.turns(number))
     }
     falling = [rates[key] for key in sorted(rates)]
     assert len(falling) == 2 * 3 * 4
