@@ -199,6 +199,12 @@ class Params(_Checked):
     n_partitions: int = _choice(
         8, "parts that rotation cuts each table into; as many tasks train side by side", _integer(1, 65536)
     )
+    n_groups: int | None = _choice(
+        None,
+        "groups that partitions stay together in, such as one a worker; of four partitions or fewer when not given",
+        _integer(1, 65536),
+        optional=True,
+    )
     passes_per_epoch: int = _choice(8, "times an epoch that all partitions meet, each over its stretch", _integer(1))
     negative_rule: str = _choice(
         "tns",

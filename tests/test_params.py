@@ -29,7 +29,7 @@ OUT_OF_RANGE = {
     "min_count": 0, "max_final_vocab": 0, "vector_size": 65537, "window": 1025, "shrink_windows": 1,
     "sample": 1.5, "negative": 0, "ns_exponent": math.nan, "alpha": 0, "min_alpha": -1e-9,
     "epochs": 1.0, "seed": 2**63, "n_replicas": 0, "rounds_per_epoch": 0, "warmup": 1.01,
-    "n_partitions": 65537, "passes_per_epoch": 0, "negative_rule": "dns", "pair_epochs": 0,
+    "n_partitions": 65537, "n_groups": 0, "passes_per_epoch": 0, "negative_rule": "dns", "pair_epochs": 0,
     "errors": "ignore", "format": "csv", "tokenizer": "", "column": "", "vocabulary": "",
     "objective": "", "strategy": "", "merge": "", "device": "", "scheduler": "", "workers": 0,
     "threads": 0, "memory_limit": "much", "block_size": "0 B", "checkpoint_seconds": -1,

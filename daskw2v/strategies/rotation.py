@@ -149,6 +149,11 @@ def _restore(place: Store, n: int) -> State:
 
 def _check(params: Params, resources: Resources) -> None:
     find_bucket_trainer(find_objective(params.objective), resources.device)
+    if params.n_partitions % (params.n_groups or 1):
+        raise ParameterError(
+            f"n_groups={params.n_groups} does not divide n_partitions={params.n_partitions}.",
+            "Give groups of equal size: n_partitions as a multiple of n_groups.",
+        )
     if params.negative_sharing != "shared":
         raise ParameterError(
             f"negative_sharing={params.negative_sharing!r} has no kernel for strategy='rotation'.",
@@ -157,5 +162,9 @@ def _check(params: Params, resources: Resources) -> None:
 
 
 ROTATION = Strategy(
-    "rotation", ("n_partitions", "passes_per_epoch", "negative_rule", "pair_epochs"), (), _check, _train
+    "rotation",
+    ("n_partitions", "n_groups", "passes_per_epoch", "negative_rule", "pair_epochs"),
+    (),
+    _check,
+    _train,
 )

@@ -22,7 +22,7 @@ from daskw2v.params import Params
 from daskw2v.sampling.rng import Purpose, draws, stream
 from daskw2v.strategies.schedule import alpha_at, share_of
 
-_GROUP = 4  # partitions of a group, at most
+_GROUP = 4  # partitions of a group, at most, where the number of groups is not given
 
 
 class Meeting(NamedTuple):
@@ -56,14 +56,15 @@ class Rotations:
     Parameters
     ----------
     params
-        `epochs`, `alpha`, `min_alpha`, `seed`, `n_partitions` (p) and `passes_per_epoch` are read.
+        `epochs`, `alpha`, `min_alpha`, `seed`, `n_partitions` (p), `n_groups` and `passes_per_epoch` are read.
     length
         Positions of an epoch.
     """
 
     def __init__(self, params: Params, length: int) -> None:
         self._params, self._length = params, length
-        self._group = max(size for size in range(1, _GROUP + 1) if params.n_partitions % size == 0)
+        sizes = range(1, _GROUP + 1) if params.n_groups is None else [params.n_partitions // params.n_groups]
+        self._group = max(size for size in sizes if params.n_partitions % size == 0)
 
     @property
     def n_turns(self) -> int:

@@ -208,10 +208,12 @@ def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monke
     assert not any(key.startswith(("meet", "input", "output")) for key in fetched), "nor by any other way"
 
 
-@pytest.mark.parametrize(("n", "n_words"), [(1, 90), (7, 90), (20, 20)])
-def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, text, tmp_path, n, n_words):
-    """One partition, a number that divides nothing, and as many as words."""
-    params = PARAMS.replace(n_partitions=n, max_final_vocab=n_words, epochs=8, passes_per_epoch=1, alpha=0.1)
+@pytest.mark.parametrize(("n", "n_groups", "n_words"), [(1, None, 90), (7, None, 90), (6, 1, 90), (20, None, 20)])
+def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, text, tmp_path, n, n_groups, n_words):
+    """One partition, a number that divides nothing, all in one group, and as many as words."""
+    params = PARAMS.replace(
+        n_partitions=n, n_groups=n_groups, max_final_vocab=n_words, epochs=8, passes_per_epoch=1, alpha=0.1
+    )
     vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     shapes = {"input": [n_words, 12], "output": [n_words, 12]}
     assert {name: [*open_table(Store(vectors.url), name).shape] for name in shapes} == shapes
@@ -248,6 +250,7 @@ def test_rotation__stops_when_it_diverges(client, text, tmp_path):
         ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='rotation'; it is for averaging"),
         ({"strategy": "averaging"}, r"passes_per_epoch=2 changes nothing for strategy='averaging'; it is for rotation"),
         ({"negative_sharing": "pair"}, r"negative_sharing='pair' has no kernel for strategy='rotation'"),
+        ({"n_groups": 3}, "n_groups=3 does not divide n_partitions=8"),
         ({"negative_rule": "dns"}, r"negative_rule='dns' is not one of tns, sns, bns"),
     ],
 )

@@ -20,9 +20,13 @@ def flat(turns):
     return [step for groups in turns for steps in groups for step in steps]
 
 
-@given(n=st.integers(1, 70), passes=st.integers(1, 5), epochs=st.integers(1, 4), seed=st.integers(0, 9))
-def test_turns__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n, passes, epochs, seed):
-    rotations = make(n, passes_per_epoch=passes, epochs=epochs, seed=seed)
+@given(
+    n=st.integers(1, 70), grouped=st.integers(0, 9), passes=st.integers(1, 5), epochs=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+def test_turns__of_a_pass_meet_each_bucket_once_and_no_partition_twice_a_round(n, grouped, passes, epochs, seed):
+    n, n_groups = (n, None) if grouped == 0 else (n // grouped * grouped or grouped, grouped)
+    rotations = make(n, n_groups=n_groups, passes_per_epoch=passes, epochs=epochs, seed=seed)
     for number in range(len(rotations)):
         rounds = defaultdict(list)
         for step in flat(rotations.turns(number)):
@@ -45,10 +49,13 @@ def test_turns__come_in_an_order_that_keeps_the_rounds_of_each_partition(n, numb
                 last[partition] = step.round
 
 
-@pytest.mark.parametrize(("n", "size"), [(8, 4), (6, 3), (7, 1), (64, 4), (2, 2), (10, 2)])
-def test_turns__keep_groups_together(n, size):
+@pytest.mark.parametrize(
+    ("n", "n_groups", "size"),
+    [(8, None, 4), (6, None, 3), (7, None, 1), (64, None, 4), (2, None, 2), (10, None, 2), (64, 4, 16), (6, 1, 6)],
+)
+def test_turns__keep_groups_together(n, n_groups, size):
     """In a turn, so many input partitions meet as many output partitions, all with all."""
-    for turn in make(n).turns(0):
+    for turn in make(n, n_groups=n_groups).turns(0):
         for steps in turn:
             for side in ("contexts", "centers"):
                 assert len({frozenset(getattr(m, side) for m in step.meetings) for step in steps}) == 1
