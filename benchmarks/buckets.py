@@ -12,17 +12,16 @@ center's own partition.
 
 import argparse
 import itertools
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate, machine, spread
+from benchmarks.common import alternate, finish, spread
 from benchmarks.kernel_steps import read
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
 from daskw2v.objectives.sgns.buckets import Items, train_bucket
@@ -157,9 +156,7 @@ def main() -> None:
             f"{WINDOWS}, loss {row.loss:.3f}{dealt}",
             file=out,
         )
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -14,18 +14,17 @@ count as done already. So each training whose quality is judged has a directory 
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from benchmarks.common import ANALOGY, SIMILARITY, alternate, machine, spread, wiki_parts, write_text
+from benchmarks.common import ANALOGY, SIMILARITY, alternate, finish, spread, wiki_parts, write_text
 from benchmarks.fma_peak import measure_peak
 from benchmarks.train_speed import Text, encode
 from daskw2v.devices import Threads
@@ -182,9 +181,7 @@ def main() -> None:
                 params = Params(objective=objective, epochs=options.epochs)
                 for width in choices:
                     qualities += judge(whole, folder, params, width, options.seeds, out)
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps({"speed": [*map(asdict, speeds)], "quality": [*map(asdict, qualities)]}, indent=1))
+    finish({"speed": speeds, "quality": qualities}, out, as_json=options.json)
 
 
 if __name__ == "__main__":

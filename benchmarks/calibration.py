@@ -11,11 +11,11 @@ from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, LocalCluster, wait
+from distributed import Client, wait
 
 from benchmarks.buckets import buckets, first_rows, windows
-from benchmarks.common import one_thread
-from benchmarks.cost_model import EPOCHS, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
+from benchmarks.common import cluster_of, one_thread
+from benchmarks.cost_model import EPOCHS, GROUP, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
 from benchmarks.train_speed import Text
 from daskw2v.devices import CpuReplica, Threads
 from daskw2v.objectives import find_objective
@@ -151,15 +151,20 @@ def text_of(path: Path, work: Store, types: int) -> Text:
 
 
 def measure_cluster(small: Text) -> dict[str, float]:
-    """Measure meetings and dealing without work on a worker, tasks on client and scheduler, and a transfer."""
-    params = Params(strategy="rotation", n_partitions=DEALT, epochs=1)
-    passes, sizes = params.passes_per_epoch, list[float]()
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        train(small, params, client)  # compiles
+    """Measure meetings and dealing without work on a worker, tasks on client and scheduler, and a transfer.
+
+    Partitions whose number no group divides meet in tasks of their own: so a task and a meeting can be told apart.
+    """
+    passes, sizes, prime = Params.passes_per_epoch, list[float](), DEALT - 1
+    kinds = [Params(strategy="rotation", n_partitions=p, epochs=1) for p in (DEALT, prime)]
+    with cluster_of(1) as client:
+        for params in kinds:
+            train(small, params, client)  # compiles
+        grouped, dealt = train(small, kinds[0].replace(seed=2), client)
         used = time.process_time()
-        seconds, dealt = train(small, params.replace(seed=2), client)
+        single, single_dealt = train(small, kinds[1].replace(seed=2), client)
         used = time.process_time() - used
-        cluster.scale(2)
+        client.cluster.scale(2)
         client.wait_for_workers(2)
         one, other = client.nthreads()
         for _ in range(5):
@@ -168,10 +173,14 @@ def measure_cluster(small: Text) -> dict[str, float]:
             began = time.perf_counter()
             wait(client.submit(len, rows, workers=[other], pure=False))
             sizes.append((time.perf_counter() - began) / (8 * SEGMENT))
+    turns = (DEALT // GROUP) ** 2
+    met = np.array([[turns, DEALT**2], [prime**2, prime**2]]) * passes
+    turn, meeting = np.linalg.solve(met, [grouped - dealt, single - single_dealt])
     return {
         "row": dealt / (passes * (DEALT + 1)),
-        "meeting": (seconds - dealt) / (passes * DEALT**2),
-        "task": used / (passes * (TASKS * DEALT**2 + DEALT + 1)),
+        "turn": turn,
+        "meeting": max(0.0, meeting),
+        "task": used / (passes * (TASKS * prime**2 + prime + 1)),
         "send": statistics.median(sizes),
     }
 

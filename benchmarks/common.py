@@ -1,6 +1,7 @@
 """What benchmarks share: the text, the machine, and medians of alternating runs."""
 
 import gzip
+import json
 import os
 import platform
 import statistics
@@ -8,11 +9,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TextIO
 
 import psutil
-from distributed import Client
+from distributed import Client, LocalCluster
 
 DATA = Path(os.environ.get("DASKW2V_DATA", "../shared/data"))
 SIMILARITY = [DATA / "eval" / name for name in ("ws353.tsv", "simlex999.tsv")]
@@ -38,6 +41,16 @@ def write_text(path: Path, n_parts: int) -> Path:
 def one_thread() -> Iterator[Client]:
     """Give a cluster of one thread inside this process: what one core does, and its memory is this process's."""
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        yield client
+
+
+@contextmanager
+def cluster_of(n: int, memory_limit: str = "auto") -> Iterator[Client]:
+    """Give a cluster of worker processes of one thread; the client's `cluster` is it."""
+    with (
+        LocalCluster(n_workers=n, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 
@@ -82,3 +95,10 @@ def machine() -> str:
     names = ("daskw2v", "numpy", "numba", "zarr", "dask", "gensim", "fasttext")
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     return f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}, {versions}"
+
+
+def finish(values: Any, out: TextIO, *, as_json: bool) -> None:
+    """Print the machine, and the values as JSON if asked to: dataclasses, and lists and mappings of such."""
+    print(machine(), file=out)
+    if as_json:
+        print(json.dumps(values, indent=1, default=asdict))

@@ -17,9 +17,9 @@ from daskw2v.vocabulary.partition import Partitions
 Floats = npt.NDArray[np.float64]
 
 GROUP = 4  # as in strategies.rotations
-TASKS = 4  # of a meeting: it, and one for each of its three results
+TASKS = 4  # of what meets: it, and one for each of its three results
 RAW_PAIR, RAW_WORD = 8, 4  # bytes of a pair as dealt, and of a word's code
-MOVED = 6  # bytes through memory for a byte of a meeting's rows: zeroed, copied in and out, checked
+MOVED = 6  # bytes through memory for a byte of rows that meet: zeroed, copied in and out, checked
 TOP = 1 << 20  # words whose frequencies tell how even partitions are
 TYPES, ROUNDS, PASSES, EPOCHS = 10_000, 2, 8, 2  # of the check; rounds and passes an epoch
 
@@ -51,8 +51,8 @@ class Constants:
     copy, merge, send
         A byte of rows taken into a meeting or replica, out of it, and checked; of a replica, merged; and sent from
         worker to worker on this machine.
-    meeting
-        A meeting without rows or pairs: tasks, reading, replies.
+    turn, meeting
+        A task of `meeting.meet` without meetings: tasks, replies; and a meeting without rows or pairs: reading.
     task
         A task in client and scheduler, which are one process here.
     """
@@ -68,6 +68,7 @@ class Constants:
     copy: float
     merge: float
     send: float
+    turn: float
     meeting: float
     task: float
 
@@ -161,63 +162,99 @@ def zipf(words: float, types: int, params: Params, sentence: float = 20) -> Load
     return Load(words, types, params.vector_size, words * share * contexts, kept / share)
 
 
-def barrier(load: Load, p: int) -> float:
+class Turns(NamedTuple):
+    """How p partitions meet on a cluster: as `travelling` cuts the turns of groups into tasks.
+
+    Parameters
+    ----------
+    groups
+        Groups of partitions.
+    units
+        What a task takes of each table: groups, or single partitions where a group's threads are several workers'.
+    tasks, threads
+        Tasks side by side, and the threads of each.
+    """
+
+    groups: int
+    units: int
+    tasks: int
+    threads: int
+
+
+def turns_of(p: int, groups: int | None, hardware: Hardware) -> Turns:
+    """Return how p partitions meet, in the groups of `rotations` where none are given."""
+    groups = groups or p // max(size for size in range(1, GROUP + 1) if p % size == 0)
+    slots, own = hardware.nodes * hardware.threads, hardware.threads // hardware.processes
+    share = max(1, slots // groups)  # threads of a group
+    if slots <= groups or (slots % groups == 0 and own % share == 0):
+        return Turns(groups, groups, min(groups, slots), min(share, p // groups))
+    return Turns(groups, p, min(p, slots), 1)
+
+
+def barrier(load: Load, p: int, units: int | None = None) -> float:
     """Return the largest bucket of a round over the mean: a bucket is as large as its partitions' shares of the words.
 
-    `vocabulary.partition` deals words back and forth; a round of `rotations` pairs partitions at random.
+    `vocabulary.partition` deals words back and forth; a round of `rotations` pairs partitions at random. With `units`,
+    neighbours go together, so many in all.
     """
     places, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
     shares = np.bincount(places, load.top, p) + (1 - load.top.sum()) / p
-    return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(p)]) * p**2)
+    n = units or p
+    shares = shares.reshape(n, -1).sum(1)
+    return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(n)]) * n**2)
 
 
-def moves(p: int, passes: int, nodes: int) -> float:
-    """Return how often an output partition goes to another node.
+def moves(units: int, passes: int, nodes: int) -> float:
+    """Return how often a unit of the output table goes to another node.
 
-    `_homes` gives neighbours to a node. A node with whole groups of `Rotations` keeps a group for a turn; one
-    with less meets new partitions every round. In a pass all partners differ; the next pass may begin with the last.
+    Neighbours share a node. In a pass all partners differ; the next pass may begin with the last.
     """
-    group = max(size for size in range(1, GROUP + 1) if p % size == 0)
-    units = p / (group if p >= group * nodes else 1)
     held = min(units, max(1.0, units / nodes))
     return passes * (units - held) + (passes - 1) * (1 - held / units)
 
 
-def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, width: int = 1) -> Forecast:
-    """Return what strategy `rotation` takes; `width` threads train a meeting (in the code: one).
+def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, groups: int | None = None) -> Forecast:
+    """Return what strategy `rotation` takes.
 
     Terms, and where they are in the code:
 
     text: both dealings of `skipgrams.build_skipgrams`, and `read_bucket`.
     store: the codes; pairs as dealt, and buckets, each written and read.
-    train: `train_bucket`; a round is as long as its largest bucket; a row is cold once a meeting.
-    copies: `CpuMeeting` copies two partitions in and out: as fast as cores do, or as memory does.
+    train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
+    row is cold once a meeting.
+    copies: `CpuMeeting` copies what a task takes in and out: as fast as cores do, or as memory does.
     meet: the rest of `meeting.meet`; threads of a process do it one by one (Python).
     travel: rows of 4 d + 8 bytes (`meeting.Output`); unseen where a thread has a second group of inputs to train.
-    tasks: those of `_submit` and of dealing, in one scheduler.
-    memory: both tables; with them two padded copies and a result of each meeting, or a row's pairs twice.
+    tasks: those of `travelling._submit` and of dealing, in one scheduler.
+    memory: both tables; with them two padded copies and a result of what meets, or a row's pairs twice.
     """
-    meetings, rows, slots = passes * p**2, load.types / p, min(p, hardware.nodes * hardware.threads // width)
-    busy, everyone = hardware.busy(slots * width), hardware.busy(hardware.nodes * hardware.threads)
-    cold = min(1.0, rows * meetings / load.pairs)
+    turns = turns_of(p, groups, hardware)
+    met, meetings, taken_rows = passes * turns.units**2, passes * p**2, load.types / turns.units
+    threads, everyone = turns.tasks * turns.threads, hardware.busy(hardware.nodes * hardware.threads)
+    busy = hardware.busy(threads)
+    cold = min(1.0, load.types / p * meetings / load.pairs)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
     texts = passes * (p + math.ceil(load.words / passes / SEGMENT))
-    taken = meetings * 2 * rows * 4 * load.d
+    taken = met * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * (RAW_PAIR + c.pair_bytes)
-    sent = moves(p, passes, hardware.nodes) * load.types * (4 * load.d + 8)
-    train = load.pairs * pair * max(1 / busy, barrier(load, p) / (slots * width))
+    sent = moves(turns.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
+    whole = turns.threads == 1 and turns.units < p
+    size = p // turns.groups  # of a group: its rounds are done when so many meetings are, by the threads of a task
+    waits = math.ceil(size / turns.threads) * turns.threads / size if turns.threads > 1 else 1.0
+    train = load.pairs * pair * max(1 / busy, barrier(load, p, turns.units if whole else p) * waits / threads)
     copies = max(taken * c.copy / busy, taken * MOVED / (hardware.nodes * hardware.bus))
-    hidden = train + copies if p >= 2 * GROUP * slots else 0.0
+    hidden = train + copies if turns.groups >= 2 * threads else 0.0
     seconds = {
         "text": (load.pairs * c.deal + texts * c.row) / everyone,
         "store": stored / (hardware.nodes * hardware.storage),
         "train": train,
         "copies": copies,
-        "meet": meetings * c.meeting / hardware.busy(min(slots, hardware.nodes * hardware.processes)),
+        "meet": (met * c.turn + meetings * c.meeting)
+        / hardware.busy(min(turns.tasks, hardware.nodes * hardware.processes)),
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden),
-        "tasks": (TASKS * meetings + texts) * c.task,
+        "tasks": (TASKS * met + texts) * c.task,
     }
-    meeting = 3 * rows * 4 * padded(load.d) * slots
+    meeting = 3 * taken_rows * 4 * padded(load.d) * turns.tasks
     dealing = 2 * RAW_PAIR * load.pairs / passes / p * min(p, hardware.nodes * hardware.threads)
     memory = load.tables + 8 * load.types + max(meeting, dealing)
     disk = load.tables + load.pairs / passes * (RAW_PAIR + c.pair_bytes)

@@ -10,18 +10,18 @@ it, against what the paper's own scheme would send for this corpus: two vectors 
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from benchmarks.common import alternate, machine, spread, write_text
+from benchmarks.common import alternate, cluster_of, finish, spread, write_text
 from benchmarks.quality import Place, Variant, compare, report
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
 from daskw2v.objectives import find_objective
@@ -42,32 +42,27 @@ class Time:
     paper_mb: float | None
 
 
-class Cluster:
-    """Trains on a local cluster of workers with one thread; counts what they send each other."""
+class Trainer:
+    """Trains on a cluster; counts what its workers send each other."""
 
-    def __init__(self, workers: int, text: Path, work: Store) -> None:
-        self._cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
-        self.client, self._text, self._work, self._runs = Client(self._cluster), text, work, 0
+    def __init__(self, client: Client, text: Path, work: Store) -> None:
+        self._client, self._text, self._work, self._runs = client, text, work, 0
         self.last: dict[str, Any] = {}
 
     def sent(self) -> int:
-        return sum(self.client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+        return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
     def train(self, params: Params) -> float:
         """Train a model of a seed not used before; return the seconds of all rounds or passes."""
         self._runs += 1
         params, resources = params.replace(seed=1000 * id(self) % 2**40 + self._runs), Resources(threads=1)
-        corpus = build_corpus(self._text, self._work, params, resources, self.client)
-        vocabulary = build_vocabulary(corpus, self._work, params, resources, self.client)
+        corpus = build_corpus(self._text, self._work, params, resources, self._client)
+        vocabulary = build_vocabulary(corpus, self._work, params, resources, self._client)
         before = self.sent()
-        vectors = train_model(corpus, vocabulary, self._work, params, resources, self.client)
+        vectors = train_model(corpus, vocabulary, self._work, params, resources, self._client)
         metrics = vectors.metadata["metrics"]
         self.last = {**metrics, "sent": self.sent() - before}
         return float(metrics["seconds"])
-
-    def close(self) -> None:
-        self.client.close()
-        self._cluster.close()
 
 
 def variants_of(options: argparse.Namespace) -> dict[str, Params]:
@@ -79,7 +74,7 @@ def variants_of(options: argparse.Namespace) -> dict[str, Params]:
 
 
 def more_of(options: argparse.Namespace) -> dict[str, Params]:
-    """Return trainings with more partitions: dear on so little text, where a meeting's own cost outweighs its work."""
+    """Return trainings with more partitions, which meet in fewer passes: small buckets cost more than they train."""
     few = variants_of(options)[ONE].replace(strategy="rotation", passes_per_epoch=4)
     return {f"tns, p={p}, 4 passes": few.replace(n_partitions=p) for p in options.more}
 
@@ -90,40 +85,33 @@ def paper_bytes(params: Params, pairs: int, workers: int) -> float:
     return vectors * 4.0 * params.vector_size * pairs * (workers - 1) / workers
 
 
-def times_of(variants: Mapping[str, Params], text: Path, folder: Path, small: Path, times: int) -> list[Time]:
-    """Train each variant so many times on 1 and on 2 workers, in turn."""
-    clusters = {workers: Cluster(workers, text, Store(str(folder / "times"))) for workers in (1, 2)}
-    runs = {
-        (name, workers): (cluster, params)
-        for name, params in variants.items()
-        for workers, cluster in clusters.items()
-        if workers == 1 or name != ONE
-    }
+def times_of(
+    variants: Mapping[str, Params], clusters: Mapping[int, Client], text: Path, folder: Path, small: Path, times: int
+) -> list[Time]:
+    """Train each variant so many times on each of the clusters, whose numbers of workers are given, in turn."""
+    trainers = {n: Trainer(client, text, Store(str(folder / "times"))) for n, client in clusters.items()}
+    runs = [(name, n) for name in variants for n in clusters if n == 1 or name != ONE]
     for params in variants.values():  # the first time compiles
-        for workers in clusters:
-            warm = Cluster(workers, small, Store(str(folder / "warm")))
+        for client in clusters.values():
+            warm = Trainer(client, small, Store(str(folder / "warm")))
             warm.train(params.replace(epochs=1, passes_per_epoch=Params.passes_per_epoch))
-            warm.close()
     details: dict[tuple[str, int], dict[str, Any]] = {}
 
-    def run_of(key: tuple[str, int]) -> float:
-        cluster, params = runs[key]
-        seconds = cluster.train(params)
-        details[key] = cluster.last
+    def run_of(name: str, n: int) -> float:
+        seconds = trainers[n].train(variants[name])
+        details[name, n] = trainers[n].last
         return seconds
 
-    seconds = alternate({f"{name}|{n}": lambda key=(name, n): run_of(key) for name, n in runs}, times)
+    seconds = alternate({f"{name}|{n}": partial(run_of, name, n) for name, n in runs}, times)
     rows = []
-    for name, workers in runs:
-        params, last, values = variants[name], details[name, workers], seconds[f"{name}|{workers}"]
+    for name, n in runs:
+        params, last, values = variants[name], details[name, n], seconds[f"{name}|{n}"]
         dealt = sum(entry.get("deal_seconds", 0.0) for entry in last["history"])
         paper = None
-        if params.strategy == "rotation" and workers > 1:
-            paper = paper_bytes(params, last["pairs"] / params.epochs, workers) / 1e6
+        if params.strategy == "rotation" and n > 1:
+            paper = paper_bytes(params, last["pairs"] / params.epochs, n) / 1e6
         sent = last["sent"] / params.epochs / 1e6
-        rows.append(Time(name, workers, statistics.median(values), spread(values), dealt, sent, paper))
-    for cluster in clusters.values():
-        cluster.close()
+        rows.append(Time(name, n, statistics.median(values), spread(values), dealt, sent, paper))
     return rows
 
 
@@ -132,7 +120,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=["quality", "time"], default=["quality", "time"])
     parser.add_argument("--rules", nargs="+", default=["bns", "sns", "tns"])
     parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--more", type=int, nargs="*", default=[64], help="partitions of more, with the first seed")
+    parser.add_argument("--more", type=int, nargs="*", default=[64], help="partitions of more trainings")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
@@ -151,12 +139,13 @@ def main() -> None:
             report(rows, out)
             if options.more:
                 few = {n: Variant("daskw2v", p) for n, p in {ONE: variants[ONE], **more_of(options)}.items()}
-                found = compare(few, options.seeds[:1], place)
+                found = compare(few, options.seeds, place)
                 report(found, out)
                 rows += found
         if "time" in options.tables:
             several = {**variants, "2 replicas, averaging": variants[ONE].replace(n_replicas=2)}
-            times = times_of(several, text, folder, small, options.times)
+            with cluster_of(1) as one, cluster_of(2) as two:
+                times = times_of(several, {1: one, 2: two}, text, folder, small, options.times)
             for time in times:
                 paper = "" if time.paper_mb is None else f" (the paper's scheme: {time.paper_mb:,.0f} MB)"
                 print(
@@ -165,9 +154,7 @@ def main() -> None:
                     file=out,
                 )
             rows += times
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ negatives of each pair's own (as word2vec.c), and tables in small pages.
 """
 
 import argparse
-import json
 import math
 import mmap
 import statistics
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -26,7 +25,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate, machine, spread
+from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
 from benchmarks.train_speed import encode
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
@@ -180,9 +179,7 @@ def main() -> None:
     out = sys.stderr if options.json else sys.stdout
     rows = compare(read(Params(sample=0), options.parts, options.words), options.sizes, options.times)
     report(rows, out)
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

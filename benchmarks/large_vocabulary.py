@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from benchmarks.common import Peaks, machine
+from benchmarks.common import Peaks, cluster_of, machine
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
@@ -179,10 +179,7 @@ def main() -> None:
         size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
         print(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", flush=True)
         with (
-            LocalCluster(
-                n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
-            ) as cluster,
-            Client(cluster) as client,
+            cluster_of(2, options.memory) as client,
         ):
             work = Store(str(folder / "work"))
             corpus, vocabulary = count(paths, work, client)

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from benchmarks.common import Peaks, machine, wiki_parts, write_text
+from benchmarks.common import Peaks, cluster_of, machine, wiki_parts, write_text
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
 from daskw2v.train import train
@@ -56,10 +56,7 @@ def main() -> None:
         size = sum(path.stat().st_size for path in paths)
         print(f"{size / 1e9:.2f} GB in {len(paths)} files, {counts.total():,} words, {len(counts):,} types", flush=True)
         with (
-            LocalCluster(
-                n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
-            ) as cluster,
-            Client(cluster) as client,
+            cluster_of(2, options.memory) as client,
         ):
             run(folder, paths, counts, client, size)
     print(machine())

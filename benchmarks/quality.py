@@ -14,19 +14,18 @@ version and arguments, ours by the Params and the package's code. Give another f
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import daskw2v
-from benchmarks.common import ANALOGY, SIMILARITY, machine, write_text
+from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
 from benchmarks.peers import KINDS, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
@@ -194,9 +193,7 @@ def main() -> None:
             found = compare(variants_of(objective, options), options.seeds, place)
             report(found, out)
             rows += found
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

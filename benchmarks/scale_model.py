@@ -17,18 +17,17 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from benchmarks import namespaces
-from benchmarks.calibration import SIZES, calibrate, load_of, read_constants, segment_of, text_of, train
-from benchmarks.common import machine, write_text
+from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, text_of, train
+from benchmarks.common import finish, write_text
 from benchmarks.cost_model import (
     EPOCHS,
     PASSES,
     ROUNDS,
-    TASKS,
     TYPES,
     Constants,
     Forecast,
@@ -50,8 +49,10 @@ def check(
     """Train on workers behind limited links; yield a row of the table for each training."""
     seed = 0
     for n in workers:
+        turned = Params(strategy="rotation", passes_per_epoch=PASSES, epochs=EPOCHS)
         kinds = {
-            "rotation": Params(strategy="rotation", n_partitions=n, passes_per_epoch=PASSES, epochs=EPOCHS),
+            f"rotation, p={n}": turned.replace(n_partitions=n),
+            f"rotation, p={DEALT}": turned.replace(n_partitions=DEALT),
             "averaging": Params(n_replicas=n, rounds_per_epoch=ROUNDS, epochs=EPOCHS),
         }
         with namespaces.cluster(n) as cluster:
@@ -64,21 +65,13 @@ def check(
                     seed, before = seed + 1, cluster.sent()  # a seed trained before would be there already
                     seconds, _ = train(text, params.replace(seed=seed), cluster.client)
                     sent = cluster.sent() - before
-                    f = {
-                        "rotation": rotation(load, n, PASSES * EPOCHS, here, c),
-                        "averaging": averaging(load, ROUNDS * EPOCHS, here, c),
-                    }[name]
-                    yield [
-                        name,
-                        n,
-                        rate,
-                        seconds,
-                        f.total,
-                        f.total / seconds,
-                        sent / 1e6,
-                        f.sent / 1e6,
-                        *f.seconds.values(),
-                    ]
+                    f = (
+                        rotation(load, params.n_partitions, PASSES * EPOCHS, here, c)
+                        if params.strategy == "rotation"
+                        else averaging(load, ROUNDS * EPOCHS, here, c)
+                    )
+                    row = (n, rate, seconds, f.total, f.total / seconds, sent / 1e6, f.sent / 1e6)
+                    yield [name, *row, *f.seconds.values()]
 
 
 TERMS = ("text", "store", "train", "copies", "meet", "travel", "tasks")
@@ -89,10 +82,10 @@ FORECAST = ("", "seconds", "TB sent", "GB a node", "TB on disk", *TERMS)
 def report(head: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> list[dict[str, Any]]:
     """Print a table, each row as it comes; return its rows."""
     made = []
-    print(f"{head[0]:30}" + "".join(f"{name:>11}" for name in head[1:]), file=out)
+    print(f"{head[0]:48}" + "".join(f"{name:>11}" for name in head[1:]), file=out)
     for name, *values in rows:
         cells = (f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}" for value in values)
-        print(f"{name:30}" + "".join(f"{cell:>11}" for cell in cells), file=out, flush=True)
+        print(f"{name:48}" + "".join(f"{cell:>11}" for cell in cells), file=out, flush=True)
         made.append({"name": name, "values": values})
     return made
 
@@ -111,36 +104,35 @@ def clusters(partitions: int) -> list[Hardware]:
     ]
 
 
-def planned(load: Load, p: int, hardware: Hardware, c: Constants, width: int = 1) -> tuple[int, Forecast]:
-    """Return the fewest passes whose pairs fit into memory while they are dealt, or one; and their forecast."""
-    several = [(passes, rotation(load, p, passes, hardware, c, width)) for passes in (2**i for i in range(8))]
-    return next((plan for plan in several if plan[1].memory < hardware.memory), several[0])
+class Plan(NamedTuple):
+    """How rotation would be run: passes, groups, and what that takes."""
+
+    passes: int
+    groups: int
+    forecast: Forecast
+
+
+def planned(load: Load, hardware: Hardware, c: Constants) -> Plan:
+    """Return the fastest plan that fits into memory, with a partition a thread and a group a process.
+
+    Of each way to cut nodes into processes, it is that of the fewest passes whose pairs fit while they are dealt.
+    """
+    p, found = hardware.nodes * hardware.threads, list[Plan]()
+    for processes in (k for k in range(1, hardware.threads + 1) if hardware.threads % k == 0):
+        own, groups = replace(hardware, processes=processes), hardware.nodes * processes
+        several = [Plan(2**i, groups, rotation(load, p, 2**i, own, c, groups)) for i in range(8)]
+        found.append(next((plan for plan in several if plan.forecast.memory < hardware.memory), several[0]))
+    return min(found, key=lambda plan: (plan.forecast.memory >= hardware.memory, plan.forecast.total))
 
 
 def plans(load: Load, hardware: Hardware, c: Constants) -> Iterator[list[Any]]:
-    """Yield a row of the table for averaging, rotation, and rotation whose meetings have all threads of a node."""
-    n, threads = hardware.nodes, hardware.threads
-    found = {f"averaging, {n} replicas": averaging(load, 8 * n, hardware, c)}
-    for width, mark in ((1, ""), (threads, " *")):
-        passes, forecast = planned(load, n * threads // width, hardware, c, width)
-        found[f"rotation, p={n * threads // width}, {passes} pass(es){mark}"] = forecast
-    for name, f in found.items():
+    """Yield a row of the table for averaging and one for rotation."""
+    n = hardware.nodes
+    plan = planned(load, hardware, c)
+    turned = f"rotation, p={n * hardware.threads}, {plan.groups} groups, {plan.passes} pass(es)"
+    for name, f in ((f"averaging, {n} replicas", averaging(load, 8 * n, hardware, c)), (turned, plan.forecast)):
         unfit = "" if f.memory < hardware.memory else " !"
         yield [name + unfit, f.total, f.sent / 1e12, f.memory / 1e9, f.disk / 1e12, *f.seconds.values()]
-
-
-def report_scheduler(load: Load, hardware: Hardware, c: Constants, out: TextIO) -> None:
-    """Print what one scheduler costs where each thread has a partition, and what would remove that."""
-    p = hardware.nodes * hardware.threads
-    passes, f = planned(load, p, hardware, c)
-    tasks = TASKS * passes * p**2
-    most = max(q for q in range(1, p + 1) if TASKS * passes * q**2 * c.task <= f.work)
-    print(
-        f"One scheduler, p={p}: {tasks / 1e6:,.1f} million tasks at {1 / c.task:,.0f}/s take {f.seconds['tasks']:,.0f} "
-        f"s beside {f.work:,.0f} s of work. To hide them: {tasks / f.work:,.0f} tasks/s; or p={most}, so "
-        f"{math.ceil(p / most)} threads a meeting.",
-        file=out,
-    )
 
 
 def report_forecasts(c: Constants, out: TextIO) -> list[dict[str, Any]]:
@@ -158,8 +150,7 @@ def report_forecasts(c: Constants, out: TextIO) -> list[dict[str, Any]]:
         for hardware in clusters(partitions):
             print(f"\n{name} on {hardware.nodes} nodes of {hardware.name}", file=out)
             rows += report(FORECAST, plans(load, hardware, c), out)
-            report_scheduler(load, hardware, c, out)
-    print("\n* all threads of a node train one meeting: not in the code.  ! does not fit into memory.", file=out)
+    print("\n! does not fit into memory.", file=out)
     return rows
 
 
@@ -168,6 +159,7 @@ def report_constants(c: Constants, out: TextIO) -> None:
         "crowded": (1, ""),
         "pair_bytes": (1, ""),
         "row": (1e3, " ms"),
+        "turn": (1e3, " ms"),
         "meeting": (1e3, " ms"),
         "task": (1e3, " ms"),
     }
@@ -211,9 +203,7 @@ def main() -> None:
             print("\nReal trainings, and the model's seconds, traffic and terms", file=out)
             checked = report(CHECK, check(text, small, load, c, options.workers, options.rates), out)
     rows = report_forecasts(c, out)
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps({"constants": asdict(c), "checks": checked, "forecasts": rows}, indent=1))
+    finish({"constants": c, "checks": checked, "forecasts": rows}, out, as_json=options.json)
 
 
 if __name__ == "__main__":

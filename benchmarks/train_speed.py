@@ -13,13 +13,12 @@ All of it is 24 combinations, and the peers take nearly all of the time: some th
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -27,7 +26,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate, machine, one_thread, spread, write_text
+from benchmarks.common import alternate, finish, one_thread, spread, write_text
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
 from daskw2v.devices import threads_of
@@ -209,9 +208,7 @@ def main() -> None:
                     report(found, out)
                     rows += found
     report_threads(rows, out)
-    print(machine(), file=out)
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":
