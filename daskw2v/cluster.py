@@ -111,10 +111,14 @@ def total_threads(client: Client) -> int:
     return max(1, int(sum(client.nthreads().values())))
 
 
-def total_memory(client: Client) -> float:
-    """Return the memory of all workers in bytes; infinity where one has no limit."""
-    limits = [worker["memory_limit"] or math.inf for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-    return float(sum(limits))
+def shared_memory(client: Client) -> float:
+    """Return the bytes that all workers hold together when each has its share by threads and the first is full.
+
+    Infinity where none has a limit.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
+    return float(a_thread * total_threads(client))
 
 
 def first_done(client: Client, futures: Collection[Future]) -> set[Future]:

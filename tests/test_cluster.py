@@ -7,7 +7,7 @@ from distributed import Client, KilledWorker, LocalCluster
 from distributed.comm import CommClosedError
 
 from daskw2v import cluster
-from daskw2v.cluster import check_cluster, connect, first_done, gather, result_of
+from daskw2v.cluster import check_cluster, connect, first_done, gather, result_of, shared_memory
 from daskw2v.errors import ClusterError, InputError, TrainingError
 from daskw2v.params import Resources
 from daskw2v.storage import Store
@@ -40,6 +40,26 @@ def test_gather__returns_results_in_order(client):
 def test_gather__raises_what_a_task_raised(client):
     with pytest.raises(InputError, match="bad text"):
         gather(client, [client.submit(refuse, pure=False)], "refuse")
+
+
+@pytest.mark.parametrize(
+    ("workers", "bytes_held"),
+    [
+        ([(1, 8), (1, 8)], 16),
+        ([(1, 2), (1, 8)], 4),  # the second has no more than the first, though it could
+        ([(1, 2), (3, 8)], 8),
+        ([(2, None), (1, 5)], 15),
+        ([(2, None)], float("inf")),
+        ([], float("inf")),
+    ],
+)
+def test_shared_memory__is_bound_by_the_worker_that_is_full_first(workers, bytes_held):
+    infos = {str(i): {"nthreads": threads, "memory_limit": limit} for i, (threads, limit) in enumerate(workers)}
+    fake = SimpleNamespace(
+        scheduler_info=lambda n_workers: {"workers": infos},
+        nthreads=lambda: {name: info["nthreads"] for name, info in infos.items()},
+    )
+    assert shared_memory(fake) == bytes_held
 
 
 def test_result_of__names_what_kills_workers():

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from distributed import Client
 
-from daskw2v.cluster import gather, total_memory, total_threads
+from daskw2v.cluster import gather, shared_memory, total_threads
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import create_model
 from daskw2v.objectives import find_bucket_trainer, find_objective
@@ -86,7 +86,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
 def _fits(client: Client, parts: Parts) -> bool:
     """Tell whether the cluster's memory holds both tables."""
     size = 2 * 4 * parts.partitions.n_words * parts.run.params.vector_size
-    return size <= _SHARE * total_memory(client)
+    return size <= _SHARE * shared_memory(client)
 
 
 def _advice(client: Client, n: int, fits: bool) -> Iterator[str]:
