@@ -37,7 +37,7 @@ def play(
     key: str,
 ) -> Iterator[list[Totals]]:
     """Do a pass; yield what the meetings of each turn did, as they are done."""
-    slots = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)]
+    slots = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)] or [""]
     waiting: deque[list[Future]] = deque()
     for turn, groups in enumerate(turns):
         waiting.append([])
@@ -55,7 +55,7 @@ class _Job(NamedTuple):
     """Tasks side by side: the rounds of each, the worker that should do them, the threads of one, and its priority."""
 
     tasks: list[Rounds]
-    home: str | None
+    home: str
     threads: int
     priority: int
 
@@ -63,8 +63,8 @@ class _Job(NamedTuple):
 def _jobs(rounds: Rounds, slots: Sequence[str], priority: int) -> Iterator[_Job]:
     """Yield what a group's turn is for the threads it has: one task, or several for each round."""
     size = len(rounds[0])
-    if len({*slots}) <= 1:
-        yield _Job([rounds], slots[0] if slots else None, max(1, min(len(slots), size)), priority)
+    if len({*slots}) == 1:
+        yield _Job([rounds], slots[0], min(len(slots), size), priority)
         return
     for number, works in enumerate(rounds):
         for home, these in groupby(enumerate(works), lambda work: slots[work[0] * len(slots) // size]):
@@ -79,8 +79,10 @@ def _share(slots: Sequence[str], group: int, n_groups: int) -> Sequence[str]:
 
 def _submit(client: Client, parts: Parts, state: State, job: _Job, key: str) -> list[Future]:
     """Give tasks to the cluster, whose results then hold their partitions; return the futures of what they do."""
-    # Preferred, not pinned: where that worker is gone, any other takes its place.
-    where: dict[str, Any] = {} if job.home is None else {"workers": [job.home], "allow_other_workers": True}
+    # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
+    # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
+    first = not any(isinstance(state.input[work.contexts], Future) for rounds in job.tasks for work in rounds[0])
+    where: dict[str, Any] = {} if first or not job.home else {"workers": [job.home], "allow_other_workers": True}
     numbers = [([work.contexts for work in rounds[0]], [work.centers for work in rounds[0]]) for rounds in job.tasks]
     met = client.map(
         meet,

@@ -79,6 +79,26 @@ def test_rotation__gives_the_same_bits_when_workers_are_killed_in_mid_pass(
     same(vectors, undisturbed["tns"])
 
 
+def test_rotation__gives_the_same_bits_when_all_workers_are_killed_at_once(text, undisturbed, tmp_path):
+    """Then there is a moment without any worker, and what became ready in it must find the next one."""
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.loss is not None and progress.done > 0.6 * progress.total and not killed:
+                killed.extend(client.run(os.getpid).values())
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+        resources = RESOURCES.replace(checkpoint_seconds=1000)
+        vectors = train(text, work=tmp_path, params=PARAMS, resources=resources, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed["tns"])
+
+
 @pytest.fixture
 def no_room(monkeypatch):
     """A cluster whose memory holds no model."""
