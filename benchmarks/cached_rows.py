@@ -127,7 +127,7 @@ def score(text: Path, folder: Path, params: Params, width: Threads) -> dict[str,
     resources = Resources(threads=width.n, hot_rows=width.hot_rows, flush_words=width.flush_words)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         vectors = train(text, work=work, params=params, resources=resources)
-        result = evaluate(vectors, SIMILARITY, ANALOGY)
+        result = evaluate(vectors, SIMILARITY, ANALOGY).as_dict()
     scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
     return scores | {name: figures["accuracy"] for name, figures in result["analogy"].items()}
 

@@ -103,21 +103,14 @@ def score(tool: str, params: Params, place: Place) -> Scores:
     began = time.perf_counter()
     vectors = TRAINERS[tool](params, place)
     seconds = time.perf_counter() - began
-    result = evaluate(vectors, SIMILARITY, ANALOGY)
+    result = evaluate(vectors, SIMILARITY, ANALOGY).as_dict()
     scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
     for questions, figures in result["analogy"].items():
-        scores |= {questions: figures["accuracy"], **kinds_of(figures["categories"])}
+        groups = {name: count["right"] / count["questions"] for name, count in figures["groups"].items()}
+        scores |= {questions: figures["accuracy"], **groups}
     scores["seconds"] = seconds
     place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
     return scores
-
-
-def kinds_of(categories: Mapping[str, Mapping[str, int]]) -> Scores:
-    """Return the accuracy of semantic and of syntactic analogies, whose categories are named gram..."""
-    kinds: dict[str, list[Mapping[str, int]]] = {"semantic": [], "syntactic": []}
-    for name, figures in categories.items():
-        kinds["syntactic" if name.startswith("gram") else "semantic"].append(figures)
-    return {kind: sum(f["right"] for f in of) / sum(f["questions"] for f in of) for kind, of in kinds.items()}
 
 
 def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> list[Row]:

@@ -1,14 +1,16 @@
 """The Dask cluster a run works on: the caller's, the one at an address, or a local one for the time being."""
 
 import math
+import resource
+import sys
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from distributed import Client, Future, KilledWorker, LocalCluster, wait
+from distributed import Client, Future, KilledWorker, LocalCluster, Worker, get_worker, wait
 from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, TrainingError
@@ -119,6 +121,33 @@ def shared_memory(client: Client) -> float:
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
     return float(a_thread * total_threads(client))
+
+
+class Usage(NamedTuple):
+    """What a worker process has used since it began: most resident memory, and bytes sent to other workers."""
+
+    threads: int
+    peak_memory: int
+    sent: int
+
+
+def usage(client: Client) -> dict[str, Usage]:
+    """Return the usage of each worker that answers, by its address."""
+    found: dict[str, Usage] = client.run(_usage, on_error="ignore")
+    return found
+
+
+def _usage(dask_worker: Worker) -> Usage:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total)
+
+
+def this_worker() -> str:
+    """Return the address of the worker that runs this task; nothing outside of tasks."""
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return ""
 
 
 def first_done(client: Client, futures: Collection[Future]) -> set[Future]:

@@ -119,10 +119,14 @@ def _variable(name: str) -> str:
 
 def _add(f: "Field[Any]", hint: Any, function: Function) -> Function:
     """Add the option of one field."""
-    kinds = _kinds(hint)
+    kinds, name = _kinds(hint), f.name.replace("_", "-")
+    help = f.metadata["help"][0].upper() + f.metadata["help"][1:] + "."
     if Mapping in kinds:
         return storage_option(function)
-    name = f.name.replace("_", "-")
+    if get_origin(hint) is tuple:
+        return click.option(f"--{name}", f.name, cls=Many, metavar="FILE...", envvar=_variable(f.name), help=help)(
+            function
+        )
     kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
     return click.option(
         f"--{name}/--no-{name}" if kind is bool else f"--{name}",
@@ -131,7 +135,7 @@ def _add(f: "Field[Any]", hint: Any, function: Function) -> Function:
         default=None if f.default is MISSING else f.default,
         show_default=f.default is not None,
         envvar=_variable(f.name),
-        help=f.metadata["help"][0].upper() + f.metadata["help"][1:] + ".",
+        help=help,
     )(function)
 
 

@@ -5,6 +5,7 @@ them from there.
 """
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
@@ -59,6 +60,16 @@ def _is_tokenizer(value: Any) -> bool:
     return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
 
 
+def _absolute(url: str | os.PathLike[str]) -> str:
+    """Return a path as workers find it that stand in another directory; a URL as it is."""
+    text = os.fspath(url)
+    return text if "://" in text or "::" in text else os.path.abspath(text)
+
+
+def _are_urls(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(url, str | os.PathLike) for url in value)
+
+
 def _is_importable(function: Any) -> bool:
     """Tell whether a module holds this very object under its own name: only then the name stands for it."""
     module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
@@ -76,6 +87,7 @@ _tokenizer = _Rule(
     "its name (no lambda, local function, partial, method or object: write a function in a module)",
 )
 _size = _Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'")
+_urls = _Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_absolute, urls)))
 _options = _Rule(lambda v: isinstance(v, Mapping), "a mapping")
 
 
@@ -288,7 +300,22 @@ class Resources(_Checked):
     )
     block_size: str | int = _choice("64 MiB", "text read by one task and held by one shard", _size)
     checkpoint_seconds: float = _choice(60.0, "time between checkpoints; 0 writes one a round", _number(0))
+    eval_every: int | None = _choice(
+        None,
+        "rounds or passes between evaluations; only the last is evaluated when not given",
+        _integer(1),
+        optional=True,
+    )
+    eval_similarity: tuple[str, ...] = _choice((), "word pairs with human scores, to evaluate training on", _urls)
+    eval_analogy: tuple[str, ...] = _choice((), "analogy questions, to evaluate training on", _urls)
+    eval_categorization: tuple[str, ...] = _choice((), "words with classes, to evaluate training on", _urls)
     storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)
+
+    @property
+    def eval_sets(self) -> dict[str, tuple[str, ...]]:
+        """The sets to evaluate training on, by kind."""
+        kinds = ("similarity", "analogy", "categorization")
+        return {kind: getattr(self, f"eval_{kind}") for kind in kinds}
 
     @property
     def block_bytes(self) -> int:

@@ -1,15 +1,18 @@
 """The whole way: text in, vectors out. Each stage writes its manifest last, and is skipped where that is there."""
 
 import os
+import time
 import uuid
 from contextlib import nullcontext
 from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, connect, gather
+from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import find_device
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation.during import Judge
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, start_alpha
@@ -20,7 +23,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
 from daskw2v.strategies import check_strategy, find_strategy
-from daskw2v.strategies.base import Outcome
+from daskw2v.strategies.base import Outcome, Share
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 
@@ -101,10 +104,15 @@ def train_model(
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
         run = Run(store, corpus.name, vocabulary, named, resources.device)
-        outcome = find_strategy(params.strategy).train(client, run, place, corpus.n_tokens, resources, listener)
+        before, began = usage(client), time.monotonic()
+        judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
+        strategy = find_strategy(params.strategy)
+        outcome = strategy.train(client, run, place, corpus.n_tokens, resources, listener, judge)
+        judge.finish()
         outcome.save(models / version)
         write_vocabulary(models / version, vocabulary)
-        manifest = _manifest(corpus, vocabulary, run, outcome)
+        workers = _workers(outcome, before, usage(client))
+        manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
         # On a worker: all tables are read once more, and need not come here for that.
         key = f"publish-{uuid.uuid4().hex}"
         gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
@@ -127,12 +135,31 @@ def _check_names(params: Params, resources: Resources) -> None:
     params.replace(alpha=start_alpha(params))  # min_alpha must not be above the objective's own either
     check_strategy(params, resources)
     find_device(resources.device)
+    if resources.eval_every is not None and not any(resources.eval_sets.values()):
+        raise ParameterError(
+            f"eval_every={resources.eval_every} has nothing to evaluate on.",
+            "Give eval_similarity, eval_analogy or eval_categorization too, or leave eval_every out.",
+        )
 
 
-def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, outcome: Outcome) -> dict[str, Any]:
-    words, seconds, pairs, loss = (
+def _judge(client: Client, vocabulary: StoredVocabulary, total: int, resources: Resources, listener: Listener) -> Judge:
+    sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
+    return Judge(client, vocabulary, sets, resources.eval_every, total, listener, resources.storage_options)
+
+
+def _manifest(
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    run: Run,
+    outcome: Outcome,
+    workers: list[dict[str, Any]],
+    seconds: float,
+) -> dict[str, Any]:
+    """Return what is to be known of a model; training took `seconds` here, with what was written."""
+    words, spent, pairs, loss = (
         sum(entry[name] for entry in outcome.history) for name in ("words", "seconds", "pairs", "loss")
     )
+    stages = {"encode": corpus.seconds, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
         "params": run.params.as_dict(),
         "resources": {"device": run.device, "threads": outcome.threads},
@@ -147,10 +174,39 @@ def _manifest(corpus: Corpus, vocabulary: StoredVocabulary, run: Run, outcome: O
         },
         "metrics": {
             "words": words,
-            "seconds": round(seconds, 3),
-            "words_per_second": round(words / max(seconds, 1e-9)),
+            "seconds": round(spent, 3),
+            "words_per_second": round(words / max(spent, 1e-9)),
             "pairs": pairs,
             "loss": loss / pairs if pairs else None,
             "history": outcome.history,
+            "stages": [{"stage": name, "seconds": round(value, 3)} for name, value in stages.items()],
+            "workers": workers,
+            "evaluations": [
+                {"progress": entry["progress"], "scores": entry["scores"]}
+                for entry in outcome.history
+                if "scores" in entry
+            ],
         },
     }
+
+
+def _workers(outcome: Outcome, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
+    """Return what each worker did since this call began: words by its share of the pairs, memory, and traffic.
+
+    Of a worker that is gone only its work is known; another that came has all its traffic.
+    """
+    words, pairs = (sum(entry[name] for entry in outcome.history) for name in ("words", "pairs"))
+    rows = []
+    for number, address in enumerate(sorted({*after, *(name for name in outcome.shares if name)})):
+        share, now, then = outcome.shares.get(address, Share()), after.get(address), before.get(address)
+        rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
+        row: dict[str, Any] = {
+            "worker": str(number),
+            "words_per_second": round(rate),
+            "seconds": round(share.seconds, 3),
+        }
+        if now is not None:
+            sent = now.sent - (then.sent if then is not None else 0)
+            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": sent}
+        rows.append(row)
+    return rows

@@ -50,7 +50,7 @@ def main() -> None:
         resources=Resources(scheduler=options.scheduler),
         listener=report,
     )
-    print(json.dumps(evaluate(vectors, options.similarity, options.analogy), indent=1))
+    print(json.dumps(evaluate(vectors, options.similarity, options.analogy).as_dict(), indent=1))
     if options.export:
         export(vectors, options.export)
 

@@ -3,16 +3,16 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
-from daskw2v import cli, console, demo, options
+from daskw2v import cli, demo, options
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
+from daskw2v.evaluation.results import Evaluation
+from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
 
@@ -63,15 +63,22 @@ def calls(monkeypatch):
         listener(Progress("count", 1, 1, "blocks"))
         return FakeVectors()
 
-    def evaluate(vectors, similarity, analogy, storage_options):
-        seen["evaluate"] = {"similarity": similarity, "analogy": analogy, "storage_options": storage_options}
-        return {"similarity": {"ws.tsv": 0.5}}
+    def evaluate(vectors, **given):
+        seen["evaluate"] = {name: value for name, value in given.items() if value}
+        return Evaluation({"ws": SimilarityResult(0.5, 0.4, 0.6, 300, 53)}, {}, {}, {}, {})
 
-    monkeypatch.setattr(cli, "connect", connect)
-    monkeypatch.setattr(cli, "train", train)
-    monkeypatch.setattr(cli, "evaluate", evaluate)
-    monkeypatch.setattr(cli, "export", lambda _, *args: seen.update(export=args))
-    monkeypatch.setattr(cli, "Vectors", FakeVectors)
+    def write_report(vectors, url, **given):
+        seen["report"] = {"url": url, **given}
+        return url
+
+    monkeypatch.setattr(cli.training, "connect", connect)
+    monkeypatch.setattr(cli.training, "train", train)
+    monkeypatch.setattr(cli.models, "export", lambda _, *args: seen.update(export=args))
+    for module in (cli.training, cli.evaluating):
+        monkeypatch.setattr(module, "evaluate", evaluate)
+        monkeypatch.setattr(module, "write_report", write_report)
+    for module in (cli.program, cli.evaluating):
+        monkeypatch.setattr(module, "Vectors", FakeVectors)
     return seen
 
 
@@ -196,7 +203,7 @@ def test_error__is_one_line_unless_debug_is_asked_for(calls, monkeypatch):
     def fail(*_, **__):
         raise InputError("No file matches a.", "Check the path.")
 
-    monkeypatch.setattr(cli, "train", fail)
+    monkeypatch.setattr(cli.training, "train", fail)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == "Error: No file matches a. Check the path."
@@ -210,7 +217,7 @@ def test_error__of_the_system_is_one_line_too(calls, monkeypatch):
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied", "w")
 
-    monkeypatch.setattr(cli, "train", fail)
+    monkeypatch.setattr(cli.training, "train", fail)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 2
     assert "Error: [Errno 13] Permission denied: 'w'" in result.stderr
@@ -220,7 +227,7 @@ def test_broken_pipe__ends_quietly(calls, monkeypatch):
     def fail(*_, **__):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(cli, "_print_neighbours", fail)
+    monkeypatch.setattr(cli.models, "print_neighbours", fail)
     result = run("similar", "m", "king")
     assert result.exit_code == 1
     assert result.output == ""
@@ -230,7 +237,7 @@ def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "train", stop)
+    monkeypatch.setattr(cli.training, "train", stop)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 130
     assert "goes on where it stopped" in result.stderr
@@ -254,17 +261,31 @@ def test_analogy__asks_for_the_fourth_word(calls):
     assert "man:king=woman:" in run("analogy", "m", "man", "king", "woman", "--topn", "1").stdout
 
 
+FILES = ("--similarity", "a.tsv", "b.tsv", "--analogy", "c.txt", "--similarity", "d.tsv")
+
+
 def test_evaluate__takes_several_files_for_each_option(calls):
-    args = ("--similarity", "a.tsv", "b.tsv", "--analogy", "c.txt", "--similarity", "d.tsv", "--json")
-    result = run("evaluate", "m", *args)
-    files = {"similarity": ["a.tsv", "b.tsv", "d.tsv"], "analogy": ["c.txt"]}
-    assert calls["evaluate"] == {**files, "storage_options": {}}
-    assert json.loads(result.stdout) == {"similarity": {"ws.tsv": 0.5}}
-    assert run("evaluate", *args[:3], "--", "m").stdout.split() == [
-        "measure",
-        "value",
-        "similarity.ws.tsv",
-        "0.5",
+    result = run("evaluate", "m", *FILES, "--method", "lrcos", "--restrict-vocab", "9", "--cnn", "--json")
+    assert calls["evaluate"] == {
+        "similarity": ("a.tsv", "b.tsv", "d.tsv"),
+        "analogy": ("c.txt",),
+        "analogy_methods": ("lrcos",),
+        "classification_methods": ("logistic", "cnn"),
+        "restrict_vocab": 9,
+    }
+    assert json.loads(result.stdout) == {
+        "similarity": {"ws": {"spearman": 0.5, "low": 0.4, "high": 0.6, "pairs": 300, "missing": 53}}
+    }
+
+
+def test_evaluate__prints_a_table_for_people_and_for_documents(calls):
+    heads, row = (line.split() for line in run("evaluate", *FILES, "--", "m").stdout.splitlines())
+    assert heads == ["kind", "set", "measure", "score", "interval", "asked", "known"]
+    assert row == ["similarity", "ws", "spearman", "0.500", "0.400..0.600", "300", "85.0%"]
+    assert run("evaluate", "m", *FILES, "--markdown").stdout.splitlines() == [
+        "| kind | set | measure | score | interval | asked | known |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| similarity | ws | spearman | 0.500 | 0.400..0.600 | 300 | 85.0% |",
     ]
 
 
@@ -272,6 +293,33 @@ def test_evaluate__refuses_to_measure_nothing(calls):
     result = run("evaluate", "m")
     assert result.exit_code == 2
     assert "Nothing to measure" in result.stderr
+
+
+def test_report__evaluates_and_writes_beside_another_model(calls):
+    assert run("report", "m", "out.html", *FILES, "--other", "n", "--word", "king", "queen").stdout == "out.html\n"
+    report = calls["report"]
+    assert (report["url"], report["words"], report["map_method"]) == ("out.html", ["king", "queen"], "pca")
+    assert report["evaluation"] == report["other_evaluation"]
+    assert calls["evaluate"] == {"similarity": ("a.tsv", "b.tsv", "d.tsv"), "analogy": ("c.txt",)}
+    assert run("report", "m", "out.html").exit_code == 0
+    assert calls["report"]["other"] is calls["report"]["other_evaluation"] is calls["report"]["words"] is None
+
+
+def test_train__writes_a_report_with_the_sets_of_the_training(calls):
+    result = run("train", "a", "--work", "w", "--report", "r.html", "--eval-similarity", "a.tsv", "b.tsv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == "r.html"
+    assert calls["train"]["resources"].eval_similarity == (os.path.abspath("a.tsv"), os.path.abspath("b.tsv"))
+    assert calls["evaluate"] == {"similarity": calls["train"]["resources"].eval_similarity}
+    assert calls["report"]["url"] == "r.html"
+
+
+def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
+    listed = run("datasets").stdout
+    assert {"simlex999", "bats"} <= {line.split()[0] for line in listed.splitlines()}
+    assert json.loads(run("datasets", "--json").stdout).keys() == {line.split()[0] for line in listed.splitlines()[1:]}
+    monkeypatch.setattr(cli.evaluating, "fetch", lambda name, folder: f"{folder}/{name}")
+    assert run("datasets", "simlex999", "--folder", "sets").stdout == "sets/simlex999\n"
 
 
 def test_export__writes_and_names_the_url(calls):
@@ -309,108 +357,3 @@ def test_demo__writes_text_trains_and_shows_neighbours(calls, monkeypatch, tmp_p
     assert result.exit_code == 0, result.output
     assert calls["train"]["inputs"] == [str(tmp_path / "text" / "strings.txt")]
     assert f"daskw2v similar {tmp_path} socket" in result.stdout
-
-
-def make_library(folder: Path) -> Path:
-    (folder / "test").mkdir(parents=True)
-    (folder / "test" / "skipped.py").write_text("'''Tests are no prose of the library.'''")
-    (folder / "broken.py").write_text("print 'This is no Python of today.'\n# But it has a good comment.\n")
-    (folder / "a.py").write_text(
-        '"""Open a file; don\'t close it.\n\nReturn the file\nthat was opened."""\n'
-        "# A comment over\n# two lines here.\nx = 'too short'\ny = '\\d is a bad escape'\n"
-    )
-    return folder
-
-
-def test_write_text__takes_sentences_of_strings_and_comments(tmp_path):
-    strings, comments = demo.write_text(tmp_path / "text", make_library(tmp_path / "lib"))
-    assert strings.read_text().splitlines() == ["return the file that was opened", "d is a bad escape"]
-    assert comments.read_text().splitlines() == ["a comment over two lines here", "but it has a good comment"]
-
-
-def test_write_text__leaves_finished_files_alone(tmp_path):
-    library = make_library(tmp_path / "lib")
-    before = [path.stat().st_mtime_ns for path in demo.write_text(tmp_path / "text", library)]
-    assert [path.stat().st_mtime_ns for path in demo.write_text(tmp_path / "text", library)] == before
-
-
-def test_write_text__needs_sources(tmp_path):
-    with pytest.raises(InputError, match="holds no Python source"):
-        demo.write_text(tmp_path / "text", tmp_path)
-
-
-def test_lines__writes_start_end_and_a_line_every_few_seconds():
-    now, written = [0.0], []
-    lines = console.Lines(written.append, clock=lambda: now[0])
-    for second in range(11):
-        now[0] = float(second)
-        lines(Progress("train", second * 1000, 10_000, "tokens", words_per_second=123_450.6, loss=0.5))
-    assert written == [
-        "train: 0/10k tokens  123k words/s  loss 0.500",
-        "train: 5k/10k tokens  123k words/s  loss 0.500  0:00:05 left",
-        "train: 10k/10k tokens  123k words/s  loss 0.500",
-    ]
-
-
-def test_lines__writes_messages_at_once_and_in_order():
-    now, written = [0.0], []
-    lines = console.Lines(written.append, clock=lambda: now[0])
-    lines(Progress("train", 0, 0, "", message="2 threads train one model without locks"))
-    for done in (50, 60):  # went on from a checkpoint: the time left goes by what was done since
-        lines(Progress("train", done, 100, "tokens"))
-        now[0] += 1
-    lines(Progress("train", 0, 0, "", message="1.0 s of training"))
-    assert written == [
-        "train: 2 threads train one model without locks",
-        "train: 50/100 tokens",
-        "train: 60/100 tokens  0:00:08 left",
-        "train: 1.0 s of training",
-    ]
-
-
-def test_lines__writes_the_last_report_of_a_stage_that_never_filled():
-    written = []
-    lines = console.Lines(written.append, clock=lambda: 0.0)
-    for done, stage in ((0, "a"), (1, "a"), (0, "b"), (1, "b")):
-        lines(Progress(stage, done, 3, "blocks", message="note"))
-    lines.finish()
-    assert written == [
-        "a: 0/3 blocks  note",
-        "a: 1/3 blocks  note  0:00:00 left",
-        "b: 0/3 blocks  note",
-        "b: 1/3 blocks  note  0:00:00 left",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"),
-        (0.25, "0.25"),
-        (999.4, "999"),
-        (999.6, "1k"),
-        (45_678_901, "45.7M"),
-        (5.6e9, "5.6G"),
-        (1.25e15, "1250.00T"),
-    ],
-)
-def test_short__keeps_three_digits(number, text):
-    assert console._short(number) == text
-
-
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_watching__draws_bars_that_fit_the_terminal(width):
-    now = [0.0]
-    screen = Console(force_terminal=True, record=True, width=width, get_time=lambda: now[0])
-    with console.watching(screen) as listener:
-        listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
-        listener(Progress("vocabulary", 1, 1, "steps", message="a message that is too long " * 9))
-        for done in (1, 2):  # further apart than Rich looks back by itself
-            listener(Progress("train", done * 56e8, 10 * 56e8, "tokens", words_per_second=9_123_456.7, loss=12.3456))
-            now[0] += 3600
-    drawn = screen.export_text().splitlines()
-    assert "cluster: dashboard at http://here" in drawn
-    vocabulary, train = drawn[-2:]  # the last frame; redrawn ones run together
-    assert "100% of 1 steps    took 0:00:00 a message" in vocabulary
-    assert "20% of 56G tokens left 8:00:00 9.12M words/s  loss 12.346" in train
-    assert (len(vocabulary) % width, len(train)) == (0, width)

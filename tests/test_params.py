@@ -33,6 +33,7 @@ OUT_OF_RANGE = {
     "errors": "ignore", "format": "csv", "tokenizer": "", "column": "", "vocabulary": "",
     "objective": "", "strategy": "", "merge": "", "device": "", "scheduler": "", "workers": 0,
     "threads": 0, "memory_limit": "much", "block_size": "0 B", "checkpoint_seconds": -1,
+    "eval_every": 0, "eval_similarity": "ws353.tsv", "eval_analogy": [1], "eval_categorization": None,
     "storage_options": [], "negative_sharing": "sentence", "cbow_mean": 0, "hot_rows": -1, "flush_words": 0,
 }  # fmt: skip
 
@@ -71,8 +72,8 @@ def test_any_value__is_either_kept_or_refused_by_name(case, value):
     cls, f = case
     values = {**OTHER.get(f.name, {}), f.name: value}
     if (value is None and f.metadata["optional"]) or f.metadata["check"](value):
-        kept = getattr(cls(**values), f.name)
-        assert kept is value or (f.metadata["convert"] is not None and kept == float(value) and type(kept) is float)
+        kept, convert = getattr(cls(**values), f.name), f.metadata["convert"]
+        assert kept is value or (convert is not None and kept == convert(value) and type(kept) in (float, tuple))
     else:
         with pytest.raises(ParameterError) as caught:
             cls(**values)

@@ -1,75 +1,94 @@
-"""How good vectors are, by published sets of word similarities and analogies."""
+"""How good vectors are, by published sets of similarities, analogies, classes of words and of texts."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.analogy import evaluate_analogy
+from daskw2v.evaluation.analogy import Method, evaluate_analogy
+from daskw2v.evaluation.categorization import evaluate_categorization
+from daskw2v.evaluation.classification import ClassificationMethod, evaluate_classification
+from daskw2v.evaluation.outliers import evaluate_outliers
+from daskw2v.evaluation.results import Evaluation, Score
 from daskw2v.evaluation.similarity import evaluate_similarity
 from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
+
+__all__ = ["Evaluation", "Score", "evaluate"]
 
 
 def evaluate(
     vectors: Vectors,
     similarity: Sequence[Location] = (),
     analogy: Sequence[Location] = (),
+    categorization: Sequence[Location] = (),
+    classification: Sequence[Location] = (),
+    outliers: Sequence[Location] = (),
+    *,
+    analogy_methods: Sequence[Method] = ("3cosadd", "3cosmul"),
+    classification_methods: Sequence[ClassificationMethod] = ("logistic",),
+    restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Evaluate vectors on any number of sets.
 
     Parameters
     ----------
     vectors
         What to evaluate.
-    similarity, analogy
-        URLs of files as `evaluate_similarity` and `evaluate_analogy` read them.
+    similarity, analogy, categorization, classification, outliers
+        URLs of files or folders as `evaluate_similarity`, `evaluate_analogy` and so on read them. Texts that come in
+        three files (training, validation, test) are one URL, with commas between the three.
+    analogy_methods, classification_methods
+        How to answer analogies, and to classify texts; the first stands for the set.
+    restrict_vocab
+        In analogies, know only the first (most frequent) so many words.
     storage_options
         Options for fsspec.
 
     Returns
     -------
-    report
-        JSON types: below "similarity" and "analogy", by the name of each file (without folder and suffix),
-        its figures. Analogies have both accuracies: "accuracy" is 3CosAdd's, as are the categories.
+    evaluation
+        By the name of each set: that of its file without folder and suffix.
 
     Raises
     ------
     InputError
         If a file cannot be read or a line is malformed.
     ParameterError
-        If two files have one name.
+        If two files of a kind have one name, or a method is unknown or needs a package that is not installed.
     """
-    return {
-        "similarity": {
-            name: asdict(evaluate_similarity(vectors, url, storage_options))
-            for name, url in _by_name(similarity).items()
+    options = storage_options
+    return Evaluation(
+        {name: evaluate_similarity(vectors, url, options) for name, url in _by_name(similarity).items()},
+        {
+            name: {
+                method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods
+            }
+            for name, url in _by_name(analogy).items()
         },
-        "analogy": {name: _analogy_report(vectors, url, storage_options) for name, url in _by_name(analogy).items()},
-    }
+        {
+            name: evaluate_categorization(vectors, url, storage_options=options)
+            for name, url in _by_name(categorization).items()
+        },
+        {
+            name: {
+                method: evaluate_classification(vectors, url.split(","), method, storage_options=options)
+                for method in classification_methods
+            }
+            for name, url in _by_name(classification).items()
+        },
+        {name: evaluate_outliers(vectors, url, options) for name, url in _by_name(outliers).items()},
+    )
 
 
 def _by_name(locations: Sequence[Location]) -> dict[str, str]:
     named: dict[str, str] = {}
     for location in locations:
         url = os.fspath(location)
-        name = PurePosixPath(url.removesuffix(".gz")).stem
+        name = PurePosixPath(url.split(",")[0].removesuffix(".gz").rstrip("/")).stem
         if name in named:
             raise ParameterError(f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files.")
         named[name] = url
     return named
-
-
-def _analogy_report(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    added = evaluate_analogy(vectors, url, "3cosadd", storage_options=storage_options)
-    multiplied = evaluate_analogy(vectors, url, "3cosmul", storage_options=storage_options)
-    return {
-        "accuracy": added.accuracy,
-        "accuracy_3cosmul": multiplied.accuracy,
-        "questions": added.questions,
-        "skipped": added.skipped,
-        "categories": {name: {"right": right, "questions": asked} for name, (right, asked) in added.categories.items()},
-    }

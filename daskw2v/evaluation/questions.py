@@ -1,12 +1,19 @@
-"""What the evaluation files have in common: numbered lines, and words in the form the model knows."""
+"""What the evaluation files have in common: names, numbered lines, fields, and words in the form the model knows."""
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import InputError
 from daskw2v.models.files import reading
 from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+def stem(url: Location) -> str:
+    """Return the name of a file, which may lie in an archive (zip://name::archive), without folder and suffix."""
+    return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
 
 
 def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
@@ -29,7 +36,16 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
                 yield number, text
 
 
-def known_id(vocabulary: Vocabulary, word: str) -> int | None:
-    """Return the id of a word as it is written, else lower-cased; None where the model knows neither."""
-    found = vocabulary.find(word)
-    return vocabulary.find(word.lower()) if found is None else found
+def fields(line: str, separators: str) -> list[str]:
+    """Cut a line at the first of the separators that it holds, or at blanks where it holds none."""
+    separator = next((s for s in separators if s in line), None)
+    return [field.strip() for field in line.split(separator)]
+
+
+def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int | None:
+    """Return the id, below `limit`, of a word as it is written, else lower-cased; None where neither is known."""
+    for form in (word, word.lower()):
+        found = vocabulary.find(form)
+        if found is not None and (limit is None or found < limit):
+            return found
+    return None

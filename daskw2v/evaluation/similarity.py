@@ -1,19 +1,21 @@
 """Word similarity: how well cosines rank pairs of words as people did."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import known_id, read_lines
+from daskw2v.evaluation.pairs import read_pairs
+from daskw2v.evaluation.questions import known_id
 from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
 
 _FEWEST_PAIRS = 3  # two pairs always correlate perfectly
+_DEVIATIONS = NormalDist().inv_cdf(0.975)  # on either side of the mean lie 95 %
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class SimilarityResult:
     ----------
     spearman
         Rank correlation, -1..1; None with fewer than 3 pairs, or where all cosines or all scores are equal.
+    low, high
+        Bounds of its 95 % confidence interval, as `confidence` computes them; None where there is none.
     pairs
         Pairs compared: both words known.
     missing
@@ -31,8 +35,16 @@ class SimilarityResult:
     """
 
     spearman: float | None
+    low: float | None
+    high: float | None
     pairs: int
     missing: int
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the pairs that were compared, 0..1; None without pairs."""
+        total = self.pairs + self.missing
+        return self.pairs / total if total else None
 
 
 def evaluate_similarity(
@@ -45,8 +57,7 @@ def evaluate_similarity(
     vectors
         What to evaluate.
     url
-        File of lines `word1 word2 score`, parted by tabs, commas or spaces. A header and comments (#) are
-        left out. Words are looked up as written, then lower-cased.
+        File in any of the layouts that `read_pairs` knows. Words are looked up as written, then lower-cased.
     storage_options
         Options for fsspec.
 
@@ -56,7 +67,7 @@ def evaluate_similarity(
         If the file cannot be read or a line is malformed.
     """
     left, right, scores, missing = [], [], [], 0
-    for first, second, score in _read_pairs(url, storage_options):
+    for first, second, score in read_pairs(url, storage_options):
         a, b = known_id(vectors.vocabulary, first), known_id(vectors.vocabulary, second)
         if a is None or b is None:
             missing += 1
@@ -66,7 +77,9 @@ def evaluate_similarity(
         scores.append(score)
     units = vectors.units([*left, *right])
     cosines = np.einsum("ij,ij->i", units[: len(left)], units[len(left) :])
-    return SimilarityResult(spearman(cosines, np.array(scores)), len(scores), missing)
+    rho = spearman(cosines, np.array(scores))
+    low, high = confidence(rho, len(scores))
+    return SimilarityResult(rho, low, high, len(scores), missing)
 
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
@@ -81,31 +94,31 @@ def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
     return float(a @ b) / scale if scale > 0 else None
 
 
+def confidence(rho: float | None, n: int) -> tuple[float, float] | tuple[None, None]:
+    """Return the bounds of a rank correlation's 95 % confidence interval.
+
+    Fisher's z with the standard error sqrt((1 + rho^2 / 2) / (n - 3)) of Bonett and Wright (2000), "Sample size
+    requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65.
+
+    Parameters
+    ----------
+    rho
+        The correlation, or None where it is undefined.
+    n
+        Pairs it was computed from.
+
+    Returns
+    -------
+    low, high
+        Both None where the interval is undefined: without a correlation, with n up to 3, or a perfect one.
+    """
+    if rho is None or n <= _FEWEST_PAIRS or abs(rho) >= 1:
+        return None, None
+    z, error = math.atanh(rho), math.sqrt((1 + rho**2 / 2) / (n - _FEWEST_PAIRS))
+    return math.tanh(z - _DEVIATIONS * error), math.tanh(z + _DEVIATIONS * error)
+
+
 def _centered_ranks(x: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     return np.asarray(ranks - (len(x) + 1) / 2)
-
-
-def _read_pairs(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str, float]]:
-    first = True
-    for number, line in read_lines(url, storage_options):
-        separator = next((s for s in ("\t", ",") if s in line), None)
-        parts = [part.strip() for part in line.split(separator)]
-        score = _number(parts[2]) if len(parts) == 3 else None
-        if score is not None:
-            yield parts[0], parts[1], score
-        elif not (first and len(parts) == 3):  # a header
-            raise InputError(
-                f"Line {number} of {url} is not two words and a score: {line[:60]!r}.",
-                "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #.",
-            )
-        first = False
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

@@ -1,5 +1,6 @@
 """From text to corpus shards: every block is read once, by one task."""
 
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -214,6 +215,7 @@ def build_corpus(
     known = Corpus.find(store, identity)
     if known is not None:
         return known
+    began = time.monotonic()
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
     manifests = _encode_all(blocks, home, params, resources, client, listener)
@@ -228,7 +230,8 @@ def build_corpus(
             f"({report.skipped} lines were skipped).",
             "Check the inputs, the tokenizer and the column.",
         )
-    corpus = Corpus(identity, tuple(shards), tuple(sources), report)
+    seconds = round(time.monotonic() - began, 3)
+    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds)
     corpus.save(store)
     remove_losers(home, {key: {manifest["attempt"]} for key, manifest in manifests.items()})
     return corpus

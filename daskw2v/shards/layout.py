@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -71,12 +71,15 @@ class Corpus:
         The files read.
     report
         What was read, repaired and left out.
+    seconds
+        What building it took, without blocks that were there before.
     """
 
     identity: str
     shards: tuple[Shard, ...]
     sources: tuple[Source, ...]
     report: ReadReport
+    seconds: float = field(default=0.0, compare=False)
 
     @cached_property
     def name(self) -> str:
@@ -121,6 +124,7 @@ class Corpus:
             tuple(Shard(**shard) for shard in values["shards"]),
             tuple(Source(**source) for source in values["sources"]),
             ReadReport(**values["report"]),
+            values.get("seconds", 0.0),
         )
 
     @classmethod

@@ -22,8 +22,8 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
-from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
-from daskw2v.strategies.blocks import Block, cut_tables, initial_block, save_blocks
+from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.blocks import Block, cut_tables, initial_block, join_blocks, save_blocks
 from daskw2v.strategies.checkpoint import State
 from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves
 from daskw2v.strategies.replica import train_replica
@@ -33,7 +33,9 @@ _HOGWILD = "{} threads train each replica without locks: fast, but not the same 
 _FAN_IN = 4  # replicas, or sums of them, that one task adds up
 
 
-def _train(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> Outcome:
+def _train(
+    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener, judge: Judge
+) -> Outcome:
     """Train a run to its end, or go on with it from its last checkpoint.
 
     Raises
@@ -52,16 +54,18 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
     state = checkpoint.restore(client, place, blocks, session)
     if state is None:
         state = State(0, _initial(client, params, blocks, session))
-    saved = time.monotonic()
+    saved, shares = time.monotonic(), Shares()
     for this in map(rounds.__getitem__, range(state.next_round, len(rounds))):
         began = time.monotonic()
         key = f"{session}-{this.number}"
         state, totals = _play(client, run, threads, this, state, rule, key)
         for work, total in zip(this.works, totals, strict=True):
             check_finite(f"Replica {work.replica} of round {this.number}", [total], work.alpha_start, place)
+        shares.add(totals)
         seconds = time.monotonic() - began
         state.history.append(entry_of(this.number, this.stop, totals, this.works[0].alpha_stop, seconds))
         listener(progress_of(state.history[-1], length * params.epochs))
+        judge(state.history[-1], join_blocks, [rows for block, rows in state.blocks.items() if block.table == "input"])
         if time.monotonic() - saved >= resources.checkpoint_seconds and this.number + 1 < len(rounds):
             state = checkpoint.save(client, place, state, params.vector_size, key)
             saved = time.monotonic()
@@ -70,7 +74,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
         writes = save_blocks(client, store, state.blocks, params.vector_size, uuid.uuid4().hex)
         gather(client, writes, "Writing the model")
 
-    return Outcome(state.history, threads.n, save)
+    return Outcome(state.history, threads.n, shares, save)
 
 
 def _threads(client: Client, params: Params, resources: Resources) -> int:

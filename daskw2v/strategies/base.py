@@ -1,13 +1,14 @@
 """What a strategy is: a value that says how workers meet; and what all strategies share."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from distributed import Client
 
 from daskw2v.errors import TrainingError
+from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
@@ -15,12 +16,34 @@ from daskw2v.storage import Store
 
 
 class Totals(NamedTuple):
-    """What a training task did: pairs, their summed loss, whether all is finite; corpus words, if it read any."""
+    """What a training task did: pairs, their summed loss, whether all is finite; corpus words, if it read any.
+
+    And where, and how long it took.
+    """
 
     pairs: int
     loss: float
     finite: bool
     words: int = 0
+    worker: str = ""
+    seconds: float = 0.0
+
+
+class Share(NamedTuple):
+    """What one worker did: pairs, and seconds of its tasks."""
+
+    pairs: int = 0
+    seconds: float = 0.0
+
+
+class Shares(dict[str, Share]):
+    """What each worker did since this client began, by its address."""
+
+    def add(self, totals: Iterable[Totals]) -> None:
+        """Count what tasks did."""
+        for t in totals:
+            pairs, seconds = self.get(t.worker, Share())
+            self[t.worker] = Share(pairs + t.pairs, seconds + t.seconds)
 
 
 class Outcome(NamedTuple):
@@ -32,17 +55,23 @@ class Outcome(NamedTuple):
         An entry for each round or pass: progress, words, pairs, loss, alpha, seconds.
     threads
         Threads of a training task.
+    shares
+        What each worker did.
     save
         Writes the tables to a store, from the workers that hold them.
     """
 
     history: list[dict[str, Any]]
     threads: int
+    shares: Shares
     save: Callable[[Store], None]
 
 
-# (client, run, place, positions of an epoch, resources, listener)
-Train = Callable[[Client, Run, Store, int, Resources, Listener], Outcome]
+# (entry of the history, what joins the parts to the input table, parts, or None where no worker could hold all): may
+# evaluate that, without being waited for
+Judge = Callable[[dict[str, Any], Callable[..., FloatArray], Sequence[Any] | None], None]
+# (client, run, place, positions of an epoch, resources, listener, judge)
+Train = Callable[[Client, Run, Store, int, Resources, Listener, Judge], Outcome]
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ def initial_block(params: Params, block: Block) -> FloatArray:
     return find_objective(params.objective).initial(params, block.table, np.arange(block.start, block.stop))
 
 
+def join_blocks(*rows: FloatArray) -> FloatArray:
+    """Return the table that blocks of rows make, in their order."""
+    return np.concatenate(rows)
+
+
 def load_block(store: Store, block: Block) -> FloatArray:
     """Task: the block's rows as a store holds them."""
     return read_table(store, block.table, block.start, block.stop)

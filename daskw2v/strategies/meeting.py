@@ -1,5 +1,6 @@
 """The task that trains where partitions meet: a pure function of their rows and of the buckets they share."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Future
 
+from daskw2v.cluster import this_worker
 from daskw2v.devices import find_device
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
@@ -152,7 +154,7 @@ def meet(
     sources, outputs, totals
         The partitions that met, and what was done.
     """
-    words: dict[int, Words] = {}
+    began, words = time.perf_counter(), dict[int, Words]()
 
     def open_outputs() -> Iterator[tuple[int, FloatArray]]:
         for k, held in outputs.items():
@@ -184,7 +186,16 @@ def meet(
 
     now = {k: settle(INPUT, k, group.take_source(k)) for k in sources}
     then = {k: settle(OUTPUT, k, group.take_output(k)) for k in outputs}
-    return now, then, Totals(sum(n for n, _ in done), sum(loss for _, loss in done), all(finite))
+    pairs, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
+    return now, then, Totals(pairs, loss, all(finite), 0, this_worker(), time.perf_counter() - began)
+
+
+def join_parts(parts: Parts, *held: Some) -> FloatArray:
+    """Return the input table whose partitions these hold, in their order."""
+    table = np.empty((parts.partitions.n_words, parts.run.params.vector_size), np.float32)
+    for k, some in enumerate(held):
+        table[parts.partitions.words(k)] = parts.rows(INPUT, k, some[k])
+    return table
 
 
 def save_part(store: Store, table: str, partition: int, held: Some, parts: Parts) -> None:

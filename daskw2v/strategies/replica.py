@@ -1,5 +1,6 @@
 """The task that trains: one replica's work of one round, a pure function of the model's blocks and the text."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -7,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.cluster import this_worker
 from daskw2v.devices import Piece, Threads, find_device
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, Rate, is_finite
@@ -47,6 +49,7 @@ def train_replica(
     run: Run, threads: Threads, work: Work, blocks: Sequence[Block], *rows: FloatArray
 ) -> tuple[list[FloatArray], Totals]:
     """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
+    began = time.perf_counter()
     params, objective = run.params, find_objective(run.params.objective)
     text = _text(run.work, run.corpus, run.vocabulary, params)
     tables: dict[str, list[FloatArray]] = {}
@@ -57,7 +60,7 @@ def train_replica(
     pairs, loss = replica.train(_loads(params, text, work, words))
     trained = [part for parts in replica.take().values() for part in parts]
     finite = all(map(is_finite, trained))
-    return trained, Totals(pairs, loss, finite, sum(words))
+    return trained, Totals(pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began)
 
 
 def _loads(params: Params, text: _Text, work: Work, words: list[int]) -> Iterator[Callable[[], Piece]]:

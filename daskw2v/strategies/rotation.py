@@ -26,16 +26,18 @@ from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint, stored, travelling
-from daskw2v.strategies.base import Outcome, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import rows_per_block
-from daskw2v.strategies.meeting import INPUT, OUTPUT, Origin, Parts, State, save_part, state_at
+from daskw2v.strategies.meeting import INPUT, OUTPUT, Origin, Parts, State, join_parts, save_part, state_at
 from daskw2v.strategies.rotations import Pass, Rotations
 from daskw2v.vocabulary.partition import Partitions
 
 _SHARE = 0.3  # of the cluster's memory that a model may take: meetings, and what Dask keeps, need the rest
 
 
-def _train(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> Outcome:
+def _train(
+    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener, judge: Judge
+) -> Outcome:
     """Train a run to its end, or go on with it from its last checkpoint.
 
     Raises
@@ -54,7 +56,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
     state = _restore(place, n)
     (place / stored.FOLDER).remove()  # of a run that was cut short: a checkpoint needs none of it
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
-    saved = time.monotonic()
+    saved, shares = time.monotonic(), Shares()
     fits = _fits(client, parts)
     for message in _advice(client, n, fits):
         listener(Progress("train", 0, 0, "", message=message))
@@ -66,6 +68,7 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
         played = travelling.play(*how, f"{session}-{this.number}") if fits else stored.play(*how, place)
         for turn, totals in enumerate(played, 1):
             done += totals
+            shares.add(totals)
             share = turn / passes.n_turns
             alpha = passes.alpha(this.number, share)
             check_finite(f"A partition in pass {this.number}", totals, alpha, place)
@@ -75,12 +78,13 @@ def _train(client: Client, run: Run, place: Store, length: int, resources: Resou
             listener(progress_of(entry, length * params.epochs))
         state.history.append({**entry, "deal_seconds": round(dealt, 4)})
         state.next_pass += 1
+        judge(state.history[-1], join_parts, [parts, *state.input] if fits else None)
         if time.monotonic() - saved >= resources.checkpoint_seconds and state.next_pass < len(passes):
             state = _checkpoint(client, parts, place, state)
             _remove_trained(place, params, [passes[number] for number in range(state.next_pass, len(passes))])
             (place / stored.FOLDER).remove()
             saved = time.monotonic()
-    return Outcome(state.history, 1, lambda store: _save(client, parts, store, state))
+    return Outcome(state.history, 1, shares, lambda store: _save(client, parts, store, state))
 
 
 def _fits(client: Client, parts: Parts) -> bool:

@@ -1,6 +1,7 @@
 """From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import fsspec
@@ -44,6 +45,8 @@ class StoredVocabulary:
         How many listed words the corpus lacks, and the first of them.
     build, plan, chosen, maps
         Attempts that count: the home's name, and what lies there (see `buckets`).
+    seconds
+        What building it took.
     """
 
     store: Store
@@ -59,6 +62,7 @@ class StoredVocabulary:
     plan: str
     chosen: str
     maps: tuple[str, ...]
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def home(self) -> Store:
@@ -166,6 +170,7 @@ def build_vocabulary(
         vocabulary = _stored(store, key, identity, known)
         if vocabulary.exists():
             return vocabulary
+    began = time.monotonic()
     # What builds that were cut short left behind stays: another client may be writing it now.
     build = new_attempt()
     home = builds / build
@@ -176,6 +181,7 @@ def build_vocabulary(
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
     kept = buckets.Rules(*limits, listed=listed is not None)
     manifest = {"build": build, **_build(home, store, kept, buckets.count_buckets(n_types), client, listener)}
+    manifest["seconds"] = round(time.monotonic() - began, 3)
     builds.write_manifest(manifest)
     for temporary in ("merged", "pieces"):
         (home / temporary).remove()

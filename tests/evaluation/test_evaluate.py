@@ -23,11 +23,11 @@ def test_evaluate__reports_by_the_names_of_the_files(vectors, tmp_path):
         vectors,
         similarity=[str(tmp_path / "pairs.tsv"), str(tmp_path / "few.csv")],
         analogy=[str(tmp_path / "questions.txt")],
-    )
+    ).as_dict()
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["similarity"] == {
-        "pairs": {"spearman": pytest.approx(1), "pairs": 3, "missing": 1},
-        "few": {"spearman": None, "pairs": 1, "missing": 0},
+        "pairs": {"spearman": pytest.approx(1), "low": None, "high": None, "pairs": 3, "missing": 1},
+        "few": {"spearman": None, "low": None, "high": None, "pairs": 1, "missing": 0},
     }
     analogy = report["analogy"]["questions"]
     assert (analogy["questions"], analogy["skipped"]) == (1, 1)
@@ -36,7 +36,9 @@ def test_evaluate__reports_by_the_names_of_the_files(vectors, tmp_path):
 
 
 def test_evaluate__accepts_no_sets(vectors):
-    assert evaluate(vectors) == {"similarity": {}, "analogy": {}}
+    evaluation = evaluate(vectors)
+    assert evaluation.as_dict() == evaluation.scores() == {}
+    assert list(evaluation.rows()) == []
 
 
 def test_evaluate__refuses_two_files_of_one_name(vectors, tmp_path):
@@ -48,7 +50,7 @@ def test_evaluate__reads_the_published_sets(vectors, data):
     folder = data / "eval"
     sizes = {"ws353": 353, "simlex999": 999, "mturk287": 287}
     urls = [str(folder / f"{name}.tsv") for name in sizes]
-    report = evaluate(vectors, urls, [str(folder / "google_analogy.txt")])
+    report = evaluate(vectors, urls, [str(folder / "google_analogy.txt")]).as_dict()
     found = {name: set_["pairs"] + set_["missing"] for name, set_ in report["similarity"].items()}
     assert found == sizes
     assert report["analogy"]["google_analogy"]["skipped"] == 19544

@@ -10,7 +10,7 @@ def scores(vectors, data):
         vectors,
         similarity=[data / "eval" / "ws353.tsv", data / "eval" / "mturk287.tsv"],
         analogy=[data / "eval" / "google_analogy.txt"],
-    )
+    ).as_dict()
     similarity = {name: result["spearman"] for name, result in report["similarity"].items()}
     return {**similarity, "google": report["analogy"]["google_analogy"]["accuracy"]}
 

@@ -1,0 +1,6 @@
+"""The command line: `daskw2v train`, and what is done with a model afterwards."""
+
+from daskw2v.cli import evaluating, models, training
+from daskw2v.cli.program import main
+
+__all__ = ["evaluating", "main", "models", "training"]

@@ -1,0 +1,168 @@
+"""Commands that measure a model, compare it with another, and put what they found on a page."""
+
+from dataclasses import asdict
+from typing import Any, get_args
+
+import click
+
+from daskw2v.cli.printing import print_json, print_table
+from daskw2v.cli.program import main, model_argument, open_once
+from daskw2v.evaluation import Evaluation, evaluate
+from daskw2v.evaluation.analogy import Method
+from daskw2v.evaluation.catalogue import DATASETS
+from daskw2v.evaluation.datasets import fetch
+from daskw2v.evaluation.results import COLUMNS
+from daskw2v.models.vectors import Vectors
+from daskw2v.options import Function, Many, storage_option
+from daskw2v.report import compare, write_report
+
+_KINDS = {
+    "similarity": "Word pairs with human scores.",
+    "analogy": "Questions of four words a line, or pairs of words, a relation a file.",
+    "categorization": "Words with their classes.",
+    "classification": "Texts with their labels; FILE,FILE,FILE for training, validation and test.",
+    "outliers": "Words of a topic, and words outside of it.",
+}
+_METHODS = get_args(Method)
+
+
+def _sets(function: Function) -> Function:
+    """Add an option for each kind of set."""
+    for kind, help in reversed(_KINDS.items()):
+        function = click.option(f"--{kind}", cls=Many, metavar="FILE...", help=help)(function)
+    return function
+
+
+def _evaluated(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str, Any]) -> Evaluation:
+    return evaluate(vectors, **sets, storage_options=storage_options)
+
+
+@main.command("evaluate", no_args_is_help=True)
+@model_argument
+@_sets
+@click.option(
+    "--method",
+    "methods",
+    cls=Many,
+    type=click.Choice(_METHODS),
+    default=("3cosadd", "3cosmul"),
+    show_default=True,
+    help="How to answer analogies.",
+)
+@click.option("--cnn", is_flag=True, help="Classify texts by a convolutional network, too (needs PyTorch).")
+@click.option("--restrict-vocab", type=click.IntRange(1), help="In analogies, know only the most frequent words.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
+@storage_option
+def evaluate_command(
+    model: str,
+    methods: tuple[Method, ...],
+    cnn: bool,
+    restrict_vocab: int | None,
+    as_json: bool,
+    markdown: bool,
+    storage_options: dict[str, Any],
+    **sets: Any,
+) -> None:
+    """Measure MODEL on published sets; `daskw2v datasets` tells where they are."""
+    if not any(sets.values()):
+        raise click.UsageError(f"Nothing to measure: give {' or '.join(f'--{kind} FILE...' for kind in _KINDS)}.")
+    evaluation = evaluate(
+        Vectors.open(model, storage_options),
+        **sets,
+        analogy_methods=methods,
+        classification_methods=("logistic", "cnn") if cnn else ("logistic",),
+        restrict_vocab=restrict_vocab,
+        storage_options=storage_options,
+    )
+    if as_json:
+        print_json(evaluation.as_dict())
+    elif markdown:
+        click.echo(evaluation.as_markdown())
+    else:
+        print_table(COLUMNS, evaluation.cells())
+
+
+@main.command("compare", no_args_is_help=True)
+@click.argument("first")
+@click.argument("second")
+@click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
+@click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="Neighbours of each word.")
+@_sets
+@click.option("--html", metavar="URL", help="Write a page about SECOND, with FIRST beside it, to this URL.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@storage_option
+def compare_command(
+    first: str,
+    second: str,
+    words: tuple[str, ...],
+    topn: int,
+    html: str | None,
+    as_json: bool,
+    storage_options: dict[str, Any],
+    **sets: Any,
+) -> None:
+    """Show how the models FIRST and SECOND differ."""
+    models = [open_once(model, storage_options) for model in (first, second)]
+    before, after = (_evaluated(model, sets, storage_options) for model in models)
+    chosen = list(words) or None
+    if html is not None:
+        click.echo(
+            write_report(
+                models[1], html, evaluation=after, other=models[0], other_evaluation=before, words=chosen,
+                storage_options=storage_options,
+            )
+        )  # fmt: skip
+        return
+    comparison = compare(models[0], models[1], chosen, topn, (before, after))
+    if as_json:
+        print_json(comparison.as_dict())
+    else:
+        print_table(comparison.columns, comparison.rows())
+
+
+@main.command("report", no_args_is_help=True)
+@model_argument
+@click.argument("url")
+@_sets
+@click.option("--other", metavar="MODEL", help="A model to compare with, such as the one before.")
+@click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
+@click.option("--map", "map_method", type=click.Choice(["pca", "umap"]), default="pca", show_default=True,
+              help="How words are laid out in two dimensions.")  # fmt: skip
+@storage_option
+def report_command(
+    model: str,
+    url: str,
+    other: str | None,
+    words: tuple[str, ...],
+    map_method: str,
+    storage_options: dict[str, Any],
+    **sets: Any,
+) -> None:
+    """Write a page about MODEL to URL: one HTML file, which needs no network."""
+    vectors = open_once(model, storage_options)
+    before = None if other is None else open_once(other, storage_options)
+    click.echo(
+        write_report(
+            vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
+            other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
+            words=list(words) or None, map_method=map_method, storage_options=storage_options,
+        )
+    )  # fmt: skip
+
+
+@main.command("datasets")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option("--folder", default="datasets", show_default=True, help="Folder or URL where sets are kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def datasets_command(names: tuple[str, ...], folder: str, as_json: bool) -> None:
+    """List published evaluation sets, or download those of NAME."""
+    if names:
+        for name in names:
+            click.echo(fetch(name, folder))
+        return
+    if as_json:
+        print_json({name: asdict(dataset) for name, dataset in DATASETS.items()})
+    else:
+        rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in DATASETS.items())
+        print_table(("name", "kind", "licence", "from"), rows)

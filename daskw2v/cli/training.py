@@ -1,0 +1,148 @@
+"""`daskw2v train` and `daskw2v demo`."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from distributed import Client
+from rich.console import Console
+
+from daskw2v import demo as demo_corpus
+from daskw2v.cli.printing import print_table
+from daskw2v.cli.program import main
+from daskw2v.cluster import connect
+from daskw2v.console import watching
+from daskw2v.evaluation import evaluate
+from daskw2v.models.vectors import Vectors
+from daskw2v.options import choose, fields_of
+from daskw2v.params import Params, Resources
+from daskw2v.report import write_report
+from daskw2v.train import train
+
+
+@contextmanager
+def _cluster(resources: Resources) -> Iterator[Client]:
+    """Connect so that Ctrl-C reaches this process only, which ends its local workers without tracebacks."""
+    with ExitStack() as stack:
+        before = signal.getsignal(signal.SIGINT)
+        if resources.scheduler is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited by the worker processes
+        try:
+            client = stack.enter_context(connect(resources))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        yield client
+
+
+def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
+    """Train with progress on stderr, and say on stdout what came out."""
+    console = Console(stderr=True, highlight=False)
+    with _cluster(resources) as client, watching(console) as listener:
+        vectors = train(inputs, work=work, params=params, resources=resources, client=client, listener=listener)
+    for note in _notes(vectors.metadata):
+        console.print(f"Note: {note}", markup=False, soft_wrap=True)
+    print_table(("", ""), _outcome(vectors))
+    return vectors
+
+
+def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
+    """Yield what came out; models of earlier versions do not tell all of it."""
+    corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
+    known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
+    yield "model", str(vectors.url)
+    yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
+    yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
+    yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds']:,.1f} s"
+    yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
+
+
+def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was not as the user might think: lines that were changed, words that were not found."""
+    report = metadata["corpus"]["report"]
+    if count := report["replaced"]:
+        yield f"{_count(count, 'line')} held invalid Unicode, which U+FFFD now stands for."
+    if count := report["skipped"]:
+        yield f"{_count(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out."
+    if report["first_offence"]:
+        yield f"The first of them: {report['first_offence']}."
+    if count := report["cut"]:
+        yield f"Lines longer than 4 MiB were cut at whitespace, {_count(count, 'time')}."
+    vocabulary = metadata.get("vocabulary", {})  # models of earlier versions have none
+    if count := vocabulary.get("missing", 0):
+        shown = ", ".join(vocabulary.get("missing_words", ()))
+        yield f"{_count(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _import_from_here() -> None:
+    """Let a tokenizer stand in the current directory, as with `python -m`; local workers inherit the path."""
+    here = os.getcwd()
+    if not sys.flags.safe_path and here not in sys.path:
+        sys.path.insert(0, here)
+
+
+@main.command("train", no_args_is_help=True)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "--work",
+    required=True,
+    envvar="DASKW2V_WORK",
+    help="Folder or URL where everything is kept; workers share it.",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="DASKW2V_CONFIG",
+    help="TOML file with values for the options below, such as vector_size = 200.",
+)
+@click.option("--report", metavar="URL", help="Write a page about the model to this URL: one HTML file.")
+@fields_of(Params, Resources)
+@click.pass_context
+def train_command(
+    ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
+) -> None:
+    """Train vectors on text at INPUT (files, patterns, URLs).
+
+    Stopped at any point, the same command goes on where it stopped. Options may also stand in the
+    environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file; the command line wins, then the
+    environment.
+    """
+    params, resources = choose(ctx, config)
+    _import_from_here()
+    vectors = _train(list(inputs), work, params, resources)
+    if report is not None:
+        sets: dict[str, Any] = dict(resources.eval_sets)
+        evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
+        click.echo(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
+
+
+@main.command()
+@click.option("--work", default="demo-work", show_default=True, help="Folder where everything is kept.")
+def demo(work: str) -> None:
+    """Train on the text of Python's library, and show what was learned."""
+    files = demo_corpus.write_text(Path(work) / "text")
+    vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
+    rows = (
+        (word, ", ".join(neighbour for neighbour, _ in vectors.most_similar(positive=[word], topn=6)))
+        for word in demo_corpus.WORDS
+        if word in vectors
+    )
+    print_table(("word", "its nearest words"), rows)
+    program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
+    click.echo("\nNow try:")
+    for command in (
+        f"similar {work} socket",
+        f"info {work}",
+        f"export {work} vectors.txt",
+        "train YOUR_TEXT/*.txt --work my-work",
+    ):
+        click.echo(f"  {program} {command}")

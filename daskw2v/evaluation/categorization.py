@@ -1,0 +1,125 @@
+"""Categorization: how well clusters of words match the classes that people put them in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.evaluation.extras import needed
+from daskw2v.evaluation.questions import known_id, read_lines
+from daskw2v.models.vectors import Vectors
+from daskw2v.storage import Location
+
+
+@dataclass(frozen=True)
+class CategorizationResult:
+    """Outcome of one categorization set.
+
+    Parameters
+    ----------
+    purity
+        Share of words that belong to their cluster's commonest class, 0..1: the mean over seeds; None without
+        known words.
+    low, high
+        Lowest and highest purity of a seed; None without known words.
+    words
+        Lines compared: the word is known.
+    missing
+        Lines left out.
+    classes
+        Classes of the lines compared.
+    """
+
+    purity: float | None
+    low: float | None
+    high: float | None
+    words: int
+    missing: int
+    classes: int
+
+
+def evaluate_categorization(
+    vectors: Vectors,
+    url: Location,
+    seeds: Sequence[int] = tuple(range(10)),
+    storage_options: Mapping[str, Any] | None = None,
+) -> CategorizationResult:
+    """Cluster words by k-means on their unit vectors, as many clusters as classes, and compare with the classes.
+
+    Purity is that of Baroni and Lenci (2010), clustering as in W2V-CL (Li et al. 2019, section 5.2.3). Each seed
+    starts k-means (k-means++) once: what the start decides shows between `low` and `high`.
+
+    Parameters
+    ----------
+    vectors
+        What to evaluate.
+    url
+        File of lines `word<TAB>class`; comments (#) are left out. Words are looked up as written, then
+        lower-cased. A word in several classes (Battig) is as many items: one cluster gets them all, so that no
+        clustering reaches purity 1.
+    seeds
+        Seeds of k-means, at least one.
+    storage_options
+        Options for fsspec.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is malformed.
+    ParameterError
+        If there is no seed.
+    MissingExtraError
+        If scikit-learn is not installed.
+    """
+    if not len(seeds):
+        raise ParameterError("seeds is empty: k-means has no start.", "Give at least one seed.")
+    ids, names, missing = _read_classes(vectors, url, storage_options)
+    distinct, classes = np.unique(np.array(names, dtype=str), return_inverse=True)
+    if not ids:
+        return CategorizationResult(None, None, None, 0, missing, 0)
+    units = vectors.units(ids)
+    n_clusters = min(len(distinct), len(np.unique(units, axis=0)))  # words may share a vector
+    clustering = needed("sklearn.cluster", "evaluation").KMeans
+    purities = [
+        purity(clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units), classes) for seed in seeds
+    ]
+    return CategorizationResult(
+        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct)
+    )
+
+
+def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
+    """Return the share of items that belong to their cluster's commonest class.
+
+    Parameters
+    ----------
+    clusters, classes
+        Numbers from 0 on, both of shape (n,), n >= 1.
+    """
+    table = np.zeros((clusters.max() + 1, classes.max() + 1), np.int64)
+    np.add.at(table, (clusters, classes), 1)
+    return float(table.max(axis=1).sum() / len(clusters))
+
+
+def _read_classes(
+    vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
+) -> tuple[list[int], list[str], int]:
+    """Return the ids and classes of lines whose word is known, and how many other lines there are."""
+    ids, names, missing = [], [], 0
+    for number, line in read_lines(url, storage_options):
+        parts = [part.strip() for part in line.split("\t")]
+        if len(parts) != 2 or not all(parts):
+            raise InputError(
+                f"Line {number} of {url} is not a word and its class: {line[:60]!r}.",
+                "Write word<TAB>class in each line, or mark the line as a comment with #.",
+            )
+        id_ = known_id(vectors.vocabulary, parts[0])
+        if id_ is None:
+            missing += 1
+            continue
+        ids.append(id_)
+        names.append(parts[1])
+    return ids, names, missing

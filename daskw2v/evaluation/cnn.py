@@ -1,0 +1,111 @@
+"""A convolutional network that labels texts by word vectors it does not change, in PyTorch, on the CPU.
+
+Kim (2014), CNN-static: Convolutional Neural Networks for Sentence Classification. Settings are those of section 3.1
+and of the author's program: Adadelta, and the epoch that is best on the dev texts. Two things differ: his words
+without a vector get random ones, ours zero, so that only the vectors evaluated count; and his last batch is filled up.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from daskw2v.evaluation.extras import needed
+from daskw2v.evaluation.texts import Ints, Split, Texts
+
+_WIDTHS = (3, 4, 5)  # words under a filter
+_FILTERS = 100  # of each width
+_DROPOUT = 0.5
+_MAX_NORM = 3.0  # of the weights of one label
+_BATCH = 50
+_EPOCHS = 25
+_RHO, _EPSILON = 0.95, 1e-6  # Adadelta's
+
+
+def classify(texts: Texts, split: Split, seed: int) -> Ints:
+    """Train on a part of the texts and label another.
+
+    Parameters
+    ----------
+    texts, split
+        All texts, and which of them are for what.
+    seed
+        Decides where the weights start, what is dropped out and the order of texts. The same seed and number of
+        threads give the same labels.
+
+    Returns
+    -------
+    labels
+        Of the test texts, shape (test,) int64.
+
+    Raises
+    ------
+    MissingExtraError
+        If PyTorch is not installed.
+    """
+    torch = needed("torch", "torch")
+    rng = np.random.default_rng(seed)
+    labels, most, answers = torch.from_numpy(texts.labels), -1.0, np.empty(0, np.int64)
+    with torch.random.fork_rng(devices=[]):  # others' random numbers stay as they are
+        torch.manual_seed(seed)
+        network = _Network(torch, texts)
+        for _ in range(_EPOCHS):
+            order = rng.permutation(split.train)
+            for first in range(0, len(order), _BATCH):
+                batch = order[first : first + _BATCH]
+                network.learn(batch, labels[batch])
+            right = float(np.mean(network.answer(split.dev) == texts.labels[split.dev]))
+            if right >= most:
+                most, answers = right, network.answer(split.test)
+    return answers
+
+
+class _Network:
+    """Filters over the words, each one's largest value, and a layer of weights for the labels.
+
+    Parameters
+    ----------
+    torch
+        The module.
+    texts
+        All texts.
+    """
+
+    def __init__(self, torch: ModuleType, texts: Texts) -> None:
+        self._torch, self._rows, self._table = torch, texts.rows, torch.from_numpy(texts.table)
+        size, n_labels = texts.table.shape[1], int(texts.labels.max()) + 1
+        self._filters = [torch.nn.Conv1d(size, _FILTERS, width) for width in _WIDTHS]
+        self._dropout = torch.nn.Dropout(_DROPOUT)
+        self._output = torch.nn.Linear(_FILTERS * len(_WIDTHS), n_labels)
+        weights = [weight for layer in (*self._filters, self._output) for weight in layer.parameters()]
+        self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
+
+    def _scores(self, numbers: Ints) -> Any:
+        """Return each label's score for the texts of these numbers, shape (n, labels)."""
+        # Zeros as wide as the widest filter stand on both sides, as between texts of different length: what
+        # a filter makes of zeros is among its values in any batch, so a text's scores depend on no other.
+        side, longest = max(_WIDTHS), max(len(self._rows[number]) for number in numbers)
+        padded = np.zeros((len(numbers), longest + 2 * side), np.int64)
+        for line, number in zip(padded, numbers, strict=True):
+            line[side : side + len(self._rows[number])] = self._rows[number]
+        words = self._table[self._torch.from_numpy(padded)].transpose(1, 2)
+        # ReLU after the maximum is ReLU before it, for a fraction of the work.
+        values = self._torch.cat([layer(words).amax(dim=2).relu() for layer in self._filters], dim=1)
+        return self._output(self._dropout(values))
+
+    def learn(self, numbers: Ints, labels: Any) -> None:
+        """Take one step for the texts of these numbers."""
+        self._dropout.train()
+        self._optimizer.zero_grad()
+        self._torch.nn.functional.cross_entropy(self._scores(numbers), labels).backward()
+        self._optimizer.step()
+        with self._torch.no_grad():
+            weight = self._output.weight
+            weight.copy_(weight.renorm(2, 0, _MAX_NORM))
+
+    def answer(self, numbers: Ints) -> Ints:
+        """Label the texts of these numbers, shape (n,)."""
+        self._dropout.eval()
+        with self._torch.no_grad():
+            batches = [numbers[first : first + _BATCH] for first in range(0, len(numbers), _BATCH)]
+            return np.concatenate([self._scores(batch).argmax(dim=1).numpy() for batch in batches])

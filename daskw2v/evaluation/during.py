@@ -1,0 +1,118 @@
+"""Evaluation while a model trains: tasks on the cluster, for which training does not wait."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from daskw2v.cluster import first_done, result_of
+from daskw2v.evaluation import evaluate
+from daskw2v.models.vectors import Vectors
+from daskw2v.progress import Listener, Progress
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_NOTHING = Vectors(Vocabulary.from_words([], []), np.zeros((0, 1), np.float32))
+_AT_ONCE = 2  # evaluations that may wait or run: each keeps the rows of its round in memory
+
+Sets = Mapping[str, Any]  # URLs by kind, as `evaluate` takes them
+
+
+class Judge:
+    """Evaluates the vectors of some rounds, as `strategies.base.Judge` is told of them.
+
+    Parameters
+    ----------
+    client
+        The cluster that has the model.
+    vocabulary
+        Its words.
+    sets
+        What to evaluate on.
+    every
+        Evaluate each so-manieth round or pass, and the last one; only that one if None.
+    total
+        Corpus positions over all epochs.
+    listener
+        Is told the scores.
+    storage_options
+        Options for fsspec.
+
+    Raises
+    ------
+    InputError
+        If a set cannot be read: better now than after hours of training.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        vocabulary: StoredVocabulary,
+        sets: Sets,
+        every: int | None,
+        total: int,
+        listener: Listener,
+        storage_options: Mapping[str, Any],
+    ) -> None:
+        self._client, self._listener = client, listener
+        evaluate(_NOTHING, **sets, storage_options=storage_options)
+        self._what = (vocabulary, sets, dict(storage_options))
+        self._every, self._total = every, total
+        self._waiting: dict[Future, dict[str, Any]] = {}
+
+    def __call__(self, entry: dict[str, Any], join: Callable[..., Any], parts: Sequence[Any] | None) -> None:
+        """Begin to evaluate what a round led to, if it is one of those; note the scores of those that are done."""
+        self._note()
+        if not self._what[1]:
+            return
+        number, last = entry["round"], entry["progress"] >= self._total
+        if not last and not (self._every and (number + 1) % self._every == 0):
+            return
+        if parts is None:
+            self._say(f"round {number} is not evaluated: the cluster's memory does not hold the model")
+            return
+        if len(self._waiting) >= _AT_ONCE and not last:
+            self._say(f"round {number} is not evaluated: those before it are still being evaluated")
+            return
+        key = f"evaluate-{number}-{uuid.uuid4().hex[:8]}"
+        future = self._client.submit(_evaluate, *self._what, join, list(parts), key=key, retries=1)
+        self._waiting[future] = entry
+
+    def finish(self) -> None:
+        """Wait for what is still being evaluated."""
+        while self._waiting:
+            first_done(self._client, self._waiting)
+            self._note()
+
+    def _note(self) -> None:
+        """Write the scores that are known by now into the entries of their rounds."""
+        for future in [future for future in self._waiting if future.done()]:
+            entry = self._waiting.pop(future)
+            try:
+                entry["scores"] = result_of(future, "The evaluation")
+            except Exception as error:  # whatever it is, it must not cost the training
+                self._say(f"round {entry['round']} could not be evaluated: {error}")
+                continue
+            scores = ", ".join(f"{name} {_shown(score)}" for name, score in entry["scores"].items())
+            self._say(f"round {entry['round']}: {scores}")
+
+    def _say(self, message: str) -> None:
+        self._listener(Progress("evaluate", 0, 0, "", message=message))
+
+
+def _shown(score: float | None) -> str:
+    return "undefined" if score is None else f"{score:.3f}"
+
+
+def _evaluate(
+    vocabulary: StoredVocabulary,
+    sets: Sets,
+    storage_options: dict[str, Any],
+    join: Callable[..., Any],
+    parts: Sequence[Any],
+) -> dict[str, float | None]:
+    """Task: put the input rows together and evaluate them; return the score of each set."""
+    vectors = Vectors(vocabulary.load(), join(*parts))
+    return evaluate(vectors, **sets, storage_options=storage_options).scores()

@@ -1,0 +1,31 @@
+"""Optional dependencies: imported where a measure needs them, so that nobody else must install them."""
+
+import importlib
+from types import ModuleType
+
+from daskw2v.errors import MissingExtraError
+
+
+def needed(module: str, extra: str) -> ModuleType:
+    """Import a module that comes with an extra of this package.
+
+    Parameters
+    ----------
+    module
+        Its full name, such as `sklearn.cluster`.
+    extra
+        The extra that installs it, such as `evaluation`.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is installed: what is missing is a module of its own
+        raise MissingExtraError(
+            f"{module.partition('.')[0]} is not installed.", f"Run: pip install 'daskw2v[{extra}]'."
+        ) from None

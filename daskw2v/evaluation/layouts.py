@@ -1,0 +1,90 @@
+"""From the layouts in which sets are published to those that this package reads."""
+
+import ast
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+Layout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
+
+Files = dict[str, bytes]  # content by name: "" for a set of one file, names below its folder for others
+
+
+def unpack(layout: Layout, content: bytes) -> Files:
+    """Convert a published file.
+
+    Parameters
+    ----------
+    layout
+        `ready`: as this package reads it. `word classes`: a table (CSV) with the columns category and word.
+        `analogy table`: one with type, word1, word2, word3 and target. `labels`: lines of a label, a blank and a text,
+        in UTF-8 or, `labels cp1252`, in that. `topics`: a table with the columns category, words and outliers, lists
+        of Python's. `zip`: an archive of text files.
+    content
+        Its bytes.
+
+    Returns
+    -------
+    files
+        Content by name below the set's folder, or by "" where the set is one file.
+
+    Raises
+    ------
+    ValueError, LookupError, SyntaxError, zipfile.BadZipFile
+        If the content is not in the layout.
+    """
+    return _UNPACKERS[layout](content)
+
+
+def _word_classes(content: bytes) -> Files:
+    return _lines(f"{row['word']}\t{row['category']}" for row in _table(content) if row["word"].strip())
+
+
+def _analogy_table(content: bytes) -> Files:
+    categories: dict[str, list[str]] = {}
+    for row in _table(content):
+        question = " ".join(row[column] for column in ("word1", "word2", "word3", "target"))
+        categories.setdefault(row["type"], []).append(question)
+    return _lines(line for name, questions in categories.items() for line in (f": {name}", *questions))
+
+
+def _labels(content: bytes, encoding: str = "utf-8") -> Files:
+    parted = (line.split(maxsplit=1) for line in content.decode(encoding).split("\n"))
+    return _lines("\t".join(parts).rstrip() for parts in parted if len(parts) == 2)  # some texts are empty
+
+
+def _topics(content: bytes) -> Files:
+    files = {}
+    for row in _table(content):
+        groups = [[word for word in ast.literal_eval(row[column]) if word] for column in ("words", "outliers")]
+        files[f"{row['category']}.txt"] = "\n\n".join("\n".join(group) for group in groups).encode() + b"\n"
+    return files
+
+
+def _zip(content: bytes) -> Files:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".txt") and not name.startswith("__MACOSX/")]
+        if any(".." in name.split("/") for name in names):
+            raise ValueError("a name leads out of the folder")
+        return {name.partition("/")[2] or name: archive.read(name) for name in names}  # without the outer folder
+
+
+def _table(content: bytes) -> Iterator[dict[str, str]]:
+    return csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+
+
+def _lines(lines: Iterable[str]) -> Files:
+    return {"": "".join(f"{line}\n" for line in lines).encode()}
+
+
+_UNPACKERS: dict[str, Callable[[bytes], Files]] = {
+    "ready": lambda content: {"": content},
+    "word classes": _word_classes,
+    "analogy table": _analogy_table,
+    "labels": _labels,
+    "labels cp1252": lambda content: _labels(content, "cp1252"),
+    "topics": _topics,
+    "zip": _zip,
+}

@@ -1,0 +1,92 @@
+"""Pairs of words with people's scores, in the layouts of published sets.
+
+One rule reads them all: two words come first, and the score is in the first field after them that holds a number. A
+first line without a number there is a header.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from daskw2v.errors import InputError
+from daskw2v.evaluation.questions import fields, read_lines
+from daskw2v.storage import Location
+
+_LEMMA = re.compile(r"(.+)-[a-z]")  # MEN's lemmas: sun-n, old-j, run-v
+
+
+class ScoredPair(NamedTuple):
+    """Two words and how similar people find them."""
+
+    first: str
+    second: str
+    score: float
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    fields: list[str]
+
+
+def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[ScoredPair]:
+    """Read the pairs of one set.
+
+    Parameters
+    ----------
+    url
+        A file of WordSim-353, SimLex-999, MEN, MTurk-287 or -771, RW, SimVerb-3500, or one of the same form. Fields are
+        parted by tabs, commas or blanks. A header and comments (#) are left out, as are other columns: parts of
+        speech, single raters, relations. Where every word ends in a part of speech, as in MEN's lemmas (`sun-n`),
+        the ends are taken off.
+    storage_options
+        Options for fsspec.
+
+    Returns
+    -------
+    pairs
+        In the order of the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is malformed.
+    """
+    lines = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
+    column = _score_column(lines[:2])
+    if len(lines) > 1 and _number(lines[0], column) is None and len(lines[0].fields) > column:
+        del lines[0]  # a header
+    pairs = []
+    for line in lines:
+        score = _number(line, column)
+        if score is None:
+            raise InputError(
+                f"Line {line.number} of {url} is not two words, and a score in field {column + 1}: {line.text[:60]!r}.",
+                "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #.",
+            )
+        pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
+    return _without_tags(pairs)
+
+
+def _score_column(first: Sequence[_Line]) -> int:
+    """Return the place of the score: in the second line, as the first may be a header that names raters by number."""
+    for line in reversed(first):
+        for column in range(2, len(line.fields)):
+            if _number(line, column) is not None:
+                return column
+    return 2
+
+
+def _number(line: _Line, column: int) -> float | None:
+    try:
+        value = float(line.fields[column])
+    except (IndexError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _without_tags(pairs: list[ScoredPair]) -> list[ScoredPair]:
+    lemmas = [(_LEMMA.fullmatch(pair.first), _LEMMA.fullmatch(pair.second), pair.score) for pair in pairs]
+    untagged = [ScoredPair(a[1], b[1], score) for a, b, score in lemmas if a and b]
+    return untagged if len(untagged) == len(pairs) else pairs

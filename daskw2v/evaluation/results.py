@@ -1,0 +1,129 @@
+"""What an evaluation found: results by kind and set, as rows, JSON or Markdown."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from daskw2v.evaluation.analogy import AnalogyResult
+from daskw2v.evaluation.categorization import CategorizationResult
+from daskw2v.evaluation.classification import ClassificationResult
+from daskw2v.evaluation.outliers import OutlierResult
+from daskw2v.evaluation.similarity import SimilarityResult
+
+COLUMNS = ("kind", "set", "measure", "score", "interval", "asked", "known")
+
+
+class Score(NamedTuple):
+    """One score of a set.
+
+    Parameters
+    ----------
+    kind, name, measure
+        Kind of set, the set, and what is measured, such as "analogy", "google_analogy", "3cosadd".
+    value, low, high
+        The score, and the bounds of its interval; None where undefined or not known.
+    items, missing
+        Pairs, questions, words or texts asked about; and those that the model lacks words for.
+    """
+
+    kind: str
+    name: str
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    items: int
+    missing: int
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the items that were asked about; None of a set without items."""
+        everything = self.items + self.missing
+        return self.items / everything if everything else None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results by the name of each set; where there are several methods, by method below it.
+
+    Parameters
+    ----------
+    similarity
+        Word similarity.
+    analogy
+        Analogies, by method: the first is the one that stands for the set.
+    categorization
+        Clusters of words.
+    classification
+        Classes of texts, by method.
+    outliers
+        Outliers among the words of a topic.
+    """
+
+    similarity: Mapping[str, SimilarityResult]
+    analogy: Mapping[str, Mapping[str, AnalogyResult]]
+    categorization: Mapping[str, CategorizationResult]
+    classification: Mapping[str, Mapping[str, ClassificationResult]]
+    outliers: Mapping[str, OutlierResult]
+
+    def rows(self) -> Iterator[Score]:
+        """Yield all scores, set after set."""
+        for name, s in self.similarity.items():
+            yield Score("similarity", name, "spearman", s.spearman, s.low, s.high, s.pairs, s.missing)
+        for name, methods in self.analogy.items():
+            for method, a in methods.items():
+                yield Score("analogy", name, method, a.accuracy, None, None, a.questions, a.skipped)
+        for name, c in self.categorization.items():
+            yield Score("categorization", name, "purity", c.purity, c.low, c.high, c.words, c.missing)
+        for name, of in self.classification.items():
+            for method, t in of.items():
+                yield Score("classification", name, method, t.accuracy, t.low, t.high, t.texts, 0)
+        for name, o in self.outliers.items():
+            yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
+
+    def scores(self) -> dict[str, float | None]:
+        """Return one score for each set: of several methods, the first."""
+        found: dict[str, float | None] = {}
+        for row in self.rows():
+            found.setdefault(row.name, row.value)
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON types: figures by kind and set; kinds without sets are left out.
+
+        Of analogies and texts the figures are those of the first method; `accuracy_METHOD` are the others'.
+        """
+        kinds: dict[str, dict[str, Any]] = {
+            "similarity": {name: asdict(result) for name, result in self.similarity.items()},
+            "analogy": {name: _first(methods, _analogy) for name, methods in self.analogy.items()},
+            "categorization": {name: asdict(result) for name, result in self.categorization.items()},
+            "classification": {name: _first(methods, asdict) for name, methods in self.classification.items()},
+            "outliers": {name: asdict(result) for name, result in self.outliers.items()},
+        }
+        return {kind: sets for kind, sets in kinds.items() if sets}
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """Yield `rows` as texts, a cell for each of `COLUMNS`."""
+        for row in self.rows():
+            score = "undefined" if row.value is None else f"{row.value:.3f}"
+            interval = "" if row.low is None or row.high is None else f"{row.low:.3f}..{row.high:.3f}"
+            known = "" if row.coverage is None else f"{row.coverage:.1%}"
+            yield row.kind, row.name, row.measure, score, interval, f"{row.items:,}", known
+
+    def as_markdown(self) -> str:
+        """Return a table of all scores."""
+        lines = [COLUMNS, ("---",) * len(COLUMNS), *self.cells()]
+        return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _first(methods: Mapping[str, Any], figures: Any) -> dict[str, Any]:
+    method, *others = methods
+    return {"method": method, **figures(methods[method]), **{f"accuracy_{m}": methods[m].accuracy for m in others}}
+
+
+def _analogy(result: AnalogyResult) -> dict[str, Any]:
+    counted = {
+        kind: {name: {"right": right, "questions": asked} for name, (right, asked) in getattr(result, kind).items()}
+        for kind in ("categories", "groups")
+    }
+    return {"accuracy": result.accuracy, "questions": result.questions, "skipped": result.skipped, **counted}

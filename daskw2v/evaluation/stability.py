@@ -1,0 +1,116 @@
+"""Stability: how far two models agree on which words are near each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import ParameterError
+from daskw2v.models.ranking import Ids, Ranking
+from daskw2v.models.vectors import Vectors
+
+_FREQUENT = 1000  # words compared where none are given
+_QUERIES = 1 << 10  # words whose cosines are held at once
+_SCORES = 1 << 22  # cosines held at once: 16 MB
+
+
+@dataclass(frozen=True)
+class StabilityResult:
+    """How far two models agree.
+
+    Parameters
+    ----------
+    overlap
+        Share of a word's neighbours in one model that are its neighbours in the other, 0..1, the mean over words;
+        None without words or neighbours.
+    jaccard
+        Neighbours in both models for each neighbour in either, 0..1, the mean over words; None where `overlap` is.
+    words
+        Words compared: both models know them.
+    missing
+        Words left out.
+    topn
+        Neighbours of each word.
+    overlaps
+        The overlap of each word.
+    """
+
+    overlap: float | None
+    jaccard: float | None
+    words: int
+    missing: int
+    topn: int
+    overlaps: dict[str, float]
+
+
+def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = None, topn: int = 10) -> StabilityResult:
+    """Compare the nearest neighbours of words in two models.
+
+    The overlap is the stability of Wendlandt, Kummerfeld and Mihalcea (2018, section 3), who take ten neighbours; the
+    Jaccard similarity is what Antoniak and Mimno (2018, section 5) compare. Neighbours are words that both models
+    know, so that a smaller vocabulary is not taken for a disagreement. Models in a store are read a block at a time.
+
+    Parameters
+    ----------
+    a, b
+        Two models, such as two runs over one corpus, or yesterday's and today's.
+    words
+        Words to compare, each once; by default the 1,000 most frequent of `a` that `b` knows.
+    topn
+        Neighbours of each word; fewer where the models share fewer words.
+
+    Raises
+    ------
+    ParameterError
+        If `topn` is below 1.
+    """
+    if topn < 1:
+        raise ParameterError(f"topn={topn!r} is below 1.", "Give a topn of at least 1.")
+    in_b = _match(a, b)
+    common = np.flatnonzero(in_b >= 0)
+    if words is None:
+        ids, missing = common[:_FREQUENT], 0
+    else:
+        found = [a.vocabulary.find(word) for word in dict.fromkeys(words)]
+        ids = np.array([id_ for id_ in found if id_ is not None and in_b[id_] >= 0], np.int64)
+        missing = len(found) - len(ids)
+    k = min(topn, len(common) - 1)
+    if not len(ids) or k < 1:
+        return StabilityResult(None, None, len(ids), missing, max(k, 0), {})
+    in_a = np.full(len(b), -1)
+    in_a[in_b[common]] = common
+    theirs = in_a[_neighbours(b, in_b[ids], in_a >= 0, k)]
+    ours = _neighbours(a, ids, in_b >= 0, k)
+    shared = np.array([len(np.intersect1d(x, y)) for x, y in zip(ours, theirs, strict=True)])
+    overlaps = shared / k
+    named = dict(zip((a.vocabulary.word(i) for i in ids.tolist()), overlaps.tolist(), strict=True))
+    return StabilityResult(
+        float(overlaps.mean()), float((shared / (2 * k - shared)).mean()), len(ids), missing, k, named
+    )
+
+
+def _match(a: Vectors, b: Vectors) -> Ids:
+    """Return the id in `b` of each word of `a`, shape (len(a),); -1 where `b` does not know it."""
+    ids = np.empty(len(a), np.int64)
+    for rows in a.slices():
+        found = (b.vocabulary.find(word) for word in a.vocabulary.between(rows.start, rows.stop))
+        ids[rows] = [-1 if id_ is None else id_ for id_ in found]
+    return ids
+
+
+def _neighbours(vectors: Vectors, ids: Ids, eligible: npt.NDArray[np.bool_], n: int) -> Ids:
+    """Return the n words nearest to each of `ids`, itself left out, among the eligible; shape (len(ids), n)."""
+    units = vectors.units(ids)
+    groups = [slice(first, first + _QUERIES) for first in range(0, len(ids), _QUERIES)]
+    rankings = [Ranking(len(ids[group]), n) for group in groups]
+    for block in vectors.blocks(n_rows=max(1, _SCORES // min(len(ids), _QUERIES))):
+        others = ~eligible[block.start : block.start + len(block.vectors)]
+        for group, ranking in zip(groups, rankings, strict=True):
+            scores = block.cosines(units[group])
+            scores[:, others] = -np.inf
+            own = ids[group] - block.start
+            here = np.flatnonzero((own >= 0) & (own < scores.shape[1]))
+            scores[here, own[here]] = -np.inf
+            ranking.add(scores, block.start)
+    return np.concatenate([ranking.best()[0] for ranking in rankings])

@@ -1,0 +1,184 @@
+"""Two models side by side: how they were made, how good they are, and whether they agree on what is near."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation import Evaluation
+from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
+from daskw2v.models.vectors import Vectors
+from daskw2v.report.text import percent, plain, shown, signed
+from daskw2v.report.words import Neighbours, chosen_words, neighbours_of
+
+_EXAMPLES = 10  # words whose neighbours are shown
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What both models tell of one thing; None where one does not."""
+
+    name: str
+    first: Any
+    second: Any
+
+    @property
+    def change(self) -> float | None:
+        """The second number minus the first; None where one is no number."""
+        both = self.first, self.second
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in both):
+            return None
+        change: float = self.second - self.first
+        return change
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """The nearest words of one word in both models, and how many of them both have."""
+
+    word: str
+    first: Neighbours
+    second: Neighbours
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The words that are near in both."""
+        return frozenset(word for word, _ in self.first) & frozenset(word for word, _ in self.second)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` finds.
+
+    Parameters
+    ----------
+    urls
+        Where the two models were read from.
+    sizes
+        Sizes, speed and loss, as far as one of the models tells.
+    params
+        The Params that differ.
+    scores
+        Scores of each set that one of the models was evaluated on; of analogies and texts, by each method.
+    neighbours
+        Nearest words of the chosen words.
+    stability
+        How far the models agree on the neighbours of frequent words.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("", "first", "second", "second - first")  # of `rows`
+
+    urls: tuple[str | None, str | None]
+    sizes: tuple[Difference, ...]
+    params: tuple[Difference, ...]
+    scores: tuple[Difference, ...]
+    neighbours: tuple[SideBySide, ...]
+    stability: StabilityResult
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON types; each difference of numbers stands under "change"."""
+        return {
+            "urls": list(self.urls),
+            **{
+                name: [{**asdict(d), "change": d.change} for d in differences]
+                for name, differences in (("sizes", self.sizes), ("params", self.params), ("scores", self.scores))
+            },
+            "neighbours": [
+                {
+                    "word": pair.word,
+                    "first": [list(near) for near in pair.first],
+                    "second": [list(near) for near in pair.second],
+                    "shared": sorted(pair.shared),
+                }
+                for pair in self.neighbours
+            ],
+            "stability": asdict(self.stability),
+        }
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the lines of a table with `columns`."""
+        yield "model", *(plain(url) for url in self.urls), ""
+        for difference in (*self.sizes, *self.params, *self.scores):
+            both = plain(difference.first), plain(difference.second)
+            yield shown(difference.name), *both, signed(difference.change)
+        if self.stability.overlap is not None:
+            yield f"nearest {self.stability.topn} that both share", "", "", percent(self.stability.overlap, 1)
+        for pair in self.neighbours:
+            first, second = (", ".join(shown(word) for word, _ in near) for near in (pair.first, pair.second))
+            yield f"near {shown(pair.word)}", first, second, f"{len(pair.shared)} shared"
+
+    def as_text(self) -> str:
+        """Return the table of `rows` as plain text, its columns parted by tabs."""
+        return "\n".join("\t".join(row) for row in (self.columns, *self.rows()))
+
+
+def compare(
+    a: Vectors,
+    b: Vectors,
+    words: Sequence[str] | None = None,
+    topn: int = 10,
+    evaluations: tuple[Evaluation | None, Evaluation | None] = (None, None),
+) -> Comparison:
+    """Compare two models. Neither is read into memory where it is not there already.
+
+    Parameters
+    ----------
+    a, b
+        The first and the second; differences are the second minus the first.
+    words
+        Words whose neighbours are shown; by default ten that `chosen_words` takes from the first model, known to both.
+    topn
+        Neighbours of each word.
+    evaluations
+        What `evaluate` returned for the first and for the second; None where one was not evaluated.
+
+    Raises
+    ------
+    UnknownWordError
+        If one of the models does not know one of `words`.
+    ParameterError
+        If `topn` is below 1.
+    """
+    if topn < 1:
+        raise ParameterError(f"topn={topn!r} is below 1.", "Give the number of neighbours of each word, such as 10.")
+    if words is None:
+        words = chosen_words(a, _EXAMPLES, lambda word: word.isalpha() and word in b)
+    near = zip(words, neighbours_of(a, words, topn), neighbours_of(b, words, topn), strict=True)
+    first, second = evaluations
+    return Comparison(
+        (a.url, b.url),
+        tuple(_differences(_sizes(a), _sizes(b))),
+        tuple(d for d in _differences(a.metadata.get("params", {}), b.metadata.get("params", {})) if _differ(d)),
+        tuple(_differences(_scores(first), _scores(second))),
+        tuple(SideBySide(*each) for each in near),
+        neighbour_stability(a, b, topn=topn),
+    )
+
+
+def _sizes(vectors: Vectors) -> dict[str, Any]:
+    corpus, metrics, vocabulary = (vectors.metadata.get(part, {}) for part in ("corpus", "metrics", "vocabulary"))
+    return {
+        "words": len(vectors),
+        "dimensions": vectors.vector_size,
+        "tokens of text": corpus.get("tokens"),
+        "types of text": vocabulary.get("raw_types"),
+        "words trained": metrics.get("words"),
+        "seconds of training": metrics.get("seconds"),
+        "words/s": metrics.get("words_per_second"),
+        "loss": metrics.get("loss"),
+    }
+
+
+def _scores(evaluation: Evaluation | None) -> dict[str, float | None]:
+    return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
+
+
+def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
+    for name in {**first, **second}:
+        difference = Difference(name, first.get(name), second.get(name))
+        if difference.first is not None or difference.second is not None:
+            yield difference
+
+
+def _differ(difference: Difference) -> bool:
+    return bool(difference.first != difference.second)

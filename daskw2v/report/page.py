@@ -1,0 +1,164 @@
+"""One HTML page about a model: it needs nothing but itself to be read, and no network."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation import Evaluation
+from daskw2v.models.files import writing
+from daskw2v.models.vectors import Vectors
+from daskw2v.report import plots, text
+from daskw2v.report.compare import Comparison, compare
+from daskw2v.report.scores import interval_notes, rated
+from daskw2v.report.training import choices_of, curves_of, facts_of, stages_of, steps_of, text_of
+from daskw2v.report.wordmap import check_map, word_map
+from daskw2v.report.words import chosen_words, neighbours_of
+from daskw2v.storage import Location, Store
+
+_EXAMPLES = 12  # words whose neighbours are shown
+_TOPN = 10  # neighbours of each
+_MOST_STEPS = 500  # points of a curve
+_MOST_ROWS = 40  # lines of the table of it
+
+
+def write_report(
+    vectors: Vectors,
+    url: Location,
+    *,
+    evaluation: Evaluation | None = None,
+    other: Vectors | None = None,
+    other_evaluation: Evaluation | None = None,
+    words: Sequence[str] | None = None,
+    map_words: int = 2000,
+    map_method: str = "pca",
+    storage_options: Mapping[str, Any] | None = None,
+) -> str:
+    """Write one HTML page about a model; it appears whole or not at all.
+
+    What the model's metadata does not tell has no section: models of earlier versions, and vectors read from
+    word2vec's files, give a shorter page. Of a model in a store, only the rows needed are read.
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    url
+        File to write, at any fsspec URL or local path; what lies there is replaced.
+    evaluation
+        What `evaluate` returned for it.
+    other
+        A model to compare it with, such as the one before.
+    other_evaluation
+        What `evaluate` returned for that one.
+    words
+        Words whose neighbours are shown; by default twelve, by the rule of `chosen_words`.
+    map_words
+        How many of the most frequent words the map shows.
+    map_method
+        `pca` or `umap`, as in `word_map`.
+    storage_options
+        Options for fsspec.
+
+    Returns
+    -------
+    url
+        Where the page lies.
+
+    Raises
+    ------
+    ParameterError
+        If the URL names no file, the map cannot be made, or `other_evaluation` is given without `other`.
+    UnknownWordError
+        If one of the models does not know one of `words`.
+    MissingExtraError
+        If UMAP is asked for and not installed.
+    OSError
+        If the store refuses the write (no space, no permission).
+    """
+    target = os.fspath(url)
+    if not target or target.endswith("/"):
+        raise ParameterError(f"url={target!r} names no file.", "Give the URL of a file, such as reports/model.html.")
+    check_map(map_words, map_method)
+    if other is None and other_evaluation is not None:
+        raise ParameterError("other_evaluation is given without other.", "Give the model that it belongs to.")
+    comparison = None
+    if other is not None:
+        comparison = compare(other, vectors, words, _TOPN, (other_evaluation, evaluation))
+    page = _render(vectors, evaluation, comparison, words, map_words, map_method)
+    with writing(target, storage_options) as f:
+        f.write(page.encode())
+    return Store(target).url
+
+
+def _templates() -> Environment:
+    """Return the templates, which escape every value that is put into them."""
+    templates = Environment(
+        loader=PackageLoader("daskw2v.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Bokeh defines a model where it first stands and refers to it afterwards: the order of keys matters.
+    templates.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
+    filters = (text.shown, text.plain, text.number, text.signed, text.fixed, text.percent, text.size, text.duration)
+    templates.filters.update({write.__name__: write for write in filters})
+    return templates
+
+
+def _name(url: str | None) -> str:
+    return "vectors without a URL" if url is None else Store(url).name
+
+
+def _render(
+    vectors: Vectors,
+    evaluation: Evaluation | None,
+    comparison: Comparison | None,
+    words: Sequence[str] | None,
+    map_words: int,
+    map_method: str,
+) -> str:
+    metadata, metrics = vectors.metadata, vectors.metadata.get("metrics", {})
+    if words is None:
+        words = chosen_words(vectors, _EXAMPLES)
+    steps, (progress, curves) = steps_of(metrics, _MOST_STEPS), curves_of(metrics)
+    drawn = word_map(vectors, map_words, map_method)
+    drawings = {"map": plots.map_plot(drawn)}
+    if steps:
+        drawings |= {
+            "loss": plots.loss_curve(steps),
+            "alpha": plots.alpha_curve(steps),
+            "speed": plots.speed_curve(steps),
+        }
+    if curves:
+        drawings["scores"] = plots.score_curves(progress, curves)
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            name=_name(vectors.url),
+            url=vectors.url,
+            version=metadata.get("daskw2v"),
+            created=metadata.get("created"),
+            facts=list(facts_of(vectors)),
+            text=list(text_of(metadata)),
+            choices=choices_of(metadata.get("params", {})),
+            steps=steps_of(metrics, _MOST_ROWS),
+            stages=stages_of(metrics),
+            workers=metrics.get("workers", []),
+            curves=curves,
+            series_colours=plots.SERIES_COLOURS,
+            scores=[] if evaluation is None else list(rated(evaluation)),
+            intervals=[] if evaluation is None else interval_notes(evaluation),
+            map=drawn,
+            first=next((drawn.words.index(word) for word in words if word in drawn.words), None),
+            neighbours=list(zip(words, neighbours_of(vectors, words, _TOPN), strict=True)),
+            comparison=comparison,
+            other=_name(comparison.urls[0]) if comparison else None,
+            drawings=drawings,
+            library=plots.library(),
+        )
+    )

@@ -1,0 +1,220 @@
+"""Curves and the map, drawn by Bokeh. Their colours are the page's: tags name them, and its script fills them in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from bokeh.core.properties import value
+from bokeh.embed import json_item
+from bokeh.model import Model
+from bokeh.models import ColumnDataSource, HoverTool, PanTool, Plot, Range1d, TapTool, WheelZoomTool
+from bokeh.plotting import figure
+from bokeh.resources import Resources
+
+from daskw2v.report.text import shown
+from daskw2v.report.training import Step
+from daskw2v.report.wordmap import WordMap
+
+SERIES_COLOURS = 6  # of the page; more curves begin again, dashed
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
+_CURVE_HEIGHT = 200  # pixels
+_MAP_HEIGHT = 620
+_FEW = 60  # a curve of at most so many points shows each
+_LARGEST, _SMALLEST = 11.0, 3.5  # dots of the most and the least frequent words
+_LONGEST_LABEL = 24  # characters
+
+
+class Drawing(NamedTuple):
+    """A plot as BokehJS embeds it, in JSON types, and what its axes count: the page says it in its own text."""
+
+    item: Mapping[str, Any]
+    across: str = ""
+    up: str = ""
+
+
+class _Unit(NamedTuple):
+    """A factor that makes numbers short, and its name."""
+
+    factor: float
+    name: str
+
+
+def library() -> list[str]:
+    """Return the scripts that draw these plots: of Bokeh what they need, and no more."""
+    scripts: list[str] = Resources("inline", components=["bokeh"]).js_raw
+    return [script.replace("</script", r"<\/script") for script in scripts]
+
+
+def loss_curve(steps: Sequence[Step]) -> Drawing:
+    """Draw the mean loss of a pair over the tokens seen."""
+    return _over_tokens([step.progress for step in steps], {"loss": [step.loss for step in steps]}, "0.000")
+
+
+def alpha_curve(steps: Sequence[Step]) -> Drawing:
+    """Draw the learning rate over the tokens seen."""
+    rates = {"learning rate": [step.alpha for step in steps]}
+    return _over_tokens([step.progress for step in steps], rates, "0.0000", first_colour=1, from_zero=True)
+
+
+def speed_curve(steps: Sequence[Step]) -> Drawing:
+    """Draw words per second over the time of training."""
+    hours = steps[-1].elapsed > 2 * 3600
+    unit = _Unit(3600, "hours") if hours else _Unit(1, "seconds")
+    times = [step.elapsed / unit.factor for step in steps]
+    speed = _unit(max(step.words_per_second for step in steps), "words/s")
+    speeds = {"speed": [step.words_per_second / speed.factor for step in steps]}
+    return _curves(times, unit.name, speeds, "0.00", y_name=speed.name, first_colour=2, from_zero=True)
+
+
+def score_curves(progress: Sequence[int], scores: Mapping[str, Sequence[float | None]]) -> Drawing:
+    """Draw each set's score over the tokens seen."""
+    return _over_tokens(progress, scores, "0.000")
+
+
+def _over_tokens(
+    progress: Sequence[int], lines: Mapping[str, Sequence[float | None]], form: str, **style: Any
+) -> Drawing:
+    unit = _unit(max(progress), "tokens seen")
+    return _curves([tokens / unit.factor for tokens in progress], unit.name, lines, form, **style)
+
+
+def _unit(largest: float, what: str) -> _Unit:
+    units = (_Unit(1e9, "billion "), _Unit(1e6, "million "), _Unit(1e3, "thousand "))
+    unit = next((unit for unit in units if largest >= unit.factor), _Unit(1, ""))
+    return _Unit(unit.factor, unit.name + what)
+
+
+def _curves(
+    x: Sequence[float],
+    x_name: str,
+    lines: Mapping[str, Sequence[float | None]],
+    form: str,
+    *,
+    y_name: str = "",
+    first_colour: int = 0,
+    from_zero: bool = False,
+) -> Drawing:
+    """Draw lines over common positions.
+
+    Names of lines stand in data only, never in titles, axes or legends: for one with $$ in it Bokeh would fetch
+    MathJax.
+    """
+    plot = figure(
+        height=_CURVE_HEIGHT,
+        sizing_mode="stretch_width",
+        toolbar_location=None,
+        tools="",
+        x_range=_range_of(x),
+        y_range=_range_of([score for values in lines.values() for score in values if score is not None], from_zero),
+    )
+    drawn = []
+    for number, (name, values) in enumerate(lines.items()):
+        y = np.array([np.nan if score is None else score for score in values])
+        source = ColumnDataSource({"x": np.array(x, float), "y": y, "name": [shown(name)] * len(y)})
+        colour = f"--series-{(first_colour + number) % SERIES_COLOURS}"
+        dash = "solid" if number < SERIES_COLOURS else "dashed"
+        line = plot.line("x", "y", source=source, line_width=2, line_join="round", line_dash=dash)
+        drawn.append(line)
+        _coloured(line.glyph, line_color=colour)
+        if len(y) <= _FEW:
+            dots = plot.scatter("x", "y", source=source, size=6)
+            _coloured(dots.glyph, line_color=colour, fill_color=colour)
+    plot.xgrid.visible = False
+    tooltips = [("", "@name"), (y_name, f"@y{{{form}}}"), (x_name, "@x{0,0.[00]}")]
+    plot.add_tools(HoverTool(tooltips=tooltips, mode="vline", renderers=drawn))
+    return Drawing(_finished(plot), x_name, y_name)
+
+
+def map_plot(words: WordMap) -> Drawing:
+    """Draw the map: dots, the more frequent the larger; the page's script writes words beside them."""
+    pan, wheel = PanTool(name="pan"), WheelZoomTool()
+    plot = figure(
+        name="map",
+        height=_MAP_HEIGHT,
+        sizing_mode="stretch_both",
+        toolbar_location=None,
+        tools=[pan, wheel],
+        active_drag=pan,
+        active_scroll=wheel,
+        x_range=_range_of(words.places[:, 0]),
+        y_range=_range_of(words.places[:, 1]),
+    )
+    plot.axis.visible = plot.grid.visible = False
+    n = len(words.words)
+    sizes = _SMALLEST + (_LARGEST - _SMALLEST) / np.sqrt(1 + np.arange(n) / 20)
+    source = ColumnDataSource(
+        {
+            "x": words.places[:, 0],
+            "y": words.places[:, 1],
+            "word": [shown(word) for word in words.words],
+            "label": [shown(word, _LONGEST_LABEL) for word in words.words],
+            "rank": np.arange(1, n + 1, dtype=np.int32),
+            "size": sizes.astype(np.float32),
+        },
+        name="words",
+    )
+    dots = plot.scatter("x", "y", size="size", source=source, fill_alpha=0.45, line_color=None)
+    _coloured(dots.glyph, fill_color="--dot")
+    dots.nonselection_glyph = dots.selection_glyph = None
+    _marks(plot, "labels", "--ink", 0, "12px")
+    _marks(plot, "near", "--accent", 8, "13px")
+    _marks(plot, "found", "--strong", 13, "bold 15px")
+    tooltips = [("", "@word"), ("rank", "@rank{0,0}")]
+    plot.add_tools(HoverTool(tooltips=tooltips, renderers=[dots], limit=3), TapTool(renderers=[dots]))
+    return Drawing(_finished(plot))
+
+
+def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
+    """Add words beside places that are still empty: the page's script fills the source of that name."""
+    source = ColumnDataSource({"x": [], "y": [], "label": [], "offset": [], "align": []}, name=name)
+    if size:
+        ring = plot.scatter("x", "y", source=source, size=size, line_width=2, fill_alpha=0.25)
+        _coloured(ring.glyph, line_color=colour, fill_color=colour)
+    style, _, height = font.rpartition(" ")
+    text = plot.text(
+        "x",
+        "y",
+        "label",
+        source=source,
+        x_offset="offset",
+        text_align="align",
+        text_baseline="middle",
+        text_font=value(_FONT),
+        text_font_size=height,
+        text_font_style=style or "normal",
+    )
+    _coloured(text.glyph, text_color=colour)
+
+
+def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:
+    """Return a range with some room about the values; 0..1 where there are none."""
+    low, high = (float(np.min(values)), float(np.max(values))) if len(values) else (0.0, 1.0)
+    low = 0.0 if from_zero else low
+    room = (high - low) / 20 or abs(high) / 20 or 1.0
+    return Range1d(low if from_zero else low - room, high + room)
+
+
+def _coloured(model: Model, **colours: str) -> None:
+    """Say by which of the page's colours each of a model's is drawn, in the light and in the dark."""
+    model.tags = [f"{name}={variable}" for name, variable in colours.items()]
+
+
+def _finished(plot: Plot) -> Mapping[str, Any]:
+    """Make all around the curves quiet, and return what the page embeds."""
+    plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
+    plot.min_border_left = plot.min_border_right = 8
+    for axis in plot.axis:
+        axis.major_label_text_font, axis.major_label_text_font_size = _FONT, "12px"
+        axis.minor_tick_line_color = None
+        _coloured(
+            axis,
+            major_label_text_color="--soft",
+            axis_line_color="--line",
+            major_tick_line_color="--line",
+        )
+    for grid in plot.grid:
+        _coloured(grid, grid_line_color="--line")
+    item: Mapping[str, Any] = json_item(plot)
+    return item

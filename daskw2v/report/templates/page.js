@@ -1,0 +1,32 @@
+"use strict";
+// Draws the curves and the map, in the colours of the page.
+
+const report = {
+  read: (id) => JSON.parse(document.getElementById(id).textContent),
+  colour: (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim(),
+  documents: new Map(), // by name of the plot
+};
+
+// A model's tags say by which of the page's colours its properties are drawn: "line_color=--series-0".
+report.paint = (drawn) => {
+  for (const model of drawn.all_models) {
+    for (const tag of model.tags) {
+      const [property, colour] = tag.split("=");
+      model.setv({ [property]: report.colour(colour) });
+    }
+  }
+};
+
+report.ready = (async () => {
+  Bokeh.set_log_level("warn");
+  for (const holder of document.querySelectorAll("[data-plot]")) {
+    await Bokeh.embed.embed_item(report.read(`data-${holder.dataset.plot}`), holder.id);
+    const drawn = Bokeh.documents.at(-1);
+    report.paint(drawn);
+    report.documents.set(holder.dataset.plot, drawn);
+  }
+})();
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  report.documents.forEach(report.paint);
+});

@@ -1,0 +1,74 @@
+"""How words and numbers are written, on a page and on a terminal."""
+
+import unicodedata
+
+_LONGEST = 60  # characters that are shown of a word
+_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, ends of lines and paragraphs
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn the text that follows
+_UNKNOWN = "–"
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    """Return a text as one line of at most `longest` characters that leaves all around it as it is.
+
+    Controls, which would move a terminal's cursor, and marks that turn the direction of writing become visible escapes;
+    joiners, which scripts and emoji need, stay.
+    """
+    visible = "".join(_escaped(c) if _is_harmful(c) else c for c in text[: longest + 1])
+    return visible if len(visible) <= longest else visible[: longest - 1] + "…"
+
+
+def _is_harmful(character: str) -> bool:
+    return character in _TURNING or unicodedata.category(character) in _INVISIBLE
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def plain(value: object) -> str:
+    """Return any value as text: numbers as `number` writes them, flags in words, a dash for None."""
+    if value is None:
+        return _UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, int | float) else shown(str(value), longest=500)
+
+
+def number(value: float) -> str:
+    """Return a number: whole and large ones with separators of thousands, others by four digits."""
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"
+
+
+def signed(change: float | None) -> str:
+    """Return a difference of numbers with its sign; nothing for None."""
+    if change is None:
+        return ""
+    return ("+" if change > 0 else "−" if change < 0 else "") + number(abs(change))
+
+
+def fixed(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many digits after the point; a dash for None."""
+    return _UNKNOWN if value is None else f"{value:,.{digits}f}".replace("-", "−")
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Return a share, 0..1, in percent; a dash for None."""
+    return _UNKNOWN if share is None else f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def size(n_bytes: float) -> str:
+    """Return a number of bytes by three digits: 950 B, 1.23 kB, 45.6 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 999.5:  # more would round to 1000
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time by its two largest units: 0.85 s, 42.1 s, 12 min 05 s, 3 h 20 min."""
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02} min"

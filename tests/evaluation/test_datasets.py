@@ -1,0 +1,162 @@
+import dataclasses
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import get_args
+
+import fsspec
+import pytest
+
+from daskw2v.errors import InputError, MissingExtraError, ParameterError
+from daskw2v.evaluation import datasets
+from daskw2v.evaluation.catalogue import DATASETS, Kind
+from daskw2v.evaluation.layouts import unpack
+
+
+@pytest.fixture
+def publish(tmp_path, monkeypatch):
+    """Return a function that puts content where a set's URL points to."""
+
+    def publish(name, content, **changes):
+        path = tmp_path / f"published-{name}"
+        path.write_bytes(content)
+        checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        changed = dataclasses.replace(DATASETS[name], **{"url": f"file://{path}", "checksum": checksum, **changes})
+        monkeypatch.setitem(DATASETS, name, changed)
+        return path
+
+    return publish
+
+
+def archive(**files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as f:
+        for name, text in files.items():
+            f.writestr(name, text)
+    return content.getvalue()
+
+
+def test_datasets__say_where_they_are_and_under_which_terms():
+    for name, dataset in DATASETS.items():
+        assert dataset.name == name
+        assert all((dataset.page, dataset.licence, dataset.citation, dataset.note)), name
+        assert (dataset.url is None) == (dataset.checksum is None), name
+        if dataset.url is not None:
+            algorithm, _, digest = dataset.checksum.partition(":")
+            assert len(bytes.fromhex(digest)) == hashlib.new(algorithm).digest_size, name
+            assert "/master/" not in dataset.url, name
+    assert {dataset.kind for dataset in DATASETS.values()} == set(get_args(Kind))
+
+
+@pytest.mark.parametrize("folder", ["{tmp_path}/sets", "memory://sets-{tmp_path.name}"])
+def test_fetch__downloads_once(publish, tmp_path, folder):
+    folder, source = folder.format(tmp_path=tmp_path), publish("ws353", b"a\tb\t1\r\n")
+    path = datasets.fetch("ws353", folder)
+    assert path == f"{folder}/ws353.tsv"
+    source.unlink()
+    assert datasets.fetch("ws353", folder) == path
+    with fsspec.open(path, "rb") as f, fsspec.open(f"{folder}/ws353.json") as origin:
+        assert f.read() == b"a\tb\t1\r\n"
+        assert json.load(origin)["licence"] == "CC BY 4.0"
+
+
+def test_fetch__downloads_again_what_is_elsewhere_now(publish, tmp_path):
+    publish("men", b"a b 1\n")
+    datasets.fetch("men", tmp_path)
+    source = publish("men", b"a b 2\n").rename(tmp_path / "elsewhere")
+    publish("men", b"", url=f"file://{source}", checksum=None)
+    assert Path(datasets.fetch("men", tmp_path)).read_text() == "a b 2\n"
+
+
+def test_fetch__makes_folders_of_files(publish, tmp_path):
+    files = {"BATS_3.0/1_I/I01 [noun].txt": "a\tb\n", "BATS_3.0/2_D/D01.txt": "c\td/e\n", "BATS_3.0/meta.json": "{}"}
+    publish("bats", archive(**files, **{"__MACOSX/BATS_3.0/1_I/._I01.txt": "x"}))
+    folder = tmp_path / "sets"
+    assert datasets.fetch("bats", folder) == str(folder / "bats")
+    found = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.txt")}
+    assert found == {"bats/1_I/I01 [noun].txt": "a\tb\n", "bats/2_D/D01.txt": "c\td/e\n"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "content", "files"),
+    [
+        ("word classes", b",category,word\n0,big stone,\xc3\xa9\n1,b,\n2,b,c\n", {"": "é\tbig stone\nc\tb\n"}),
+        (
+            "analogy table",
+            b",type,word1,word2,word3,target\n0,X,a,b,c,d\n1,Y,b,a,d,c\n2,X,e,f,g,h\n",
+            {"": ": X\na b c d\ne f g h\n: Y\nb a d c\n"},
+        ),
+        ("labels", b"1 a  fine\tfilm \n0 \n0\n\n1 \xc3\xa9\n", {"": "1\ta  fine\tfilm\n1\té\n"}),
+        ("labels cp1252", b"1 um\x85 \xe9\n", {"": "1\tum… é\n"}),
+        (
+            "topics",
+            b",category,outliers,words\n0,Big_cats,\"['car', '']\",\"['lion', 'Sri_Lanka']\"\n",
+            {"Big_cats.txt": "lion\nSri_Lanka\n\ncar\n"},
+        ),
+        ("ready", b"\xff\r\n", {"": None}),
+    ],
+)
+def test_unpack__makes_what_the_evaluations_read(layout, content, files):
+    found = unpack(layout, content)
+    if layout == "ready":
+        assert found == {"": content}
+    else:
+        assert {name: text.decode() for name, text in found.items()} == files
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ap", b"a,b\n1,2\n"),
+        ("ap", b"\xff\n"),
+        ("outliers_888", b",category,outliers,words\n0,a,[b,c\n"),
+        ("outliers_888", b",category,outliers,words\n0,a,(,[]\n"),
+        ("bats", b"not an archive"),
+        ("bats", archive(**{"BATS/../../up.txt": "x"})),
+    ],
+)
+def test_fetch__names_a_file_of_another_layout(publish, tmp_path, name, content):
+    publish(name, content)
+    with pytest.raises(InputError, match=rf"is not in the layout '{DATASETS[name].layout}'.*get {name} from http"):
+        datasets.fetch(name, tmp_path / "sets")
+    assert not (tmp_path / "sets").exists()
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+def test_fetch__refuses_another_content(publish, tmp_path, algorithm):
+    publish("men", b"abc", checksum=f"{algorithm}:{hashlib.new(algorithm, b'abd').hexdigest()}")
+    with pytest.raises(
+        InputError, match=rf"brought 3 bytes with {algorithm} {hashlib.new(algorithm, b'abc').hexdigest()}"
+    ):
+        datasets.fetch("men", tmp_path / "sets")
+    assert not (tmp_path / "sets").exists()
+
+
+def test_fetch__names_a_download_that_fails(publish, tmp_path):
+    publish("men", b"").unlink()
+    with pytest.raises(InputError, match=r"cannot be downloaded: FileNotFoundError.*Check the network"):
+        datasets.fetch("men", tmp_path)
+
+
+def test_fetch__names_a_missing_package(publish, tmp_path, monkeypatch):
+    def open_(*_):
+        raise ImportError("HTTPFileSystem requires aiohttp")
+
+    publish("men", b"")
+    monkeypatch.setattr(fsspec, "open", open_)
+    with pytest.raises(MissingExtraError, match=r"HTTPFileSystem requires aiohttp.*pip install aiohttp"):
+        datasets.fetch("men", tmp_path)
+
+
+def test_fetch__names_the_sets_there_are(tmp_path):
+    with pytest.raises(ParameterError, match=r"There is no set 'wordsim'. Give one of: ws353, .*outliers_888"):
+        datasets.fetch("wordsim", tmp_path)
+
+
+def test_fetch__says_where_to_get_what_has_no_download(tmp_path):
+    with pytest.raises(ParameterError, match=r"No direct download of esslli2008_1a .*http.*1a.tsv, .*categorization"):
+        datasets.fetch("esslli2008_1a", tmp_path)
+    (tmp_path / "esslli2008_1a.tsv").write_text("owl\tbird\n")
+    assert datasets.fetch("esslli2008_1a", tmp_path) == str(tmp_path / "esslli2008_1a.tsv")
