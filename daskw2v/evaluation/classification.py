@@ -68,7 +68,7 @@ def evaluate_classification(
     method
         `logistic`: logistic regression on the mean of a text's known words (zero without any), each feature
         standardised, C of 0.01, 0.1 or 1. `cnn`: the network of `daskw2v.evaluation.cnn`, which W2V-CL
-        (Li et al. 2019, section 5.2.4) uses; it takes minutes where the other takes seconds.
+        (Li et al. 2019, section 5.2.4) uses; it takes an hour where the other takes a minute.
     folds
         Parts of one file: each is tested by a classifier that has learned from the others, of which a tenth is set
         aside to choose settings by. Each part has its share of every label.

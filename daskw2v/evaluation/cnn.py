@@ -1,7 +1,8 @@
 """A convolutional network that labels texts by word vectors it does not change, in PyTorch, on the CPU.
 
-Kim (2014), CNN-static: Convolutional Neural Networks for Sentence Classification. Settings are those of section 3.1
-and of the author's program: Adadelta, and the epoch that is best on the dev texts. Two things differ: his words
+W2V-CL (Li et al. 2019, section 5.2.4) evaluates by such a network without naming its settings. Here it is that of
+Kim (2014), "Convolutional Neural Networks for Sentence Classification", CNN-static: the settings of section 3.1 and
+of the author's program, with Adadelta, and the epoch that is best on the dev texts. Two things differ: his words
 without a vector get random ones, ours zero, so that only the vectors evaluated count; and his last batch is filled up.
 """
 

@@ -35,6 +35,8 @@ def fetch(name: str, folder: Location) -> str:
         If there is no such set, or no direct download of it is known and nobody has put it into the folder.
     InputError
         If the download fails, or brings something else than it should.
+    StoreError
+        If `name.json` is not what this function writes.
     MissingExtraError
         If fsspec lacks a package to read the URL: aiohttp for https.
     """
@@ -43,13 +45,14 @@ def fetch(name: str, folder: Location) -> str:
         raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
     store = Store(os.fspath(folder))
     target, origin = store / dataset.file, f"{name}.json"
+    there = target.exists()
     if dataset.url is None:
-        if not target.exists():
+        if not there:
             raise ParameterError(
                 f"No direct download of {name} is known.",
                 f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}.",
             )
-    elif (store.read_manifest(origin) or {}).get("url") != dataset.url:
+    elif not there or (store.read_manifest(origin) or {}).get("url") != dataset.url:
         for part, content in _download(dataset, dataset.url).items():
             below, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
             (store / below if below else store).write_bytes(file, content)

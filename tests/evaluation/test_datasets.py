@@ -70,6 +70,12 @@ def test_fetch__downloads_again_what_is_elsewhere_now(publish, tmp_path):
     assert Path(datasets.fetch("men", tmp_path)).read_text() == "a b 2\n"
 
 
+def test_fetch__downloads_again_what_was_deleted(publish, tmp_path):
+    publish("men", b"a b 1\n")
+    Path(datasets.fetch("men", tmp_path)).unlink()
+    assert Path(datasets.fetch("men", tmp_path)).read_bytes() == b"a b 1\n"
+
+
 def test_fetch__makes_folders_of_files(publish, tmp_path):
     files = {"BATS_3.0/1_I/I01 [noun].txt": "a\tb\n", "BATS_3.0/2_D/D01.txt": "c\td/e\n", "BATS_3.0/meta.json": "{}"}
     publish("bats", archive(**files, **{"__MACOSX/BATS_3.0/1_I/._I01.txt": "x"}))
