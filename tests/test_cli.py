@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from daskw2v import cli, demo, options
+from daskw2v import demo, options
+from daskw2v.cli import evaluating, main, models, program, training
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation.results import Evaluation
@@ -71,19 +72,19 @@ def calls(monkeypatch):
         seen["report"] = {"url": url, **given}
         return url
 
-    monkeypatch.setattr(cli.training, "connect", connect)
-    monkeypatch.setattr(cli.training, "train", train)
-    monkeypatch.setattr(cli.models, "export", lambda _, *args: seen.update(export=args))
-    for module in (cli.training, cli.evaluating):
+    monkeypatch.setattr(training, "connect", connect)
+    monkeypatch.setattr(training, "train", train)
+    monkeypatch.setattr(models, "export", lambda _, *args: seen.update(export=args))
+    for module in (training, evaluating):
         monkeypatch.setattr(module, "evaluate", evaluate)
         monkeypatch.setattr(module, "write_report", write_report)
-    for module in (cli.program, cli.evaluating):
+    for module in (program, evaluating):
         monkeypatch.setattr(module, "Vectors", FakeVectors)
     return seen
 
 
 def run(*args, env=None):
-    return CliRunner().invoke(cli.main, list(args), env=env, prog_name="daskw2v")
+    return CliRunner().invoke(main, list(args), env=env, prog_name="daskw2v")
 
 
 def test_train__defaults_are_those_of_the_dataclasses(calls):
@@ -203,7 +204,7 @@ def test_error__is_one_line_unless_debug_is_asked_for(calls, monkeypatch):
     def fail(*_, **__):
         raise InputError("No file matches a.", "Check the path.")
 
-    monkeypatch.setattr(cli.training, "train", fail)
+    monkeypatch.setattr(training, "train", fail)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == "Error: No file matches a. Check the path."
@@ -217,7 +218,7 @@ def test_error__of_the_system_is_one_line_too(calls, monkeypatch):
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied", "w")
 
-    monkeypatch.setattr(cli.training, "train", fail)
+    monkeypatch.setattr(training, "train", fail)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 2
     assert "Error: [Errno 13] Permission denied: 'w'" in result.stderr
@@ -227,7 +228,7 @@ def test_broken_pipe__ends_quietly(calls, monkeypatch):
     def fail(*_, **__):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(cli.models, "print_neighbours", fail)
+    monkeypatch.setattr(models, "print_neighbours", fail)
     result = run("similar", "m", "king")
     assert result.exit_code == 1
     assert result.output == ""
@@ -237,7 +238,7 @@ def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.training, "train", stop)
+    monkeypatch.setattr(training, "train", stop)
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 130
     assert "goes on where it stopped" in result.stderr
@@ -318,7 +319,7 @@ def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
     listed = run("datasets").stdout
     assert {"simlex999", "bats"} <= {line.split()[0] for line in listed.splitlines()}
     assert json.loads(run("datasets", "--json").stdout).keys() == {line.split()[0] for line in listed.splitlines()[1:]}
-    monkeypatch.setattr(cli.evaluating, "fetch", lambda name, folder: f"{folder}/{name}")
+    monkeypatch.setattr(evaluating, "fetch", lambda name, folder: f"{folder}/{name}")
     assert run("datasets", "simlex999", "--folder", "sets").stdout == "sets/simlex999\n"
 
 

@@ -1,6 +1,5 @@
 """The command line: `daskw2v train`, and what is done with a model afterwards."""
 
-from daskw2v.cli import evaluating, models, training
 from daskw2v.cli.program import main
 
-__all__ = ["evaluating", "main", "models", "training"]
+__all__ = ["main"]

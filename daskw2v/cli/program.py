@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,11 +11,31 @@ from daskw2v.errors import Daskw2vError
 from daskw2v.models.vectors import Vectors
 from daskw2v.options import Command, wants_traceback
 
+_MODULES = {
+    "training": ("train", "demo"),
+    "models": ("similar", "analogy", "export", "info"),
+    "evaluating": ("evaluate", "compare", "report", "datasets"),
+}
+
 
 class Program(click.Group):
-    """The group of all commands: errors become one line, and every command takes `--debug`."""
+    """The group of all commands: errors become one line, and every command takes `--debug`.
+
+    A command's module is imported when the command is asked for: plots and classifiers take seconds to load.
+    """
 
     command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in the order of use."""
+        return [name for names in _MODULES.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, whose module makes it one of `main`'s; None where there is none of that name."""
+        for module, names in _MODULES.items():
+            if cmd_name in names:
+                import_module(f"daskw2v.cli.{module}")
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; leave with 2 after an error of ours or of the system, with 130 after Ctrl-C."""
