@@ -39,7 +39,7 @@ def write_report(
     """Write one HTML page about a model; it appears whole or not at all.
 
     What the model's metadata does not tell has no section: models of earlier versions, and vectors read from
-    word2vec's files, give a shorter page. Of a model in a store, only the rows needed are read.
+    word2vec's files, give a shorter page. A model in a store stays there, and is read a block at a time.
 
     Parameters
     ----------

@@ -122,8 +122,8 @@ def _curves(
             dots = plot.scatter("x", "y", source=source, size=6)
             _coloured(dots.glyph, line_color=colour, fill_color=colour)
     plot.xgrid.visible = False
-    tooltips = [("", "@name"), (y_name, f"@y{{{form}}}"), (x_name, "@x{0,0.[00]}")]
-    plot.add_tools(HoverTool(tooltips=tooltips, mode="vline", renderers=drawn))
+    said = _tooltip(f"@name <b>@y{{{form}}}</b> {y_name}<br>@x{{0,0.[00]}} {x_name}")
+    plot.add_tools(HoverTool(tooltips=said, mode="vline", renderers=drawn, show_arrow=False, attachment="above"))
     return Drawing(_finished(plot), x_name, y_name)
 
 
@@ -161,8 +161,11 @@ def map_plot(words: WordMap) -> Drawing:
     _marks(plot, "labels", "--ink", 0, "12px")
     _marks(plot, "near", "--accent", 8, "13px")
     _marks(plot, "found", "--strong", 13, "bold 15px")
-    tooltips = [("", "@word"), ("rank", "@rank{0,0}")]
-    plot.add_tools(HoverTool(tooltips=tooltips, renderers=[dots], limit=3), TapTool(renderers=[dots]))
+    said = _tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
+    plot.add_tools(
+        HoverTool(tooltips=said, renderers=[dots], limit=3, show_arrow=False, attachment="above"),
+        TapTool(renderers=[dots]),
+    )
     return Drawing(_finished(plot))
 
 
@@ -194,6 +197,12 @@ def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = Fals
     low = 0.0 if from_zero else low
     room = (high - low) / 20 or abs(high) / 20 or 1.0
     return Range1d(low if from_zero else low - room, high + room)
+
+
+def _tooltip(content: str) -> str:
+    """Return what is said of a point, in the page's colours; Bokeh escapes the values that it puts in for @name."""
+    style = "margin: -5px; padding: 5px 9px; max-width: 22rem; overflow-wrap: anywhere; font-family: var(--sans)"
+    return f'<div style="background: var(--raised); color: var(--ink); {style}">{content}</div>'
 
 
 def _coloured(model: Model, **colours: str) -> None:

@@ -63,7 +63,7 @@ def size(n_bytes: float) -> str:
         if n_bytes < 999.5:  # more would round to 1000
             return f"{n_bytes:.3g} {unit}"
         n_bytes /= 1000
-    return f"{n_bytes:,.3g} TB"
+    return f"{n_bytes:,.1f} TB"
 
 
 def duration(seconds: float) -> str:

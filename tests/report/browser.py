@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 
-from tornado.httpclient import HTTPRequest
+from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -52,22 +52,31 @@ class Page:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    async def load(self, url):
+    async def load(self, url, width=1440, *, dark=False):
+        """Open a page in a window of that width, and wait until it is ready."""
+        await self._shape(width, 900, dark)
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=url)
-        for _ in range(200):
-            if await self.ask("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'"):
+        await self.until("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'")
+
+    async def until(self, condition):
+        """Wait until a condition in JavaScript holds."""
+        for _ in range(400):
+            if await self.ask(condition):
                 return
             await asyncio.sleep(0.05)
-        raise AssertionError(f"The page is not ready: {self.problems}")
+        raise AssertionError(f"{condition} does not come true; the page complains of {self.problems}")
 
-    async def shape(self, width, height, *, dark=False):
+    async def _shape(self, width, height, dark):
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 700
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    async def mouse(self, kind, x, y, **more):
+        await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     async def screenshot(self, path):
         size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
@@ -76,29 +85,34 @@ class Page:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
-async def visit(folder, conversation):
-    """Start a browser, hold a conversation with one page of it, and end it."""
-    command = [
-        find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--hide-scrollbars", "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        port = folder / "DevToolsActivePort"
+class Browser:
+    """A running browser; `visit` holds a conversation with a page of its own."""
+
+    def __init__(self, folder):
+        command = [
+            find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0", f"--user-data-dir={folder}",
+            "about:blank",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._port = folder / "DevToolsActivePort"
+
+    def end(self):
+        self._process.terminate()
+        self._process.wait(20)
+
+    def visit(self, conversation):
+        return asyncio.run(self._visit(conversation))
+
+    async def _visit(self, conversation):
         for _ in range(400):
-            if port.exists() and "\n" in port.read_text():
+            if self._port.exists() and "\n" in self._port.read_text():
                 break
             await asyncio.sleep(0.05)
-        number = port.read_text().split()[0]
-        socket = await websocket_connect(await _first_page(number), max_message_size=1 << 28)
-        return await conversation(Page(socket))
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-async def _first_page(port):
-    from tornado.httpclient import AsyncHTTPClient
-
-    answer = await AsyncHTTPClient().fetch(HTTPRequest(f"http://127.0.0.1:{port}/json/list"))
-    return next(t["webSocketDebuggerUrl"] for t in json.loads(answer.body) if t["type"] == "page")
+        address = f"http://127.0.0.1:{self._port.read_text().split()[0]}/json/new"
+        tab = json.loads((await AsyncHTTPClient().fetch(address, method="PUT", body=b"")).body)
+        socket = await websocket_connect(tab["webSocketDebuggerUrl"], max_message_size=1 << 28)
+        try:
+            return await conversation(Page(socket))
+        finally:
+            socket.close()

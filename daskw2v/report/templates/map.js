@@ -168,7 +168,7 @@ report.ready.then(() => {
       Object.assign(document.createElement("option"), { value: word[i] }),
     );
     element("suggestions").replaceChildren(...options);
-    if (word.includes(text)) show(word.indexOf(text));
+    if (text && word.includes(text)) show(word.indexOf(text));
   });
 
   element("search").addEventListener("submit", (event) => {
@@ -225,6 +225,7 @@ report.ready.then(() => {
       sized = true;
       whole();
       if (near.first !== null) select(near.first);
+      place();
       document.documentElement.dataset.ready = "yes";
     }
     width = inner_width;

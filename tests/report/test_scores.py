@@ -1,0 +1,25 @@
+from daskw2v.report.scores import Part, interval_notes, rated
+
+
+def test_rated__attaches_parts_and_coverage(evaluation):
+    rows = {(row.score.name, row.score.measure): row for row in rated(evaluation)}
+    assert list(rows) == [
+        ("ws353", "spearman"),
+        ("tiny", "spearman"),
+        ("google", "3cosadd"),
+        ("google", "lrcos"),
+        ("battig", "purity"),
+        ("mr", "logistic"),
+        ("wikisem", "accuracy"),
+    ]
+    assert rows["google", "3cosadd"].groups == (Part("semantic", 0.25, 300),)
+    assert rows["google", "3cosadd"].categories == (Part("capitals <b>", 0.25, 300), Part("plurals", 0.25, 100))
+    assert rows["google", "lrcos"].categories == ()
+    assert rows["wikisem", "accuracy"].categories == (Part("cats", 1.0, None), Part("dogs", None, None))
+    assert rows["ws353", "spearman"].coverage == 340 / 353
+    assert rows["mr", "logistic"].coverage == 0.9375
+
+
+def test_interval_notes__tell_of_kinds_with_intervals_only(evaluation):
+    notes = interval_notes(evaluation)
+    assert [note.split(":")[0] for note in notes] == ["similarity", "categorization", "classification"]

@@ -1,0 +1,67 @@
+import pytest
+
+from daskw2v.report.training import Fact, choices_of, curves_of, facts_of, stages_of, steps_of, text_of
+
+
+def test_facts__tell_what_the_manifest_does(trained, plain):
+    facts = list(facts_of(trained))
+    assert Fact("words", f"{len(trained):,}", "of 1,234 types") in facts
+    assert Fact("tokens of text", "400,000", "2.4 MB read") in facts
+    assert Fact("objective", "sgns", "5 epochs") in facts
+    assert Fact("strategy", "averaging", "1 replica") in facts
+    assert Fact("device", "cpu", "2 threads a task") in facts
+    assert Fact("speed", "180,000", "words/s") in facts
+    assert [fact.label for fact in facts_of(plain)] == ["words", "dimensions"]
+
+
+def test_text__tells_what_was_repaired_only(trained):
+    labels = [fact.label for fact in text_of(trained.metadata)]
+    assert "lines with invalid Unicode, which U+FFFD stands for" in labels
+    assert "lines left out" not in labels
+    assert list(text_of({})) == []
+
+
+def test_choices__take_the_objectives_own_alpha_as_default(trained):
+    differing = {choice.name for choice in choices_of(trained.metadata["params"]) if choice.differs}
+    assert differing == {"window"}
+    assert {c.name for c in choices_of({"objective": "cbow_ns", "alpha": 0.035}) if c.differs} == {"objective", "alpha"}
+
+
+def test_choices__show_parameters_of_other_versions():
+    choices = choices_of({"newer": 3, "window": 5})
+    assert [(c.name, c.value, c.default, c.differs) for c in choices] == [
+        ("window", "5", "5", False),
+        ("newer", "3", "", True),
+    ]
+
+
+@pytest.mark.parametrize(("most", "n"), [(100, 20), (20, 20), (7, 7), (1, 1)])
+def test_steps__join_entries_where_there_are_many(trained, most, n):
+    metrics = trained.metadata["metrics"]
+    steps = steps_of(metrics, most)
+    assert len(steps) == n
+    assert steps[-1].progress == 2_000_000
+    assert steps[-1].elapsed == pytest.approx(10)
+    assert steps[-1].alpha == metrics["history"][-1]["alpha"]
+    assert all(step.words_per_second == pytest.approx(180_000) for step in steps)
+    share = 20 // n
+    first = metrics["history"][:share] if 20 % n == 0 else metrics["history"][:3]
+    assert steps[0].loss == pytest.approx(sum(e["loss"] for e in first) / sum(e["pairs"] for e in first))
+
+
+def test_steps__without_pairs_have_no_loss(trained):
+    entry = {**trained.metadata["metrics"]["history"][0], "pairs": 0, "loss": 0.0, "seconds": 0.0}
+    assert steps_of({"history": [entry]}, 10)[0].loss is None
+    assert steps_of({}, 10) == []
+
+
+def test_stages_and_curves(trained):
+    stages = stages_of(trained.metadata["metrics"])
+    assert [(bar.label, bar.value) for bar in stages] == [("encode", "1 min 01 s"), ("train", "10.5 s")]
+    assert stages[0].share == 1
+    assert stages_of({"stages": [{"stage": "encode", "seconds": 0}]})[0].share == 0
+    assert curves_of(trained.metadata["metrics"]) == (
+        [1_000_000, 2_000_000],
+        {"ws353": [0.25, 0.5], "<b>$$set$$": [None, 0.125]},
+    )
+    assert curves_of({}) == ([], {})
