@@ -115,4 +115,4 @@ def _evaluate(
 ) -> dict[str, float | None]:
     """Task: put the input rows together and evaluate them; return the score of each set."""
     vectors = Vectors(vocabulary.load(), join(*parts))
-    return evaluate(vectors, **sets, storage_options=storage_options).scores()
+    return evaluate(vectors, **sets, analogy_methods=("3cosadd",), storage_options=storage_options).scores()

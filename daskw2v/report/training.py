@@ -76,8 +76,7 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         epochs = params.get("epochs")
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
-        parts = ("n_partitions", "partition") if params["strategy"] == "rotation" else ("n_replicas", "replica")
-        yield Fact("strategy", str(params["strategy"]), _many(params[parts[0]], parts[1]) if parts[0] in params else "")
+        yield Fact("strategy", str(params["strategy"]), ", ".join(_meetings(params, metrics)))
     if "device" in resources:
         threads = resources.get("threads")
         yield Fact("device", str(resources["device"]), "" if threads is None else f"{_many(threads, 'thread')} a task")
@@ -88,6 +87,23 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("speed", number(metrics["words_per_second"]), "words/s")
     if metrics.get("loss") is not None:
         yield Fact("mean loss", fixed(metrics["loss"], 4), "over the whole training")
+    if any("sent" in worker for worker in metrics.get("workers", ())):
+        yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
+
+
+def _meetings(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many parts of the work were done side by side, and how often they met."""
+    what, often = ("n_partitions", "partition"), ("pass", "passes")
+    if params["strategy"] != "rotation":
+        what, often = (
+            ("n_replicas", "replica"),
+            ("round", "rounds") if params.get("n_replicas") == 1 else ("merge", "merges"),
+        )
+    if what[0] in params:
+        yield _many(params[what[0]], what[1])
+    rounds = len(metrics.get("history", ()))
+    if rounds:
+        yield f"{number(rounds)} {often[rounds != 1]}"
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:

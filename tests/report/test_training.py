@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from daskw2v.report.training import Fact, choices_of, curves_of, facts_of, stages_of, steps_of, text_of
@@ -8,10 +10,27 @@ def test_facts__tell_what_the_manifest_does(trained, plain):
     assert Fact("words", f"{len(trained):,}", "of 1,234 types") in facts
     assert Fact("tokens of text", "400,000", "2.4 MB read") in facts
     assert Fact("objective", "sgns", "5 epochs") in facts
-    assert Fact("strategy", "averaging", "1 replica") in facts
+    assert Fact("strategy", "averaging", "1 replica, 20 rounds") in facts
     assert Fact("device", "cpu", "2 threads a task") in facts
     assert Fact("speed", "180,000", "words/s") in facts
     assert [fact.label for fact in facts_of(plain)] == ["words", "dimensions"]
+
+
+@pytest.mark.parametrize(
+    ("params", "rounds", "note"),
+    [
+        ({"strategy": "averaging", "n_replicas": 8}, 64, "8 replicas, 64 merges"),
+        ({"strategy": "averaging", "n_replicas": 2}, 1, "2 replicas, 1 merge"),
+        ({"strategy": "rotation", "n_partitions": 64, "n_replicas": 1}, 40, "64 partitions, 40 passes"),
+        ({"strategy": "rotation", "n_partitions": 8, "n_replicas": 1}, 1, "8 partitions, 1 pass"),
+        ({"strategy": "averaging"}, 0, ""),
+    ],
+)
+def test_facts__tell_how_often_workers_met_and_what_they_sent(trained, params, rounds, note):
+    metrics = {"history": [{}] * rounds, "workers": [{"sent": 3_000_000}, {"sent": 1_000_000}, {}]}
+    facts = list(facts_of(replace(trained, metadata={"params": params, "metrics": metrics})))
+    assert Fact("strategy", params["strategy"], note) in facts
+    assert Fact("moved", "4 MB", "between workers") in facts
 
 
 def test_text__tells_what_was_repaired_only(trained):
