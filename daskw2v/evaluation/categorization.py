@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.extras import needed
+from daskw2v.evaluation.extras import needed, one_thread
 from daskw2v.evaluation.questions import known_id, read_lines
 from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
@@ -83,9 +83,9 @@ def evaluate_categorization(
     units = vectors.units(ids)
     n_clusters = min(len(distinct), len(np.unique(units, axis=0)))  # words may share a vector
     clustering = needed("sklearn.cluster", "evaluation").KMeans
-    purities = [
-        purity(clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units), classes) for seed in seeds
-    ]
+    with one_thread():
+        clusters = [clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units) for seed in seeds]
+    purities = [purity(found, classes) for found in clusters]
     return CategorizationResult(
         float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct)
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import cnn
-from daskw2v.evaluation.extras import needed
+from daskw2v.evaluation.extras import needed, one_thread
 from daskw2v.evaluation.texts import Ints, Split, Texts, read_texts, tabulate
 from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
@@ -153,9 +153,10 @@ def _logistic(texts: Texts, split: Split, seed: int) -> Ints:  # one optimum: no
     scaler = needed("sklearn.preprocessing", "evaluation").StandardScaler
     pipeline = needed("sklearn.pipeline", "evaluation").make_pipeline
     train, dev = texts.means[split.train], texts.means[split.dev]
-    models = [
-        pipeline(scaler(), regression(C=c, max_iter=1000)).fit(train, texts.labels[split.train]) for c in _STRENGTHS
-    ]
+    models = [pipeline(scaler(), regression(C=c, max_iter=1000)) for c in _STRENGTHS]
+    with one_thread():
+        for model in models:
+            model.fit(train, texts.labels[split.train])
     best = max(models, key=lambda model: model.score(dev, texts.labels[split.dev]))  # the first of equals
     labels: Ints = best.predict(texts.means[split.test])
     return labels

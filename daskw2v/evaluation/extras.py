@@ -1,9 +1,25 @@
 """Optional dependencies: imported where a measure needs them, so that nobody else must install them."""
 
 import importlib
+from contextlib import AbstractContextManager
 from types import ModuleType
+from typing import Any
 
 from daskw2v.errors import MissingExtraError
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Let BLAS and OpenMP have one thread: for matrices of some hundred rows others cost more than they do.
+
+    On a machine with other work they wait for each other, which takes ten times as long.
+
+    Raises
+    ------
+    MissingExtraError
+        If threadpoolctl, which scikit-learn brings, is not installed.
+    """
+    limits: AbstractContextManager[Any] = needed("threadpoolctl", "evaluation").threadpool_limits(1)
+    return limits
 
 
 def needed(module: str, extra: str) -> ModuleType:

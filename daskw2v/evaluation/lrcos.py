@@ -8,7 +8,7 @@ beside c?" is the word x of the highest P(x is of that kind) cos(x, c).
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.evaluation.extras import needed
+from daskw2v.evaluation.extras import needed, one_thread
 from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.evaluation.solving import Scores, Solver
 from daskw2v.models.rows import Floats
@@ -62,7 +62,7 @@ def _regressions(vectors: Vectors, known: KnownRelation, limit: int) -> tuple[Fl
     regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
     model = regression(class_weight="balanced", max_iter=_ITERATIONS)
     weights: npt.NDArray[np.float64] = np.empty((n, examples.shape[2] + 1))
-    with needed("threadpoolctl", "evaluation").threadpool_limits(1):  # threads lose more than so small a task takes
+    with one_thread():
         for left_out in range(n):
             others = np.delete(examples, left_out, axis=1)
             model.fit(others.reshape(3 * (n - 1), -1), of_the_kind)
