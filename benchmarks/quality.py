@@ -47,13 +47,25 @@ class Variant(NamedTuple):
     params: Params
 
 
+def judged(vectors: Vectors) -> Scores:
+    """Return the score of each set, and of the groups of analogies."""
+    result = evaluate(vectors, SIMILARITY, ANALOGY).as_dict()
+    scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
+    for questions, figures in result["analogy"].items():
+        groups = {name: count["right"] / count["questions"] for name, count in figures["groups"].items()}
+        scores |= {questions: figures["accuracy"], **groups}
+    return scores
+
+
 class Place(NamedTuple):
-    """The text, where models go, where scores are kept, and the threads of a training."""
+    """The text, where models go, where scores are kept, threads and cached rows of a training, and what judges it."""
 
     text: Path
     work: Path
     cache: Store
     threads: int
+    hot_rows: int | None = None
+    judge: Callable[[Vectors], Scores] = judged
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Row:
 
 def train_ours(params: Params, place: Place) -> Vectors:
     side_by_side = params.n_partitions if params.strategy == "rotation" else params.n_replicas
-    resources = Resources(threads=place.threads, workers=min(2, side_by_side))
+    resources = Resources(threads=place.threads, hot_rows=place.hot_rows, workers=min(2, side_by_side))
     return train(place.text, work=place.work, params=params, resources=resources)
 
 
@@ -85,13 +97,20 @@ TRAINERS: dict[str, Callable[[Params, Place], Vectors]] = {"gensim": train_their
 
 
 def identity(tool: str, params: Params, place: Place) -> str:
-    """Return a name that stands for all that changes a training's result."""
+    """Return a name that stands for all that changes a training's result, and for what judges it."""
     size = place.text.stat().st_size
     if tool == "gensim":
-        made: Any = [metadata.version("gensim"), gensim_arguments(params, place.threads)]
+        made: list[Any] = [metadata.version("gensim"), gensim_arguments(params, place.threads)]
     else:
         made = [_CODE, params.as_dict(), place.threads]
+    made += [] if place.hot_rows is None else [place.hot_rows]
+    made += [] if place.judge is judged else [place.judge.__name__]
     return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"
+
+
+def is_known(tool: str, params: Params, place: Place) -> bool:
+    """Tell whether a training's scores are kept."""
+    return place.cache.read_manifest(identity(tool, params, place)) is not None
 
 
 def score(tool: str, params: Params, place: Place) -> Scores:
@@ -103,12 +122,7 @@ def score(tool: str, params: Params, place: Place) -> Scores:
     began = time.perf_counter()
     vectors = TRAINERS[tool](params, place)
     seconds = time.perf_counter() - began
-    result = evaluate(vectors, SIMILARITY, ANALOGY).as_dict()
-    scores = {name: figures["spearman"] for name, figures in result["similarity"].items()}
-    for questions, figures in result["analogy"].items():
-        groups = {name: count["right"] / count["questions"] for name, count in figures["groups"].items()}
-        scores |= {questions: figures["accuracy"], **groups}
-    scores["seconds"] = seconds
+    scores = {**place.judge(vectors), "seconds": seconds}
     place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
     return scores
 

@@ -171,6 +171,30 @@ def report_constants(c: Constants, out: TextIO) -> None:
     print(f"Constants (kernels: a pair at d={'/'.join(map(str, SIZES))}): {', '.join(texts)}", file=out)
 
 
+class Calibrated(NamedTuple):
+    """A text, another with next to no work in it, the load of the first, and constants."""
+
+    text: Text
+    small: Text
+    load: Load
+    constants: Constants
+
+
+def calibrated(folder: Path, parts: int, file: Path | None, out: TextIO) -> Calibrated:
+    """Encode texts, and read the constants from a file, or measure them and write them there."""
+    text = text_of(write_text(folder / "wiki.txt", parts), Store(str(folder / "work")), TYPES)
+    (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
+    small = text_of(folder / "small.txt", Store(str(folder / "small")), 1000)  # next to no work: tasks are left
+    segment, read = segment_of(text, params := Params(epochs=EPOCHS))
+    load = load_of(text, segment, params)
+    if file and file.exists():
+        return Calibrated(text, small, load, read_constants(file))
+    constants = calibrate(text, small, segment, read, folder, load, out)
+    if file:
+        file.write_text(json.dumps(asdict(constants)))
+    return Calibrated(text, small, load, constants)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=2, help="tenths of the 100 MB corpus")
@@ -183,18 +207,7 @@ def main() -> None:
     out, checked = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     with tempfile.TemporaryDirectory() as name:
-        folder, params = Path(name), Params(epochs=EPOCHS)
-        text = text_of(write_text(folder / "wiki.txt", options.parts), Store(str(folder / "work")), TYPES)
-        (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
-        small = text_of(folder / "small.txt", Store(str(folder / "small")), 1000)  # next to no work: tasks are left
-        segment, read = segment_of(text, params)
-        load = load_of(text, segment, params)
-        if options.constants and options.constants.exists():
-            c = read_constants(options.constants)
-        else:
-            c = calibrate(text, small, segment, read, folder, load, out)
-            if options.constants:
-                options.constants.write_text(json.dumps(asdict(c)))
+        text, small, load, c = calibrated(Path(name), options.parts, options.constants, out)
         report_constants(c, out)
         lacking = "--skip-runs" if options.skip_runs else namespaces.missing()
         if lacking:

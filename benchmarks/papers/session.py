@@ -1,0 +1,117 @@
+"""What all papers train and measure with: the text, the options, the scores that are kept, and the tables."""
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from benchmarks.common import alternate, machine
+from benchmarks.fma_peak import measure_peak
+from benchmarks.papers.tables import Figures, Paper, Spread, Table
+from benchmarks.peers import SPEED
+from benchmarks.quality import Place, is_known, score
+from benchmarks.train_speed import Text, encode, our_speed
+from daskw2v.objectives import start_alpha
+from daskw2v.params import Params
+from daskw2v.storage import Store
+
+
+def params_of(objective: str, **changes: Any) -> Params:
+    """Return Params with the objective's own learning rate written out, as `benchmarks.quality` keeps scores by."""
+    params = Params(objective=objective, **changes)
+    return params.replace(alpha=start_alpha(params))
+
+
+@dataclass
+class Session:
+    """A run of `benchmarks.papers`.
+
+    Parameters
+    ----------
+    options
+        Those of the command line.
+    folder
+        For texts, models, and scores unless the options name a folder for them.
+    out
+        Where tables are printed.
+    tables
+        All tables so far.
+    """
+
+    options: argparse.Namespace
+    folder: Path
+    out: TextIO
+    tables: list[Table] = field(default_factory=list)
+    _number: str = ""
+    _texts: dict[int, Text] = field(default_factory=dict)
+
+    def begin(self, number: str, paper: Paper) -> None:
+        """Print the heading of a paper."""
+        self._number, o = number, self.options
+        peaks = ", ".join(f"{measure_peak(n):.0f} by {n} thread(s)" for n in sorted(o.threads))
+        print(
+            f"\n### {number}: {paper.title}\n\npaper: {paper.setting}\n\nhere: {machine()}; Wikipedia, {10 * o.parts} "
+            f"MB where vectors are judged and {10 * o.time_parts} MB where time is taken; epochs of judged vectors: "
+            f"{o.epochs}; multiply-adds now, GFLOP/s: {peaks} (where these do not grow, others use the machine)",
+            file=self.out, flush=True,
+        )  # fmt: skip
+
+    def table(self, figures: Figures | str, title: str, columns: Sequence[str], form: str = ".3f") -> Table:
+        """Begin a table that stands for a place of the paper."""
+        source = figures if isinstance(figures, str) else figures.source
+        found = Table(self._number, f"{source[0].upper()}{source[1:]}: {title}", columns, self.out, form)
+        self.tables.append(found)
+        return found
+
+    def note(self, text: str) -> None:
+        print(f"\n{text}", file=self.out, flush=True)
+
+    def unmeasured(self, waits: Mapping[str, tuple[str, str]]) -> None:
+        """Print what of the paper is not measured: what it waits for, and what stands in for it."""
+        table = self.table("open", "what of the paper is not measured here", ("paper waits for", "here instead"))
+        for name, cells in waits.items():
+            table.row(name, *cells)
+
+    def seeds(self, n: int) -> list[int]:
+        """Return the seeds of the options, or the first n."""
+        return self.options.seeds or list(range(1, n + 1))
+
+    @property
+    def timed(self) -> Text:
+        """The text that times are taken on."""
+        return self.text(self.options.time_parts)
+
+    def text(self, parts: int) -> Text:
+        if parts not in self._texts:
+            place = self.folder / f"text-{parts}"
+            place.mkdir()
+            self._texts[parts] = encode(place, parts)
+        return self._texts[parts]
+
+    def place(self, threads: int = 1, **how: Any) -> Place:
+        """Return where and how vectors are made: resources are no part of a model's name, so each has a folder."""
+        work = self.folder / f"work-{threads}-{how.get('hot_rows')}"
+        cache = Store(str(self.options.cache or self.folder / "cache"))
+        return Place(self.text(self.options.parts).path, work, cache, threads, **how)
+
+    def scores(self, params: Params, seeds: Sequence[int], place: Place, tool: str = "daskw2v") -> dict[str, Spread]:
+        """Return the mean and extremes of each score over seeds; nothing of a tool neither asked for nor kept."""
+        wanted = tool == "daskw2v" or tool in self.options.tools
+        if not wanted and not all(is_known(tool, params.replace(seed=seed), place) for seed in seeds):
+            return {}
+        results = [score(tool, params.replace(seed=seed), place) for seed in seeds]
+        names = [name for name in results[0] if all(name in result for result in results)]
+        return {name: Spread.of((result[name] for result in results), statistics.mean) for name in names}
+
+    def measure(self, runs: Mapping[str, Callable[[], float]]) -> dict[str, Spread]:
+        """Call all in turn, as often as the options say; return medians and extremes."""
+        return {name: Spread.of(values) for name, values in alternate(runs, self.options.times).items()}
+
+    def speeds(self, params: Params, threads: int, tools: Iterable[str] = ()) -> dict[str, Spread]:
+        """Return million words/s: ours, and of these tools that of each that the options name."""
+        text, runs = self.timed, {"daskw2v": our_speed(self.timed, params, threads)}
+        for tool in (tool for tool in tools if tool in self.options.tools):
+            runs[tool] = SPEED[tool](text.path, text.vocabulary, params, threads)
+        return {name: speed.scaled(1e-6) for name, speed in self.measure(runs).items()}

@@ -1,0 +1,119 @@
+"""What a paper says, and tables of it beside ours: Markdown rows as they come, and the same as values."""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TextIO
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one place of a paper says, by name.
+
+    Parameters
+    ----------
+    source
+        The place, such as "table 2" or "section 5.1".
+    values
+        The figures, as printed there.
+    """
+
+    source: str
+    values: Mapping[Any, float]
+
+    def __getitem__(self, name: Any) -> float:
+        return self.values[name]
+
+    def get(self, name: Any) -> float | None:
+        """Return a figure, or None where the paper has none."""
+        return self.values.get(name)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: authors, year and title; its hardware, corpora and settings; and its figures."""
+
+    title: str
+    setting: str
+    figures: tuple[Figures, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of several values, and their extremes."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float], middle: Callable[[list[float]], float] = statistics.median) -> Self:
+        several = list(values)
+        return cls(middle(several), min(several), max(several))
+
+    def scaled(self, factor: float) -> "Spread":
+        return Spread(self.middle * factor, self.low * factor, self.high * factor)
+
+
+Cell = str | float | Spread | None
+
+
+def text_of(cell: Cell, form: str) -> str:
+    """Return a cell as text: whole numbers in full, others by the table's format, nothing for None."""
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return cell.replace("|", "/")
+    if isinstance(cell, Spread):
+        low, middle, high = (format(value, form) for value in (cell.low, cell.middle, cell.high))
+        return middle if low == high else f"{middle} ({low}..{high})"
+    return f"{cell:,}" if isinstance(cell, int) else format(cell, form)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table of a paper: its name, and its cells by column."""
+
+    paper: str
+    table: str
+    name: str
+    cells: dict[str, Cell]
+
+
+@dataclass
+class Table:
+    """Prints its head when it is made, and each row when it is known.
+
+    Parameters
+    ----------
+    paper, title
+        Number of the paper; what stands above the table.
+    columns
+        Heads of all columns but the first, which names rows: each begins with "paper" or with "here".
+    out
+        Where it is printed.
+    form
+        Format of numbers that are not whole.
+    rows
+        What it has printed.
+    """
+
+    paper: str
+    title: str
+    columns: Sequence[str]
+    out: TextIO
+    form: str = ".3f"
+    rows: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        print(f"\n**{self.title}**\n", file=self.out)
+        self._line("", *self.columns)
+        self._line("---", *("---" for _ in self.columns))
+
+    def row(self, name: str, *cells: Cell) -> None:
+        """Print a row, with a cell for each column."""
+        self.rows.append(Row(self.paper, self.title, name, dict(zip(self.columns, cells, strict=True))))
+        self._line(name, *cells)
+
+    def _line(self, *cells: Cell) -> None:
+        print(f"| {' | '.join(text_of(cell, self.form) for cell in cells)} |", file=self.out, flush=True)
