@@ -266,10 +266,12 @@ FILES = ("--similarity", "a.tsv", "b.tsv", "--analogy", "c.txt", "--similarity",
 
 
 def test_evaluate__takes_several_files_for_each_option(calls):
-    result = run("evaluate", "m", *FILES, "--method", "lrcos", "--restrict-vocab", "9", "--cnn", "--json")
+    texts = ("--classification", "e.tsv")
+    result = run("evaluate", "m", *FILES, *texts, "--method", "lrcos", "--restrict-vocab", "9", "--cnn", "--json")
     assert calls["evaluate"] == {
         "similarity": ("a.tsv", "b.tsv", "d.tsv"),
         "analogy": ("c.txt",),
+        "classification": ("e.tsv",),
         "analogy_methods": ("lrcos",),
         "classification_methods": ("logistic", "cnn"),
         "restrict_vocab": 9,
@@ -294,6 +296,21 @@ def test_evaluate__refuses_to_measure_nothing(calls):
     result = run("evaluate", "m")
     assert result.exit_code == 2
     assert "Nothing to measure" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("evaluate", "m", "--similarity", "a", "--json", "--markdown"), "--json and --markdown cannot both"),
+        (("evaluate", "m", "--similarity", "a", "--cnn"), "--cnn classifies texts"),
+        (("evaluate", "m", "--similarity", "a", "--restrict-vocab", "9"), "--restrict-vocab is for analogies"),
+        (("compare", "m", "n", "--html", "x.html", "--json"), "--json and --html are two ways"),
+    ],
+)
+def test_evaluating__refuses_options_that_would_be_ignored(calls, args, message):
+    result = run(*args)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_report__evaluates_and_writes_beside_another_model(calls):

@@ -67,6 +67,12 @@ def evaluate_command(
     """Measure MODEL on published sets; `daskw2v datasets` tells where they are."""
     if not any(sets.values()):
         raise click.UsageError(f"Nothing to measure: give {' or '.join(f'--{kind} FILE...' for kind in _KINDS)}.")
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown cannot both be printed: give one of them.")
+    if cnn and not sets["classification"]:
+        raise click.UsageError("--cnn classifies texts: give --classification FILE... too, or leave it out.")
+    if restrict_vocab is not None and not sets["analogy"]:
+        raise click.UsageError("--restrict-vocab is for analogies: give --analogy FILE... too, or leave it out.")
     evaluation = evaluate(
         Vectors.open(model, storage_options),
         **sets,
@@ -87,7 +93,6 @@ def evaluate_command(
 @click.argument("first")
 @click.argument("second")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
-@click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="Neighbours of each word.")
 @_sets
 @click.option("--html", metavar="URL", help="Write a page about SECOND, with FIRST beside it, to this URL.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -96,13 +101,14 @@ def compare_command(
     first: str,
     second: str,
     words: tuple[str, ...],
-    topn: int,
     html: str | None,
     as_json: bool,
     storage_options: dict[str, Any],
     **sets: Any,
 ) -> None:
     """Show how the models FIRST and SECOND differ."""
+    if as_json and html is not None:
+        raise click.UsageError("--json and --html are two ways to show one comparison: give one of them.")
     models = [open_once(model, storage_options) for model in (first, second)]
     before, after = (_evaluated(model, sets, storage_options) for model in models)
     chosen = list(words) or None
@@ -114,7 +120,7 @@ def compare_command(
             )
         )  # fmt: skip
         return
-    comparison = compare(models[0], models[1], chosen, topn, (before, after))
+    comparison = compare(models[0], models[1], chosen, evaluations=(before, after))
     if as_json:
         print_json(comparison.as_dict())
     else:

@@ -58,14 +58,14 @@ class Judge:
     ) -> None:
         self._client, self._listener = client, listener
         evaluate(_NOTHING, **sets, storage_options=storage_options)
-        self._what = (vocabulary, sets, dict(storage_options))
+        self._vocabulary, self._sets, self._storage_options = vocabulary, sets, dict(storage_options)
         self._every, self._total = every, total
         self._waiting: dict[Future, dict[str, Any]] = {}
 
     def __call__(self, entry: dict[str, Any], join: Callable[..., Any], parts: Sequence[Any] | None) -> None:
         """Begin to evaluate what a round led to, if it is one of those; note the scores of those that are done."""
         self._note()
-        if not self._what[1]:
+        if not self._sets:
             return
         number, last = entry["round"], entry["progress"] >= self._total
         if not last and not (self._every and (number + 1) % self._every == 0):
@@ -77,7 +77,8 @@ class Judge:
             self._say(f"round {number} is not evaluated: those before it are still being evaluated")
             return
         key = f"evaluate-{number}-{uuid.uuid4().hex[:8]}"
-        future = self._client.submit(_evaluate, *self._what, join, list(parts), key=key, retries=1)
+        what = (self._vocabulary, self._sets, self._storage_options)
+        future = self._client.submit(_evaluate, *what, join, list(parts), key=key, retries=1)
         self._waiting[future] = entry
 
     def finish(self) -> None:

@@ -21,7 +21,7 @@ def plain():
 def trained():
     """A model of which all is known, with words that no one would wish for."""
     words = ["king", "queen", *HARMFUL, *(f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(180))]
-    return model(words, metadata=manifest(window=9), url="memory://work/models/v0001-abc<i>")
+    return model(words, metadata=manifest(window=9), url="memory://store/models/v0001-abc<i>")
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def earlier(trained):
     """The same words trained otherwise, and all but the last 50 of them."""
     words = trained.vocabulary.words[:-50]
     rows = trained.vectors[:-50] + 0.4 * model(words, seed=2).vectors
-    return Vectors(Vocabulary.from_words(words, range(len(words), 0, -1)), rows, manifest(window=5), "/work/v0000")
+    return Vectors(Vocabulary.from_words(words, range(len(words), 0, -1)), rows, manifest(window=5), "/elsewhere/v0000")
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def test_compare__equals_a_plain_computation(earlier, trained):
         assert np.allclose([c for _, c in pair.second], [c for _, c in second], atol=1e-6)
         assert pair.shared == {w for w, _ in first} & {w for w, _ in second}
     assert comparison.stability == neighbour_stability(earlier, trained, topn=7)
-    assert comparison.urls == ("/work/v0000", trained.url)
+    assert comparison.urls == ("/elsewhere/v0000", trained.url)
 
 
 def test_compare__tells_what_differs(earlier, trained, evaluation):
