@@ -29,7 +29,7 @@ from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
 from benchmarks.peers import KINDS, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import start_alpha
+from daskw2v.objectives import settled
 from daskw2v.params import Params, Resources
 from daskw2v.shards.layout import digest
 from daskw2v.storage import Store
@@ -159,7 +159,7 @@ def report(rows: list[Row], out: TextIO) -> None:
 def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Variant]:
     """Return what is compared; the first is what the others are measured by."""
     params = Params(objective=objective, alpha=options.alpha)
-    params = params.replace(alpha=start_alpha(params))
+    params = settled(params)
     if options.replicas:
         several = {
             f"{n} replicas, {rule}": Variant("daskw2v", params.replace(n_replicas=n, merge=rule))

@@ -30,7 +30,7 @@ from benchmarks.common import alternate, finish, one_thread, spread, write_text
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
 from daskw2v.devices import threads_of
-from daskw2v.objectives import find_objective, start_alpha
+from daskw2v.objectives import find_objective, settled
 from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, below, draws, stream
@@ -143,7 +143,7 @@ def count_contexts(segment: Segment, params: Params) -> npt.NDArray[np.int64]:
 def compare(text: Text, objective: str, setting: str, threads: int, tools: Sequence[str], times: int) -> list[Row]:
     """Measure all tools in turn."""
     params = SETTINGS[setting].replace(objective=objective)
-    params = params.replace(alpha=start_alpha(params))
+    params = settled(params)
     runs: dict[str, Callable[[], float]] = {"peak": partial(measure_peak, threads)}
     for tool in tools:
         ours = tool == "daskw2v"

@@ -170,7 +170,7 @@ class Params(_Checked):
         optional=True,
     )
     # What is learned
-    objective: str = _choice("sgns", "what update is made: sgns, cbow_ns, sg_hs or cbow_hs", _text)
+    objective: str = _choice("sgns", "what update is made: sgns, cbow_ns, sg_hs, cbow_hs or context_matrix", _text)
     vector_size: int = _choice(100, "dimensions of a vector", _integer(1, 65536))
     window: int = _choice(5, "most words between center and context", _integer(1, 1024))
     shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
@@ -184,15 +184,18 @@ class Params(_Checked):
     )
     ns_exponent: float = _choice(0.75, "power of the counts that negatives are drawn by", _number(-10, 10))
     cbow_mean: bool = _choice(True, "CBOW predicts from the mean of the contexts, or else from their sum", _flag)
+    optimizer: str | None = _choice(
+        None, "how rows follow their gradient: adam or sgd; the objective's own when not given", _text, optional=True
+    )
     alpha: float | None = _choice(
         None,
         "learning rate at the start; the objective's own when not given: 0.035 for sgns, 0.05 for cbow_ns, 0.025 for "
-        "sg_hs and cbow_hs",
+        "sg_hs and cbow_hs, 0.005 for context_matrix with adam and 0.05 with sgd",
         _number(0, 10, open_low=True),
         optional=True,
     )
     min_alpha: float = _choice(1e-4, "learning rate at the end", _number(0, 10))
-    epochs: int = _choice(5, "passes over the corpus", _integer(1))
+    epochs: int = _choice(5, "passes over the corpus, or over the word-context matrix", _integer(1))
     seed: int = _choice(1, "seed of every random draw", _integer(0, 2**63 - 1))
     # How replicas meet
     strategy: str = _choice("averaging", "how workers meet", _text)
@@ -226,6 +229,17 @@ class Params(_Checked):
     )
     pair_epochs: int = _choice(
         1, "epochs that rotation trains on the same draw of pairs, which are then dealt once", _integer(1)
+    )
+    # How a word-context matrix is made
+    context_size: int = _choice(
+        1024, "contexts sampled for each word, the columns of its row in the word-context matrix", _integer(1, 1 << 24)
+    )
+    base_matrix: str | None = _choice(
+        None, "name of an earlier word-context matrix that new text extends", _text, optional=True
+    )
+    # How the rows of a word-context matrix meet
+    gather_every: int = _choice(
+        16, "columns that a table's rows train before those of the other table, which stand still, follow", _integer(1)
     )
 
     def __post_init__(self) -> None:
@@ -309,6 +323,9 @@ class Resources(_Checked):
     eval_similarity: tuple[str, ...] = _choice((), "word pairs with human scores, to evaluate training on", _urls)
     eval_analogy: tuple[str, ...] = _choice((), "analogy questions, to evaluate training on", _urls)
     eval_categorization: tuple[str, ...] = _choice((), "words with classes, to evaluate training on", _urls)
+    word_losses: bool = _choice(
+        False, "keep the loss of every word in every step beside the model, where the strategy is columns", _flag
+    )
     storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)
 
     @property

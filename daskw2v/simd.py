@@ -190,3 +190,18 @@ def exp(builder: Any, x: Any) -> Any:
         result = fma(builder, result, rest, constant(c, n))
     bits = builder.shl(builder.fptosi(whole, ir.VectorType(_i32, n)), integers(23, n))
     return builder.bitcast(builder.add(builder.bitcast(result, bits.type), bits), x.type)
+
+
+def inverse_root(builder: Any, x: Any) -> Any:
+    """Return 1 / sqrt(x) in each lane, to about 2e-7 relative, for normal x > 0.
+
+    A guess from the bits and three of Newton's steps: a root and a division wait three times as long.
+    """
+    n = x.type.count
+    kind = ir.VectorType(_i32, n)
+    half = builder.lshr(builder.bitcast(x, kind), integers(1, n))
+    y = builder.bitcast(builder.sub(integers(0x5F375A86, n), half), x.type)
+    minus = builder.fmul(constant(-0.5, n), x)
+    for _ in range(3):
+        y = builder.fmul(y, fma(builder, builder.fmul(minus, y), y, constant(1.5, n)))
+    return y

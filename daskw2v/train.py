@@ -15,7 +15,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation.during import Judge
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import check_options, start_alpha
+from daskw2v.objectives import check_options, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sampling.run import Run
@@ -96,7 +96,7 @@ def train_model(
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     _check_names(params, resources)
-    params = params.replace(alpha=start_alpha(params))
+    params = settled(params)
     run_id = run_identity(corpus, vocabulary, params)
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
@@ -132,7 +132,7 @@ def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -
 def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     check_options(params)
-    params.replace(alpha=start_alpha(params))  # min_alpha must not be above the objective's own either
+    settled(params)  # min_alpha must not be above the objective's own either
     check_strategy(params, resources)
     find_device(resources.device)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
 from daskw2v.models.store import latest_version, resolve
-from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha
+from daskw2v.objectives import OBJECTIVES, find_objective, settled
 from daskw2v.strategies import STRATEGIES
 
 SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
@@ -72,7 +72,7 @@ def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
 def test_train__publishes_what_it_did(undisturbed, sentences):
     metadata = undisturbed.metadata
     words = sum(map(len, sentences))
-    assert metadata["params"] == SMALL.replace(alpha=start_alpha(SMALL)).as_dict()
+    assert metadata["params"] == settled(SMALL).as_dict()
     assert metadata["corpus"]["tokens"] == metadata["vocabulary"]["total"] == words
     assert metadata["metrics"]["words"] == 2 * words
     assert metadata["metrics"]["pairs"] == sum(e["pairs"] for e in metadata["metrics"]["history"]) > words
@@ -293,7 +293,7 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
     params = SMALL.replace(objective=objective, n_replicas=1, epochs=1)
     urls = [
         train(text, work=tmp_path, params=p, resources=ONE_THREAD, client=client).url
-        for p in (params, params.replace(alpha=start_alpha(params)))
+        for p in (params, settled(params))
     ]
     assert urls[0] == urls[1]
 

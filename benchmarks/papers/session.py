@@ -13,7 +13,7 @@ from benchmarks.papers.tables import Figures, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
 from benchmarks.train_speed import Text, encode, our_speed
-from daskw2v.objectives import start_alpha
+from daskw2v.objectives import settled
 from daskw2v.params import Params
 from daskw2v.storage import Store
 
@@ -21,7 +21,7 @@ from daskw2v.storage import Store
 def params_of(objective: str, **changes: Any) -> Params:
     """Return Params with the objective's own learning rate written out, as `benchmarks.quality` keeps scores by."""
     params = Params(objective=objective, **changes)
-    return params.replace(alpha=start_alpha(params))
+    return settled(params)
 
 
 @dataclass

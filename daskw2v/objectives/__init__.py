@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.base import BucketTrainer, HotRows, Memory, Objective, Rate, Trainer
+from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, HotRows, Memory, Objective, Rate, Trainer
 from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.cbow_ns import CBOW_NS
+from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.objectives.sgns import SGNS
 from daskw2v.params import Params
@@ -15,6 +16,7 @@ from daskw2v.registry import find, refuse_unread
 __all__ = [
     "OBJECTIVES",
     "BucketTrainer",
+    "ColumnTrainer",
     "HotRows",
     "Memory",
     "Objective",
@@ -22,14 +24,16 @@ __all__ = [
     "Trainer",
     "check_options",
     "find_bucket_trainer",
+    "find_column_trainer",
     "find_objective",
     "find_trainer",
+    "settled",
     "start_alpha",
 ]
 
 Function = TypeVar("Function")
 
-OBJECTIVES = {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS)}
+OBJECTIVES = {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS, CONTEXT_MATRIX)}
 
 
 def find_objective(name: str) -> Objective:
@@ -43,15 +47,32 @@ def check_options(params: Params) -> None:
     Raises
     ------
     ParameterError
-        If the objective does not exist, or an option of others is set.
+        If the objective does not exist or has no such optimizer, or an option of others is set.
     """
     name = find_objective(params.objective).name
     refuse_unread(params, "objective", name, {o.name: o.options for o in OBJECTIVES.values()})
+    settled(params)
+
+
+def settled(params: Params) -> Params:
+    """Return the Params with the objective's own optimizer and learning rate where they leave them open.
+
+    Raises
+    ------
+    ParameterError
+        If the objective has no such optimizer, or `min_alpha` is above the learning rate that it starts with.
+    """
+    alphas = find_objective(params.objective).alphas
+    optimizer = next(iter(alphas)) if params.optimizer is None else params.optimizer
+    own = find(alphas, f"optimizer of {params.objective}", optimizer)
+    return params.replace(optimizer=optimizer, alpha=own if params.alpha is None else params.alpha)
 
 
 def start_alpha(params: Params) -> float:
     """Return the learning rate that training starts with: that of the Params, or else the objective's own."""
-    return find_objective(params.objective).alpha if params.alpha is None else params.alpha
+    alpha = settled(params).alpha
+    assert alpha is not None
+    return alpha
 
 
 def find_trainer(objective: Objective, device: str) -> Trainer:
@@ -68,6 +89,11 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
     """Return the kernel of an objective for the buckets of a device; raises as `find_trainer` does."""
     return _find("kernel for buckets", {o.name: o.bucket_trainers for o in OBJECTIVES.values()}, objective, device)
+
+
+def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
+    """Return the kernel of an objective for columns of the word-context matrix; raises as `find_trainer` does."""
+    return _find("kernel for columns", {o.name: o.column_trainers for o in OBJECTIVES.values()}, objective, device)
 
 
 def _find(what: str, trainers: Mapping[str, Mapping[str, Function]], objective: Objective, device: str) -> Function:

@@ -13,6 +13,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.sampling.skipgrams import Bucket
 
 _AT_ONCE = 1 << 14  # rows
+MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
 
 FloatArray = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -64,8 +65,58 @@ class Memory(NamedTuple):
     hot: HotRows
 
 
+class Columns(NamedTuple):
+    """Columns of the word-context matrix, for the words of a part.
+
+    Parameters
+    ----------
+    contexts
+        Of each word a context for each column, shape (words, columns) int32; -1 for a word without any.
+    row
+        The first word.
+    first
+        Number of the first column, counted over all epochs.
+    alpha
+        Learning rate.
+    key
+        Stream of the draws.
+    """
+
+    contexts: npt.NDArray[np.int32]
+    row: int
+    first: int
+    alpha: float
+    key: np.uint64
+
+
+class PartMemory(NamedTuple):
+    """The tables that a part's columns are trained on.
+
+    Parameters
+    ----------
+    moving
+        Flat rows of the part, padded to `width` floats, and to whole batches, float32. With Adam both moments stand
+        behind them, as long each.
+    others
+        Flat rows of all words in the other table, which stay, float32.
+    width
+        Row length in floats, a multiple of 16.
+    moving_floats
+        Floats of the rows alone.
+    """
+
+    moving: FloatArray
+    others: FloatArray
+    width: int
+    moving_floats: int
+
+
 # (segment, first, last, memory, rate, epoch, prepared) -> (examples, loss)
 Trainer = Callable[[Any, int, int, Memory, Rate, int, Any], tuple[int, float]]
+
+
+# (columns, first batch, last batch, memory, prepared, losses of the part's words: added to)
+ColumnTrainer = Callable[[Columns, int, int, PartMemory, Any, FloatArray], None]
 
 
 # (bucket, source, output, width, alpha, params, words, key) -> (pairs, loss)
@@ -80,8 +131,9 @@ class Objective:
     ----------
     name
         As in Params.
-    alpha
-        Learning rate at the start, where Params leave it open: as measured on the whole (benchmarks.quality).
+    alphas
+        The optimizers it has, its own first, and the learning rate at the start with each, where Params leave these
+        open: as measured on the whole (benchmarks.quality, benchmarks.context_matrix).
     options
         The fields of Params that this objective reads and others may not.
     tables
@@ -95,16 +147,19 @@ class Objective:
         The function that trains a range of centers in place, by device.
     bucket_trainers
         The function that trains the bucket of two partitions in place, by device; some objectives have none.
+    column_trainers
+        The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     """
 
     name: str
-    alpha: float
+    alphas: Mapping[str, float]
     options: tuple[str, ...]
     tables: Callable[[Params, int], dict[str, int]]
     initial: Callable[[Params, str, Rows], FloatArray]
     prepare: Callable[[Params, npt.NDArray[np.int64]], Any]
     trainers: Mapping[str, Trainer]
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
+    column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
 
 
 def is_finite(rows: FloatArray) -> bool:

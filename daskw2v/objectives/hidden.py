@@ -108,11 +108,14 @@ def scatter(contexts: Any, n: Any, width: Any, mean: Any, move: Any) -> None:
         _add_to_rows(contexts + 8 * i, min(n - i, _MOST), width, share, move, move)
 
 
-def _side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+    """Return pointers to n rows of which the first is at `base`, and which stand `apart` floats from each other."""
     return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
 
-def _targets(builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any) -> list[tuple[Any, int, list[int]]]:
+def targets_met(
+    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any
+) -> list[tuple[Any, int, list[int]]]:
     """Return each target's row, the place of its values, and the hidden vectors that it meets: first the shared."""
     everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
     alone = rows_at(builder, own, stride, n) if n > 1 else []
@@ -120,7 +123,7 @@ def _targets(builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any
 
 
 @intrinsic
-def _dots(
+def dots_hidden(
     typingctx: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
     batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
@@ -136,7 +139,7 @@ def _dots(
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         hidden, apart, shared, own, ahead, stride, width, values = args[:8]
         xs = rows_at(builder, hidden, apart, len(batch))
-        targets = _targets(builder, shared, own, stride, len(batch), tile)
+        targets = targets_met(builder, shared, own, stride, len(batch), tile)
         nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
         slots: list[Any] = [None] * max(SLOTS, len(batch) * MAX_TARGETS)
         for _, place, met in targets:
@@ -166,7 +169,7 @@ def _moves(
 ) -> Any:  # fmt: skip
     """Move targets along the gradient; write the moves of the hidden vectors to the rows at `end`.
 
-    Arguments as in `_dots`, of which this brings the other half of the next targets close; `values` holds what
+    Arguments as in `dots_hidden`, of which this brings the other half of the next targets close; `values` holds what
     `gradients` wrote. The moves add to the rows at `start`, which stand `step` floats from each other.
     """
     i = types.int64
@@ -174,9 +177,9 @@ def _moves(
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         hidden, apart, start, step, end, shared, own, ahead, stride, width, values = args[:11]
         n = len(batch)
-        xs, starts = rows_at(builder, hidden, apart, n), _side_by_side(builder, start, step, n)
-        ends = _side_by_side(builder, end, width, n)
-        targets = _targets(builder, shared, own, stride, n, tile)
+        xs, starts = rows_at(builder, hidden, apart, n), side_by_side(builder, start, step, n)
+        ends = side_by_side(builder, end, width, n)
+        targets = targets_met(builder, shared, own, stride, n, tile)
         if n > 1:
             nexts = rows_at(builder, builder.add(own, ahead), stride, n)
         else:
@@ -235,7 +238,7 @@ def train_hidden(
     step = len(tile) * stride * 8
     for g in range(groups):
         values = place.values + g * n_values * 4
-        _dots(hidden, apart, shared + g * step, own, ahead, stride, width, values, batch, tile)
+        dots_hidden(hidden, apart, shared + g * step, own, ahead, stride, width, values, batch, tile)
     for g in range(groups):
         values = place.values + g * n_values * 4
         if n == 1:

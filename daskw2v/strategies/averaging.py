@@ -152,11 +152,15 @@ def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Mov
     return find_merge_rule(rule).finish(base, velocity, moves)
 
 
-def _check(params: Params, resources: Resources) -> None:
-    find_trainer(find_objective(params.objective), resources.device)
+def _check(params: Params) -> None:
     find_merge_rule(params.merge)
 
 
 AVERAGING = Strategy(
-    "averaging", ("n_replicas", "rounds_per_epoch", "merge", "warmup"), ("hot_rows", "flush_words"), _check, _train
+    "averaging",
+    ("n_replicas", "rounds_per_epoch", "merge", "warmup"),
+    ("hot_rows", "flush_words"),
+    find_trainer,
+    _check,
+    _train,
 )

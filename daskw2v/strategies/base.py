@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from distributed import Client
 
 from daskw2v.errors import TrainingError
-from daskw2v.objectives.base import FloatArray
+from daskw2v.objectives.base import FloatArray, Objective
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
@@ -84,8 +84,10 @@ class Strategy:
         As in Params.
     options, resource_options
         The fields of Params and of Resources that this strategy reads and others may not.
+    find_kernel
+        Returns the kernel that it runs, for an objective and a device, or raises a ParameterError.
     check
-        Refuses Params that the strategy has no way to train, before any text is read.
+        Refuses other Params that the strategy has no way to train, before any text is read.
     train
         Trains a run to its end, or goes on with it from its last checkpoint.
     """
@@ -93,7 +95,8 @@ class Strategy:
     name: str
     options: tuple[str, ...]
     resource_options: tuple[str, ...]
-    check: Callable[[Params, Resources], None]
+    find_kernel: Callable[[Objective, str], Any]
+    check: Callable[[Params], None]
     train: Train
 
 

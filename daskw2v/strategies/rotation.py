@@ -18,7 +18,7 @@ from distributed import Client
 from daskw2v.cluster import gather, shared_memory, total_threads
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import create_model
-from daskw2v.objectives import find_bucket_trainer, find_objective
+from daskw2v.objectives import find_bucket_trainer
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
@@ -151,8 +151,7 @@ def _restore(place: Store, n: int) -> State:
     return state_at(Origin(store), n, int(manifest["next_pass"]), list(manifest["history"]))
 
 
-def _check(params: Params, resources: Resources) -> None:
-    find_bucket_trainer(find_objective(params.objective), resources.device)
+def _check(params: Params) -> None:
     if params.n_partitions % (params.n_groups or 1):
         raise ParameterError(
             f"n_groups={params.n_groups} does not divide n_partitions={params.n_partitions}.",
@@ -169,6 +168,7 @@ ROTATION = Strategy(
     "rotation",
     ("n_partitions", "n_groups", "passes_per_epoch", "negative_rule", "pair_epochs"),
     (),
+    find_bucket_trainer,
     _check,
     _train,
 )

@@ -18,4 +18,6 @@ def _train_cpu(
     return int(trained), float(loss)
 
 
-CBOW_HS = Objective("cbow_hs", 0.025, ("cbow_mean",), tree_tables, initial_rows, prepare_tree, {"cpu": _train_cpu})
+CBOW_HS = Objective(
+    "cbow_hs", {"sgd": 0.025}, ("cbow_mean",), tree_tables, initial_rows, prepare_tree, {"cpu": _train_cpu}
+)

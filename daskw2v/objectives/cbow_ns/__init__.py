@@ -32,6 +32,6 @@ def _train_cpu(
 
 
 CBOW_NS = Objective(
-    "cbow_ns", 0.05, ("negative", "ns_exponent", "negative_sharing", "cbow_mean"), word_tables, initial_rows,
+    "cbow_ns", {"sgd": 0.05}, ("negative", "ns_exponent", "negative_sharing", "cbow_mean"), word_tables, initial_rows,
     prepare_noise, {"cpu": _train_cpu},
 )  # fmt: skip

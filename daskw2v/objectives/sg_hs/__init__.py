@@ -15,4 +15,4 @@ def _train_cpu(
     return int(pairs), float(loss)
 
 
-SG_HS = Objective("sg_hs", 0.025, (), tree_tables, initial_rows, prepare_tree, {"cpu": _train_cpu})
+SG_HS = Objective("sg_hs", {"sgd": 0.025}, (), tree_tables, initial_rows, prepare_tree, {"cpu": _train_cpu})

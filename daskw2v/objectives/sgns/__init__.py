@@ -47,6 +47,6 @@ def _train_bucket_cpu(
 
 
 SGNS = Objective(
-    "sgns", 0.035, ("negative", "ns_exponent", "negative_sharing"), word_tables, initial_rows, prepare_noise,
+    "sgns", {"sgd": 0.035}, ("negative", "ns_exponent", "negative_sharing"), word_tables, initial_rows, prepare_noise,
     {"cpu": _train_cpu}, {"cpu": _train_bucket_cpu},
 )  # fmt: skip

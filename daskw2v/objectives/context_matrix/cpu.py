@@ -1,0 +1,171 @@
+"""Columns of the word-context matrix on the CPU: rows of one table move, those of the other stay.
+
+BATCH neighbouring rows share their negatives, which are drawn anew for each column: a target is loaded once for all of
+them. What a row becomes depends on no other row of its table, so that threads and workers may share a table in any way
+that does not part a batch.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import inline, kernel
+from daskw2v.objectives.base import Columns, FloatArray, PartMemory
+from daskw2v.objectives.context_matrix.steps import adam, pull
+from daskw2v.objectives.hidden import BATCH, OWN, dots_hidden
+from daskw2v.objectives.negatives import RUN
+from daskw2v.objectives.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
+from daskw2v.sampling.alias import pick
+from daskw2v.sampling.rng import GOLDEN, draw, mix
+from daskw2v.simd import SLOTS, aligned_zeros
+
+_PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARGETS of each row
+BETA1, BETA2 = np.float32(0.9), np.float32(0.999)  # Adam's, as Kingma and Ba and Chainer have them
+
+
+def train(
+    columns: Columns,
+    first: int,
+    last: int,
+    memory: PartMemory,
+    negative: int,
+    noise: npt.NDArray[np.uint64],
+    losses: FloatArray,
+) -> None:
+    """Train the rows of the batches first..last-1 in place.
+
+    Parameters
+    ----------
+    columns
+        What is trained.
+    first, last
+        Range of batches of the part.
+    memory
+        The tables.
+    negative, noise
+        Negatives of a batch, and the alias table they are drawn from, shape (V,) uint64.
+    losses
+        Receives each row's loss, summed over the columns, shape (rows of the part,) float32.
+    """
+    groups, size = group_sizes(negative, OWN)
+    use_adam = len(memory.moving) > memory.moving_floats  # moments stand there
+    _train(columns, first, last, memory, negative, noise, use_adam, losses, _scratch(groups, size, memory.width),
+           (0,) * BATCH, (0,) * size)  # fmt: skip
+
+
+def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
+    """Return what the kernel works in: states, addresses of rows, signs, values, products (two kinds), gradients."""
+    return (
+        aligned_zeros(RUN, np.uint64),
+        aligned_zeros((groups * size + 2 * BATCH) * RUN, np.int64).reshape(-1, RUN),
+        aligned_zeros(RUN * groups * _PRODUCTS).reshape(RUN, groups, _PRODUCTS),
+        aligned_zeros(groups * _PRODUCTS),
+        aligned_zeros(RUN * _PRODUCTS).reshape(RUN, _PRODUCTS),
+        aligned_zeros(RUN * _PRODUCTS, np.int32).reshape(RUN, _PRODUCTS),
+        aligned_zeros((BATCH + 1) * width),
+    )
+
+
+@kernel
+def _train(
+    columns: Any, first: Any, last: Any, memory: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
+    scratch: Any, batch: Any, tile: Any,
+) -> None:  # fmt: skip
+    """Train runs of at most RUN steps: some columns of some batches; arguments as in `train`."""
+    n_columns = columns.contexts.shape[1]
+    across = min(n_columns, RUN)
+    down = RUN // across
+    for b in range(first, last, down):
+        for j in range(0, n_columns, across):
+            _train_run(
+                columns, b, min(b + down, last), j, min(j + across, n_columns), memory, negative, noise, use_adam,
+                losses, scratch, batch, tile,
+            )  # fmt: skip
+
+
+@inline
+def _train_run(
+    columns: Any, first: Any, last: Any, left: Any, right: Any, memory: Any, negative: Any, noise: Any,
+    use_adam: Any, losses: Any, scratch: Any, batch: Any, tile: Any,
+) -> None:  # fmt: skip
+    """Train the columns left..right-1 of the batches first..last-1."""
+    states, rows, signs, values, mantissa, exponent, gradient = scratch
+    groups, width, size = signs.shape[1], memory.width, len(tile)
+    n_shared, row = groups * size, 4 * width
+    _draw(columns, first, last, left, right, memory, negative, noise, states, rows, signs, size)
+    mantissa[: last - first], exponent[: last - first] = 1.0, 0
+    shared, sign, value, moves = address(rows), address(signs), address(values), address(gradient)
+    own, vectors = shared + n_shared * RUN * 8, shared + (n_shared + BATCH) * RUN * 8
+    step, between, half = size * RUN * 8, BATCH * MAX_TARGETS * 4, SLOTS * 4
+    rate = np.float32(1.0 if use_adam else columns.alpha)
+    for b in range(first, last):
+        base = load_int64(vectors, 0)
+        ones, powers = address(mantissa) + (b - first) * between, address(exponent) + (b - first) * between
+        for j in range(left, right):
+            for g in range(groups):
+                dots_hidden(vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
+            for g in range(groups):
+                for at in range(0, between, half):
+                    gradients_each(
+                        value + g * between + at, SLOTS, sign + g * between + at, rate, ones + at, powers + at, tile
+                    )
+            start, apart, end = base, width, base
+            if use_adam:
+                start, apart, end = moves + BATCH * row, 0, moves
+            for g in range(groups):
+                pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
+                start, apart = end, width
+            if use_adam:
+                t = columns.first + j + 1
+                correction = np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
+                alpha = np.float32(columns.alpha * correction)
+                adam(base, moves, 4 * memory.moving_floats, BATCH * width, alpha, BETA1, BETA2)
+            shared, own, vectors, sign = shared + 8, own + 8, vectors + 8, sign + groups * between
+    _add_losses(first, last, mantissa, exponent, losses)
+
+
+@inline
+def _draw(
+    columns: Any, first: Any, last: Any, left: Any, right: Any, memory: Any, negative: Any, noise: Any, states: Any,
+    rows: Any, signs: Any, size: Any,
+) -> None:  # fmt: skip
+    """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column."""
+    contexts, row, across = columns.contexts, 4 * memory.width, right - left
+    n, n_shared, groups = (last - first) * across, len(rows) - 2 * BATCH, signs.shape[1]
+    moving, others = address(memory.moving), address(memory.others)
+    for b in range(first, last):
+        for j in range(left, right):
+            counter = (np.uint64(columns.first + j) << np.uint64(32)) + np.uint64(columns.row // BATCH + b)
+            states[(b - first) * across + j - left] = draw(columns.key, counter)
+    for k in range(n_shared):
+        salt = np.uint64(k + 1) * GOLDEN
+        for i in range(n):
+            rows[k, i] = others + pick(noise, mix(states[i] + salt)) * row
+    for member in range(BATCH):
+        own, vectors, lane = rows[n_shared + member], rows[n_shared + BATCH + member], member * MAX_TARGETS
+        for b in range(first, last):
+            word, i = b * BATCH + member, (b - first) * across
+            for j in range(left, right):
+                context = contexts[word, j] if word < len(contexts) else -1
+                vectors[i] = moving + word * row
+                own[i] = others + max(context, 0) * row
+                signs[i, groups - 1, lane + OWN] = np.float32(context >= 0)
+                i += 1
+        for k in range(negative):
+            group, place, drawn = k // size, lane + k % size, rows[k]
+            for i in range(n):
+                known = signs[i, groups - 1, lane + OWN]
+                signs[i, group, place] = np.float32(0.0) if drawn[i] == own[i] else -known
+
+
+@inline
+def _add_losses(first: Any, last: Any, mantissa: Any, exponent: Any, losses: Any) -> None:
+    for b in range(first, last):
+        for member in range(BATCH):
+            word, product, power = b * BATCH + member, 1.0, 0
+            for lane in range(member * MAX_TARGETS, (member + 1) * MAX_TARGETS):
+                product *= mantissa[b - first, lane]
+                power += exponent[b - first, lane]
+            if word < len(losses):
+                losses[word] += np.float32(np.log(product) + power * np.log(2.0))

@@ -1,0 +1,67 @@
+"""Columns of the word-context matrix in float64 NumPy."""
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.objectives.base import Columns
+from daskw2v.objectives.context_matrix.cpu import BETA1, BETA2
+from daskw2v.objectives.context_matrix.steps import EPSILON
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.objectives.reference import Matrix, picked
+from daskw2v.sampling.rng import GOLDEN, draws, mix
+
+
+def train_columns(
+    columns: Columns,
+    rows: Matrix,
+    moments: list[Matrix],
+    others: Matrix,
+    negative: int,
+    noise: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.float64]:
+    """Train the rows of a part in place, and their moments if there are any (Adam); return each row's summed loss.
+
+    Parameters
+    ----------
+    columns
+        What is trained.
+    rows, moments
+        Of the part, shapes (n, D) float64; first and second moments, or none.
+    others
+        Rows of the other table, which stay, shape (V, D) float64.
+    negative, noise
+        As in `cpu.train`.
+    """
+    losses = np.zeros(len(rows))
+    for j in range(columns.contexts.shape[1]):
+        number = columns.first + j
+        for i in range(len(rows)):
+            context = int(columns.contexts[i, j])
+            gradient = np.zeros(rows.shape[1])
+            if context >= 0:
+                targets, signs = _targets(columns, number, i, context, negative, noise)
+                p = 1.0 / (1.0 + np.exp(-np.clip(signs * (others[targets] @ rows[i]), -30.0, 30.0)))
+                losses[i] -= (np.abs(signs) * np.log(p)).sum()
+                gradient = (signs * (1.0 - p)) @ others[targets]
+            if not moments:
+                rows[i] += columns.alpha * gradient
+                continue
+            first, second = moments
+            first[i] += (1.0 - float(BETA1)) * (gradient - first[i])
+            second[i] += (1.0 - float(BETA2)) * (gradient**2 - second[i])
+            mean, square = (m[i] / (1.0 - float(b) ** (number + 1)) for m, b in ((first, BETA1), (second, BETA2)))
+            # Epsilon as if it stood there before the correction of the square
+            small = EPSILON**2 / (1.0 - float(BETA2) ** (number + 1))
+            rows[i] += columns.alpha * mean / np.sqrt(square + small)
+    return losses
+
+
+def _targets(
+    columns: Columns, number: int, row: int, context: int, negative: int, noise: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.int64], Matrix]:
+    """Return a row's context and negatives in a column, and their signs, shapes (1 + negative,)."""
+    counter = (number << 32) + (columns.row + row) // BATCH
+    state = draws(columns.key, np.array([counter], np.uint64))
+    negatives = picked(noise, mix.py_func(state + np.arange(1, negative + 1, dtype=np.uint64) * GOLDEN))
+    signs = np.where(negatives == context, 0.0, -1.0)
+    return np.concatenate([[context], negatives]), np.concatenate([[1.0], signs])

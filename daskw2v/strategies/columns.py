@@ -1,0 +1,233 @@
+"""Strategy `columns`: each worker owns rows of both tables and moves only those (paper 002 adds up gradients instead).
+
+In a step all words meet the same few columns of the word-context matrix. First the input rows move, and the output rows
+stay; then they change roles. So a row depends on no other row of its table, there is nothing to merge, and any number
+of workers gives the same bits. In between each worker gathers the rows of the others, which have moved: every
+`gather_every` columns.
+
+Where there is one worker, a task does many steps; else a task is one table's rows of one part in one step.
+"""
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
+
+from distributed import Client, Future
+
+from daskw2v.cluster import gather
+from daskw2v.models.store import create_model
+from daskw2v.objectives import find_column_trainer
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.params import Params, Resources
+from daskw2v.progress import Listener
+from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
+from daskw2v.sampling.run import Run
+from daskw2v.storage import Store
+from daskw2v.strategies import checkpoint
+from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
+from daskw2v.strategies.blocks import join_blocks, rows_per_block
+from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds, Step
+from daskw2v.strategies.part import (
+    INPUT,
+    TABLES,
+    Parts,
+    Start,
+    Words,
+    moment_table,
+    save_moments,
+    save_rows,
+    take_moments,
+    take_rows,
+    train_part,
+)
+from daskw2v.strategies.word_losses import WordLosses
+
+_AHEAD = 2  # rounds given to the cluster: the next one begins while this client still looks at the last
+_CHUNKS = 256  # of a table, at most: parts are made of them
+_LEAST = 256  # words of a chunk, at least
+
+Held: TypeAlias = Future | Start
+
+
+class Home(NamedTuple):
+    """A part's worker, and the threads that train it."""
+
+    worker: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who trains: the client, all parts, where each is at home, and what tells this client's tasks from others'."""
+
+    client: Client
+    parts: Parts
+    homes: tuple[Home, ...]
+    session: str
+
+
+@dataclass
+class State:
+    """A run between two rounds: what holds each part's rows, and its moments, by table; the history."""
+
+    next_round: int
+    rows: dict[str, list[Held]]
+    moments: dict[str, list[Held]]
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _train(
+    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener, judge: Judge
+) -> Outcome:
+    """Train a run to its end, or go on with it from its last checkpoint.
+
+    Raises
+    ------
+    TrainingError
+        If the model is no longer finite, or a task keeps killing its workers.
+    """
+    matrix = build_matrix(client, run, listener)
+    crew = _crew(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
+    rounds, total = ColumnRounds(run.params), length * run.params.epochs
+    state, shares = _restore(place, len(crew.homes)), Shares()
+    losses = None
+    if resources.word_losses:
+        losses = WordLosses(client, place, rounds, run.vocabulary.size, crew.session)
+    waiting: deque[tuple[ColumnRound, list[Future], list[Held]]] = deque()
+    saved = began = time.monotonic()
+    while state.next_round < len(rounds) or waiting:
+        due = time.monotonic() - saved >= resources.checkpoint_seconds
+        if state.next_round < len(rounds) and len(waiting) < (1 if due else _AHEAD):
+            this = rounds[state.next_round]
+            waiting.append((this, _play(crew, state, this, losses), [*state.rows[INPUT]]))
+            state.next_round += 1
+            continue
+        this, futures, rows = waiting.popleft()
+        totals: list[Totals] = gather(client, futures, f"Round {this.number}")
+        check_finite(f"A part in round {this.number}", totals, this.steps[-1].alpha, place)
+        shares.add(totals)
+        words = Totals(0, 0.0, True, matrix.text_words * len(this) // run.params.context_size)
+        progress = total * this.done // rounds.total
+        entry = entry_of(this.number, progress, [*totals, words], this.steps[-1].alpha, time.monotonic() - began)
+        began = time.monotonic()
+        state.history.append(entry)
+        listener(progress_of(entry, total))
+        judge(entry, join_blocks, rows)
+        if due and not waiting and state.next_round < len(rounds):
+            if losses is not None:
+                losses.finish()
+            state, saved = _checkpoint(crew, place, state), time.monotonic()
+
+    def save(store: Store) -> None:
+        _save(crew, store, state.rows, {})
+        if losses is not None:
+            losses.publish(store)
+
+    return Outcome(state.history, max(home.threads for home in crew.homes), shares, save)
+
+
+def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> Crew:
+    """Share the words among the workers there are, by their threads, along chunks of tables."""
+    n_words, unit = run.vocabulary.size, _chunk(run.vocabulary.size)
+    n = -(-n_words // unit)
+    workers = sorted(client.nthreads().items())[:n] or [("", 1)]
+    homes = [Home(address, min(resources.threads or threads, threads)) for address, threads in workers]
+    weights = [home.threads for home in homes]
+    ends = [n * sum(weights[:k]) // sum(weights) for k in range(len(homes) + 1)]
+    words = [Words(a * unit, min(n_words, b * unit)) for a, b in pairwise(ends)]
+    busy = [number for number, part in enumerate(words) if part.stop > part.start]
+    parts = Parts(run, matrix.home, tuple(words[number] for number in busy))
+    return Crew(client, parts, tuple(homes[number] for number in busy), session)
+
+
+def _chunk(n_words: int) -> int:
+    """Return the words of a chunk, which one task writes: whole batches."""
+    return -(-max(_LEAST, -(-n_words // _CHUNKS)) // BATCH) * BATCH
+
+
+def _play(crew: Crew, state: State, this: ColumnRound, losses: WordLosses | None) -> list[Future]:
+    """Give a round to the cluster; the state then holds what it will leave. Return the futures of its `Totals`."""
+    if len(crew.homes) == 1:
+        turns = [(_move(crew, state, this.steps, TABLES), INPUT)]
+    else:
+        turns = [(_move(crew, state, [step], [table]), table) for step in this.steps for table in TABLES]
+    done = [future for moved, _ in turns for future in moved]
+    if losses is not None:
+        losses.keep(this, [moved for moved, table in turns if table == INPUT])
+    return [crew.client.submit(attrgetter("totals"), f, key=f"totals-{f.key}") for f in done]
+
+
+def _move(crew: Crew, state: State, steps: Sequence[Step], tables: Sequence[str]) -> list[Future]:
+    """Move the rows of all parts in these tables, the others stay; return the futures of what tasks leave, by part."""
+    standing = {table: [*state.rows[table]] for table in TABLES if table not in tables}
+    moved = [_submit(crew, state, part, steps, tables, standing) for part in range(len(crew.homes))]
+    for table in tables:
+        for held, take in ((state.rows, take_rows), (state.moments, take_moments)):
+            held[table] = [
+                crew.client.submit(take, f, table, key=f"{take.__name__}-{table}-{f.key}", priority=1) for f in moved
+            ]
+    return moved
+
+
+def _submit(
+    crew: Crew, state: State, part: int, steps: Sequence[Step], tables: Sequence[str], standing: dict[str, list[Held]]
+) -> Future:
+    moving = {table: (state.rows[table][part], state.moments[table][part]) for table in tables}
+    # Preferred, not pinned; and nothing is preferred that waits for no task: see `travelling`
+    first = not any(isinstance(rows, Future) for rows, _ in moving.values())
+    home = crew.homes[part]
+    where: dict[str, Any] = {} if first or not home.worker else {"workers": [home.worker], "allow_other_workers": True}
+    return crew.client.submit(
+        train_part, crew.parts, part, steps, moving, standing, home.threads,
+        key=f"train-{crew.session}-{steps[0].number}-{'-'.join(tables)}-{part}", retries=2, **where,
+    )  # fmt: skip
+
+
+def _save(crew: Crew, store: Store, rows: dict[str, list[Held]], moments: dict[str, list[Held]]) -> None:
+    """Write rows and moments to a model, each part by the worker that holds it."""
+    parts, client, attempt = crew.parts, crew.client, uuid.uuid4().hex
+    shape = parts.run.vocabulary.size, parts.run.params.vector_size
+    names = [*rows, *(moment_table(name, table) for table in moments for name in parts.moments)]
+    create_model(store, dict.fromkeys(names, shape), min(rows_per_block(shape[1]), _chunk(shape[0])))
+    writes = [
+        client.submit(save, store, parts, part, table, held, key=f"{save.__name__}-{attempt}-{table}-{part}", retries=2)
+        for save, tables in ((save_rows, rows), (save_moments, moments))
+        for table, of_table in tables.items()
+        for part, held in enumerate(of_table)
+    ]
+    gather(client, writes, "Writing the model")
+
+
+def _checkpoint(crew: Crew, place: Store, state: State) -> State:
+    """Write a checkpoint; return the state that reads from it, so that nothing before it need be done again."""
+    store = checkpoint.folder(place, state.next_round)
+    _save(crew, store, state.rows, state.moments)
+    checkpoint.finish(place, store, {"next_round": state.next_round, "history": state.history})
+    return _state_at(Start(store), len(crew.homes), state.next_round, state.history)
+
+
+def _restore(place: Store, n: int) -> State:
+    """Return the state of the newest finished checkpoint, or that before the first round."""
+    found = checkpoint.newest(place)
+    if found is None:
+        return _state_at(Start(), n, 0, [])
+    store, manifest = found
+    return _state_at(Start(store), n, int(manifest["next_round"]), list(manifest["history"]))
+
+
+def _state_at(start: Start, n: int, next_round: int, history: list[dict[str, Any]]) -> State:
+    """Return the state of a run whose n parts all lie at a start."""
+    rows: dict[str, list[Held]] = {table: [start] * n for table in TABLES}
+    return State(next_round, rows, {table: [*held] for table, held in rows.items()}, history)
+
+
+def _check(params: Params) -> None:
+    """All Params go together."""
+
+
+COLUMNS = Strategy("columns", ("gather_every",), ("word_losses",), find_column_trainer, _check, _train)

@@ -1,0 +1,100 @@
+"""What each word lost in each step of strategy `columns`, kept beside the model for who wants to look into training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import zarr
+from distributed import Client, Future
+
+from daskw2v.cluster import gather
+from daskw2v.objectives.base import FloatArray
+from daskw2v.storage import Store, create_array, open_array, write_rows
+from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds
+from daskw2v.strategies.part import INPUT, Trained
+
+FOLDER, LOSS, COLUMNS = "losses", "loss", "columns"
+
+
+class WordLosses:
+    """Writes the array `loss`, shape (steps, V) float32: what a word lost a column in a step, with its input row.
+
+    Its attribute `columns` has the columns trained by the end of each step, over all epochs. A word without contexts
+    loses nothing. A chunk is a round, which one task writes.
+
+    Parameters
+    ----------
+    client
+        Where to run.
+    place
+        The run's folder.
+    rounds
+        The schedule.
+    n_words
+        V.
+    session
+        Tells this client's tasks from others'.
+    """
+
+    def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
+        self._client, self._home, self._session = client, place / FOLDER, session
+        self._rounds, self._n_words = rounds, n_words
+        self._writes: list[Future] = []
+        if not self._home.exists():  # else a run goes on from its checkpoint, or writes the same once more
+            self._declare(self._home)
+
+    def keep(self, this: ColumnRound, turns: Sequence[Sequence[Future]]) -> None:
+        """Write the losses of a round, which tasks left: turn after turn, and in each part beside part."""
+        key = f"losses-{self._session}-{this.number}"
+        steps = this.steps[0].number, [step.last - step.first for step in this.steps]
+        self._writes.append(self._client.submit(_write, self._home, *steps, *turns, key=key, retries=2))
+
+    def finish(self) -> None:
+        """Wait until all that was kept is written."""
+        gather(self._client, self._writes, "Writing losses")
+        self._writes.clear()
+
+    def publish(self, model: Store) -> None:
+        """Put the losses beside a model."""
+        self.finish()
+        home = model / FOLDER
+        self._declare(home)
+        starts = [self._rounds[number].steps[0].number for number in range(len(self._rounds))]
+        copies = [
+            self._client.submit(_copy, self._home, home, start, key=f"copy-{self._session}-{start}", retries=2)
+            for start in starts
+        ]
+        gather(self._client, copies, "Writing losses")
+
+    def _declare(self, home: Store) -> None:
+        shape = len(self._rounds.ends), self._n_words
+        attributes = {COLUMNS: self._rounds.ends}
+        create_array(home.create_group(), LOSS, shape, np.float32, self._rounds.steps_per_round, attributes=attributes)
+
+
+def _open(home: Store, *, writable: bool = False) -> zarr.Array[Any]:
+    return open_array(home.open_group(writable=writable), LOSS)
+
+
+def _write(home: Store, start: int, columns: Sequence[int], *turns: Sequence[Trained]) -> None:
+    """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
+    losses: FloatArray = np.concatenate([np.concatenate([t.losses[INPUT] for t in parts], axis=1) for parts in turns])
+    write_rows(_open(home, writable=True), start, losses / np.array(columns, np.float32)[:, None])
+
+
+def _copy(source: Store, target: Store, start: int) -> None:
+    """Task: copy a round's losses."""
+    array = _open(source)
+    write_rows(_open(target, writable=True), start, np.asarray(array[start : start + array.chunks[0]]))
+
+
+def read_losses(model: Store) -> tuple[list[int], FloatArray]:
+    """Read the columns trained by the end of each step, and each word's loss in it, shape (steps, V) float32.
+
+    Raises
+    ------
+    StoreError
+        If none were kept: train with Resources(word_losses=True).
+    """
+    array = _open(model / FOLDER)
+    return list(array.attrs[COLUMNS]), np.asarray(array[...])  # type: ignore[arg-type]
