@@ -227,6 +227,13 @@ class Params(_Checked):
     pair_epochs: int = _choice(
         1, "epochs that rotation trains on the same draw of pairs, which are then dealt once", _integer(1)
     )
+    # How a word-context matrix is made
+    context_size: int = _choice(
+        1024, "contexts sampled for each word, the columns of its row in the word-context matrix", _integer(1, 1 << 24)
+    )
+    base_matrix: str | None = _choice(
+        None, "name of an earlier word-context matrix that new text extends", _text, optional=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
