@@ -102,7 +102,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     if manifest is not None:
         return _matrix(home, manifest)
     began = time.monotonic()
-    start, text, base = 0, describe_text(corpus.sources, params, corpus.n_tokens), None
+    start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens), None
     if params.base_matrix is not None:
         base = _need_manifest(run.work / _HOME / params.base_matrix)
         check_rules(base, params)

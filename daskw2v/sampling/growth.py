@@ -40,13 +40,17 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
             )
 
 
-def describe_text(sources: Sequence[Source], params: Params, tokens: int) -> dict[str, Any]:
-    """Return what a manifest says of the text that a matrix has seen, for `find_new_text`: JSON types."""
-    return {
-        "identity": corpus_identity(sources, params),
-        "tokens": tokens,
-        "sources": [asdict(source) for source in sources],
-    }
+def describe_text(identity: str, sources: Sequence[Source], tokens: int) -> dict[str, Any]:
+    """Return what a manifest says of the text that a matrix has seen, for `find_new_text`: JSON types.
+
+    Parameters
+    ----------
+    identity
+        `corpus_identity` of the sources.
+    sources, tokens
+        The files, in their order, and the words in them.
+    """
+    return {"identity": identity, "tokens": tokens, "sources": [asdict(source) for source in sources]}
 
 
 def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
@@ -71,7 +75,7 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     """
     sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
     if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
-        return seen["tokens"], describe_text(corpus.sources, params, corpus.n_tokens)
+        return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens)
     urls = {source.url for source in sources}
     shared = [source.url for source in corpus.sources if source.url in urls]
     if shared:
@@ -81,7 +85,8 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
             "Name the base's files first and in their order, with new text in files of its own; or name new files "
             "only; or leave base_matrix out.",
         )
-    return 0, describe_text([*sources, *corpus.sources], params, seen["tokens"] + corpus.n_tokens)
+    together = [*sources, *corpus.sources]
+    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens)
 
 
 def match_words(old: Vocabulary, new: Vocabulary) -> Integers:
