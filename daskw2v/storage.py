@@ -212,20 +212,44 @@ def create_array(
     dtype: npt.DTypeLike,
     chunk_rows: int = _CHUNK,
     *,
-    one_shard: bool = False,
+    chunk_columns: int | None = None,
+    shard_rows: int | None = None,
+    fill_value: int = 0,
     attributes: dict[str, Any] | None = None,
 ) -> zarr.Array[Any]:
-    """Declare an array of `shape`, chunked along its first axis by `chunk_rows`; in one Zarr shard where asked to."""
+    """Declare an array.
+
+    Parameters
+    ----------
+    group, name
+        Where.
+    shape, dtype
+        Of what will be written.
+    chunk_rows, chunk_columns
+        Elements along the first axis that are compressed together, and along the others; all of the others by default.
+    shard_rows
+        With it, chunks lie in Zarr shards of so many rows, a multiple of chunk_rows, and all columns: one file each.
+    fill_value
+        What is read where nothing was written.
+    attributes
+        What else is to be known of it.
+    """
     rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
+    columns = [min(n, chunk_columns or n) for n in others]
+    chunks = (rows, *columns)
+    # Shards are whole chunks, beyond the array's end where need be.
+    wanted = None if shard_rows is None else zip((shard_rows, *others), chunks, strict=True)
+    shards = None if wanted is None else tuple(-(-n // c) * c for n, c in wanted)
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
     return group.create_array(
         name,
         shape=shape,
-        chunks=(rows, *others),
-        shards=(rows * max(1, -(-shape[0] // rows)), *others) if one_shard else None,
+        chunks=chunks,
+        shards=shards,
         dtype=dtype,
         compressors=compressor,
+        fill_value=fill_value,
         attributes=attributes,
         config={"write_empty_chunks": True},  # looking for empty ones costs more than writing them
     )
@@ -241,26 +265,27 @@ def write_array(
     attributes: dict[str, Any] | None = None,
 ) -> None:
     """Write a whole array at once."""
+    shard_rows = max(1, len(values)) if one_shard else None
     array = create_array(
-        group, name, values.shape, values.dtype, chunk_rows, one_shard=one_shard, attributes=attributes
+        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes
     )
     if values.size:
         array[...] = values
 
 
 def write_rows(array: zarr.Array[Any], start: int, rows: npt.NDArray[Any]) -> None:
-    """Write rows from `start` on, along chunk bounds: two tasks must never meet in one chunk.
+    """Write rows from `start` on, along the bounds of files: two tasks must never meet in one chunk or shard.
 
     Raises
     ------
     StoreError
-        If the region does not begin and end at a chunk's bound.
+        If the region does not begin and end at the bound of a chunk; of a shard, where there are such.
     """
-    stop, step = start + len(rows), array.chunks[0]
+    stop, step, files = start + len(rows), (array.shards or array.chunks)[0], "shards" if array.shards else "chunks"
     if start % step or (stop % step and stop != array.shape[0]):
         raise StoreError(
-            f"Rows {start}:{stop} of {array.name} do not lie along its chunks of {step} rows.",
-            "Write whole chunks: two writers in one chunk lose data silently.",
+            f"Rows {start}:{stop} of {array.name} do not lie along its {files} of {step} rows.",
+            f"Write whole {files}: two writers in one lose data silently.",
         )
     array[start:stop] = rows
 

@@ -117,3 +117,18 @@ def test_one_shard__is_one_file_that_can_be_read_in_slices(tmp_path):
     assert array.chunks == (64, 2)
     assert array.attrs["edges"] == [0, 500]
     np.testing.assert_array_equal(array[70:333], values[70:333])
+
+
+def test_shards__hold_chunks_of_some_columns(tmp_path):
+    values = np.arange(70, dtype=np.int32).reshape(10, 7)
+    group = Store(str(tmp_path)).create_group()
+    array = create_array(group, "values", (10, 7), np.int32, 2, chunk_columns=3, shard_rows=4, fill_value=-2)
+    assert (array.chunks, array.shards) == ((2, 3), (4, 9))
+    assert (np.asarray(array[:]) == -2).all()
+    for start in (8, 0, 4):
+        write_rows(array, start, values[start : start + 4])
+    np.testing.assert_array_equal(np.asarray(array[:]), values)
+    assert len([path for path in (tmp_path / "values" / "c").rglob("*") if path.is_file()]) == 3
+    for start, rows in ((2, 4), (0, 2), (4, 5)):
+        with pytest.raises(StoreError, match="do not lie along its shards of 4 rows"):
+            write_rows(array, start, np.ones((rows, 7), np.int32))

@@ -29,6 +29,9 @@ class Purpose(IntEnum):
     INITIAL = 4
     PARTITION = 5
     ORDER = 6
+    MATRIX = 7
+    GROWTH = 8
+    REPEAT = 9
 
 
 @inline

@@ -19,15 +19,15 @@ import numpy.typing as npt
 import zarr
 from distributed import Client
 
-from daskw2v.params import Params
 from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.dealing import Dealt, Integers, Noise, Windows, deal_pairs, deal_row
+from daskw2v.sampling.dealing import Dealt, Integers, Noise, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.parts import part_bounds, read_items
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds, most_dropped
-from daskw2v.shards.layout import Corpus, groups_exist
+from daskw2v.sampling.segments import SEGMENT, cut
+from daskw2v.sampling.text import read_text
+from daskw2v.shards.layout import groups_exist
 from daskw2v.shards.tasks import new_attempt, run_tasks
 from daskw2v.storage import Store, open_array, write_array
 
@@ -122,43 +122,29 @@ def _read_manifest(home: Store) -> SkipGrams | None:
     return found if groups_exist(home, [f"rows/{i}/{name}" for i, name in enumerate(found.rows)]) else None
 
 
-class _Text(NamedTuple):
-    reader: SegmentReader
-    keep: npt.NDArray[np.uint64]
-    noise: npt.NDArray[np.uint64]
-
-
-@lru_cache(maxsize=2)
-def _text(dealer: Dealer) -> _Text:
-    """Open what is dealt. Only a cache: a worker that lacks it makes it again."""
-    run, vocabulary, sample = dealer.run, dealer.run.vocabulary, dealer.run.params.sample
-    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
-    return _Text(
-        SegmentReader(run.work, Corpus.load(run.work, run.corpus), vocabulary),
-        keep_thresholds(frequent, sample, vocabulary.total),
-        alias_table(np.array(dealer.weights)),
-    )
-
-
 def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into rows of buckets; return the attempt, its words, pairs and noise."""
-    params, text, (epoch, start, stop) = dealer.run.params, _text(dealer), stretch
-    key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
-    segment, words = text.reader.read(start, stop, params.window, text.keep, key)
-    windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
+    segment, words, windows = read_text(dealer.run, *stretch)
     attempt, sizes = new_attempt(), []
     place = home / "text" / str(number) / attempt
-    for name, noise in zip(_KINDS, (None, _noise(params, text.noise, epoch)), strict=True):
+    for name, noise in zip(_KINDS, (None, _noise(dealer, stretch.epoch)), strict=True):
         if name == "pairs" or noise is not None:
-            found = deal_pairs(segment, *segment.centers(start, stop), windows, len(dealer.weights), noise)
+            centers = segment.centers(stretch.start, stretch.stop)
+            found = deal_pairs(segment, *centers, windows, len(dealer.weights), noise)
             place.write_raw(name, found.edges, found.entries)
             sizes.append(len(found.entries))
     return {"attempt": attempt, "words": words, **dict(zip(_KINDS, [*sizes, 0], strict=False))}
 
 
-def _noise(params: Params, table: npt.NDArray[np.uint64], epoch: int) -> Noise | None:
-    rule = RULES[params.negative_rule]
-    return None if rule == TNS else Noise(rule, params.negative, table, stream(params.seed, Purpose.PARTITION, epoch))
+def _noise(dealer: Dealer, epoch: int) -> Noise | None:
+    params = dealer.run.params
+    rule, key = RULES[params.negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
+    return None if rule == TNS else Noise(rule, params.negative, _table(dealer.weights), key)
+
+
+@lru_cache(maxsize=2)
+def _table(weights: tuple[float, ...]) -> npt.NDArray[np.uint64]:
+    return alias_table(np.array(weights))
 
 
 def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row: int, n_partitions: int) -> str:
@@ -173,12 +159,11 @@ def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row:
 
 def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Integers:
     """Read the entries of a row from all pieces of text, one after the other."""
-    bounds = [np.frombuffer(text.read_range(name, 8 * row, 8 * row + 16), np.int64) for text in texts]
-    ends, head = np.cumsum([0, *(stop - start for start, stop in bounds)]), 8 * (n_partitions + 1)
+    bounds = [part_bounds(text, name, row) for text in texts]
+    ends = np.cumsum([0, *(stop - start for start, stop in bounds)])
     entries = np.empty((ends[-1], 2), np.int32)
-    for text, (start, stop), a, b in zip(texts, bounds, ends[:-1], ends[1:], strict=True):
-        content = text.read_range(name, head + 8 * int(start), head + 8 * int(stop))
-        entries[a:b] = np.frombuffer(content, np.int32).reshape(-1, 2)
+    for text, bound, a, b in zip(texts, bounds, ends[:-1], ends[1:], strict=True):
+        entries[a:b] = np.frombuffer(read_items(text, name, n_partitions, bound), np.int32).reshape(-1, 2)
     return entries
 
 

@@ -1,0 +1,143 @@
+"""What tasks do that make a word-context matrix, below the home of one build.
+
+    matrix               Zarr group: `contexts` (V, l) int32; `seen` (V,) int64, the pairs of each word in the text; and
+                         the vocabulary, so that another matrix can go on from this one
+    text/<i>/<attempt>   pairs of a piece of text: `rows` and `entries` of a `reservoir.Sample`, in bands
+    base/<i>/<attempt>   rows of the base by their new ids, in bands: `rows`, with the pairs they have seen, and
+                         `contexts`; `base/ids` are the new ids of its words
+
+A band is some consecutive rows: one Zarr shard, written whole by one task. In files that are parts, as of `parts`, a
+band is a part; they are deleted when the matrix is done.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.sampling.growth import match_words, merge_rows
+from daskw2v.sampling.parts import part_bounds, read_items
+from daskw2v.sampling.reservoir import NO_CONTEXT, Reservoir, Sample, repeat_contexts, sample_pairs
+from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.text import read_text
+from daskw2v.shards.tasks import new_attempt
+from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+BAND = 1 << 23  # entries of a band, at most: 64 MB
+BANDS = 16  # that a small matrix is cut into too, so that there is work for several
+_ROWS, _COLUMNS = 512, 128  # of a chunk, 256 KB: training reads some columns of many rows
+UNWRITTEN = NO_CONTEXT - 1
+
+
+class Build(NamedTuple):
+    """What all tasks of a build share.
+
+    Parameters
+    ----------
+    run, place
+        Text, words and Params; and where the build lies.
+    generation
+        How many matrices it goes on from, one from the other: each draws priorities of its own.
+    """
+
+    run: Run
+    place: Store
+    generation: int
+
+    @property
+    def band(self) -> int:
+        """Rows of a band."""
+        return band_of(self.run.vocabulary.size, self.run.params.context_size)
+
+    @property
+    def n_bands(self) -> int:
+        """Number of bands."""
+        return -(-self.run.vocabulary.size // self.band)
+
+    def key(self, purpose: Purpose) -> np.uint64:
+        """Return a stream of draws of this generation."""
+        return stream(self.run.params.seed, purpose, self.generation)
+
+    def edges(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return where each band begins among ascending rows, and where the last one ends, shape (n_bands + 1,)."""
+        return np.searchsorted(rows, np.arange(self.n_bands + 1) * self.band).astype(np.int64)
+
+    def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
+        """Read a band of a file of a piece: its items, each of `columns` numbers, in order of their rows."""
+        place, item = self.place / piece, np.dtype(dtype).itemsize * columns
+        content = read_items(place, name, self.n_bands, part_bounds(place, name, band), item)
+        return np.frombuffer(content, dtype).reshape(-1, columns)
+
+
+def band_of(n_words: int, context_size: int) -> int:
+    """Return the rows of a band of a matrix: whole chunks of it, or fewer rows than a chunk has."""
+    rows = max(1, min(BAND // context_size, max(_ROWS, -(-n_words // BANDS))))
+    return rows if rows < _ROWS else rows // _ROWS * _ROWS
+
+
+def declare(build: Build) -> None:
+    """Make the group of the matrix: its words, and arrays without content."""
+    group, vocabulary = (build.place / "matrix").create_group(), build.run.vocabulary
+    vocabulary.save(group)
+    shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, _ROWS)
+    create_array(
+        group, "contexts", shape, np.int32, rows, chunk_columns=_COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
+    )
+    create_array(group, "seen", shape[:1], np.int64, build.band, fill_value=UNWRITTEN)
+
+
+def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
+    """Task: sample the pairs of positions start..stop-1; return the attempt, and the words of the vocabulary in it."""
+    segment, words, windows = read_text(build.run, 0, start, stop)
+    size, key = build.run.params.context_size, build.key(Purpose.MATRIX)
+    found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size)
+    edges, attempt = build.edges(found.rows[:, 0]), new_attempt()
+    place = build.place / "text" / str(number) / attempt
+    place.write_raw("rows", edges, found.rows)
+    place.write_raw("entries", np.cumsum([0, *np.minimum(found.rows[:, 1], size)])[edges], found.entries)
+    return attempt, words
+
+
+def match_base(build: Build, base: Store) -> None:
+    """Task: find the new ids of the words of a base, which lies at `base`."""
+    old, new = (Vocabulary.load(store.open_group()) for store in (base, build.place / "matrix"))
+    (build.place / "base").write_raw("ids", match_words(old, new))
+
+
+def carry_rows(build: Build, number: int, base: Store, start: int, stop: int) -> str:
+    """Task: deal the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
+    group = base.open_group()
+    n_words = open_array(group, "seen").shape[0]
+    ids = np.frombuffer((build.place / "base").read_range("ids", 0, 4 * n_words), np.int32)
+    seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
+    order = np.argsort(ids[start:stop])
+    order = order[seen[order] > 0]  # others have nothing to carry
+    rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
+    edges, attempt = build.edges(rows[:, 0]), new_attempt()
+    place = build.place / "base" / str(number) / attempt
+    place.write_raw("rows", edges, rows)
+    place.write_raw("contexts", edges, ids[contexts[order]])
+    return attempt
+
+
+def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> int:
+    """Task: write a band from all pieces of text and of the base; return the pairs its rows have seen."""
+    first, size = number * build.band, build.run.params.context_size
+    reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
+    for piece in texts:
+        entries = build.read(piece, "entries", number, np.uint64, 1)
+        reservoir.add(Sample(build.read(piece, "rows", number, np.int32, 2), entries[:, 0]))
+    contexts, seen = reservoir.contexts()
+    for piece in bases:
+        old = build.read(piece, "contexts", number, np.int32, size)
+        merge_rows(
+            contexts, seen, first, build.read(piece, "rows", number, np.int64, 2), old, build.key(Purpose.GROWTH)
+        )
+    repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
+    group = (build.place / "matrix").open_group(writable=True)
+    write_rows(open_array(group, "contexts"), first, contexts)
+    write_rows(open_array(group, "seen"), first, seen)
+    return int(seen.sum())
