@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     INITIAL = 4
     PARTITION = 5
     ORDER = 6
+    NETWORK = 10
 
 
 @inline
