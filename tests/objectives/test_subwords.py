@@ -1,11 +1,13 @@
+import sys
+
 import numpy as np
 import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskw2v.errors import StoreError
-from daskw2v.objectives.subwords import network
+from daskw2v.errors import MissingExtraError, StoreError
+from daskw2v.objectives.subwords import network, training
 from daskw2v.objectives.subwords.alphabet import BEGIN, END, UNKNOWN, Alphabet
 from daskw2v.objectives.subwords.network import Subwords, initial_weights, rows_of
 
@@ -183,3 +185,10 @@ def test_subwords__make_vectors_of_any_text(words):
     rows = Subwords(alphabet, initial_weights(4, len(alphabet), 1)).vectors(words)
     assert rows.shape == (len(words), 4)
     assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("call", [training.forward, lambda *given: training.gradients(*given, np.ones((9, 20)))])
+def test_training__names_the_extra(alphabet, weights, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"torch is not installed.*pip install 'daskw2v\[torch\]'"):
+        call(weights, alphabet.encode(WORDS))

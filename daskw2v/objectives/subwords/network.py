@@ -30,7 +30,8 @@ from daskw2v.storage import read_array, write_array
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
-_AT_ONCE = 1024  # words
+_AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
+_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Ids = npt.NDArray[np.int64]
@@ -65,9 +66,6 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
     weights["bias"][:] = 0
     return weights
-
-
-_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
 
 def rows_of(weights: Weights, characters: Characters) -> Floats:
