@@ -9,7 +9,7 @@ few rows twice, so that Adam's work is what it costs.
 Prints Spearman's rank correlation, 3CosAdd accuracy and million raw in-vocabulary words/s of each batch size. Some 10 s
 a size with `--sample 1e-4`, three times that without, and as much to judge the vectors; smaller batches take longer.
 
-    python -m benchmarks.vanilla [--batches 256 1024 4096 16384 65536] [--alpha 0.001] [--dense] [--sample 1e-4]
+    python -m benchmarks.vanilla [--batches 256 1024 4096 16384 65536] [--alpha 0.005] [--dense] [--sample 1e-4]
         [--size 100] [--epochs 1] [--seed 1] [--parts 10] [--json]
 """
 
@@ -27,8 +27,7 @@ import numpy.typing as npt
 
 from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish, one_thread, write_text
 from benchmarks.train_speed import Text
-from benchmarks.vanilla_kernels import State, Watched, decay_of, make_state, settle, step, train
-from benchmarks.vanilla_kernels import Text as Pairs
+from benchmarks.vanilla_kernels import Draws, State, Watched, decay_of, make_state, settle, step, train
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
@@ -178,12 +177,12 @@ class Trainer:
         `origin` is the number of corpus positions in the epochs before. A batch goes on from one range to the next.
         """
         s = self.settings
-        text = Pairs(
+        draws = Draws(
             s.window, s.shrink_windows, stream(s.seed, Purpose.WINDOW, epoch), stream(s.seed, Purpose.NEGATIVE, epoch),
             s.negative, self._noise,
         )  # fmt: skip
         pairs, loss, center = train(
-            segment, first, last, most, self.state, self.width, s.batch, s.lazy, self._decay, text, self._watched,
+            segment, first, last, most, self.state, self.width, s.batch, s.lazy, self._decay, draws, self._watched,
             origin, (0,) * (s.negative + 1),
         )  # fmt: skip
         return pairs, float(loss), center
@@ -323,7 +322,7 @@ def report(row: Row, out: TextIO) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, nargs="+", default=[256, 1024, 4096, 16384, 65536])
-    parser.add_argument("--alpha", type=float, default=0.001)
+    parser.add_argument("--alpha", type=float, default=0.005)
     parser.add_argument("--dense", action="store_true", help="let all rows move at each batch, as Chainer does")
     parser.add_argument("--sample", type=float, default=1e-4)
     parser.add_argument("--size", type=int, default=100)

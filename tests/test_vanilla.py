@@ -2,13 +2,15 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.reference import picked
-from daskw2v.sampling.rng import GOLDEN, Purpose, draws, mix, stream
+from daskw2v.objectives.reference import targets_of, windows_in
+from daskw2v.objectives.windows import Windows
+from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
 
 vanilla = pytest.importorskip("benchmarks.vanilla", reason="no benchmarks here: run pytest as python -m pytest")
 
 N_WORDS = 40
+WINDOW_KEY, NEGATIVE_KEY = stream(1, Purpose.WINDOW), stream(1, Purpose.NEGATIVE)
 
 
 @pytest.fixture
@@ -24,19 +26,13 @@ def counts(segment):
 
 
 def pairs_of(segment, settings, noise):
-    """Return the pairs in the order of the text: context, center, negatives."""
-    key = stream(settings.seed, Purpose.NEGATIVE)
-    pairs = []
-    for a, b in zip(segment.bounds, segment.bounds[1:], strict=False):
-        for center in range(a, b):
-            near = range(max(a, center - settings.window), min(b, center + settings.window + 1))
-            contexts = [i for i in near if i != center]
-            for i, context in enumerate(contexts):
-                numbers = np.arange(1, settings.negative + 1, dtype=np.uint64) + np.uint64(i * settings.negative)
-                state = draws(key, segment.positions[center : center + 1].astype(np.uint64))
-                drawn = picked(noise, mix.py_func(state + numbers * GOLDEN))
-                pairs.append((segment.tokens[context], segment.tokens[center], drawn))
-    return pairs
+    """Return the pairs in the order of the text: context, targets, signs."""
+    windows, key = Windows(settings.window, settings.shrink_windows, 0.0, 0.0, 0, WINDOW_KEY), NEGATIVE_KEY
+    return [
+        (context, *targets_of(noise, key, window, settings.negative, i))
+        for window in windows_in(segment, 0, len(segment.tokens), windows)
+        for i, context in enumerate(window.contexts)
+    ]
 
 
 def reference(pairs, source, output, settings, watched=()):
@@ -46,9 +42,7 @@ def reference(pairs, source, output, settings, watched=()):
     for t, at in enumerate(range(0, len(pairs), settings.batch), 1):
         gradients, met = [np.zeros_like(rows) for rows in tables], [set(), set()]
         losses = {word: [] for word in watched}
-        for context, center, negatives in pairs[at : at + settings.batch]:
-            targets = [center, *negatives]
-            signs = np.array([1.0, *np.where(negatives == center, 0.0, -1.0)])
+        for context, targets, signs in pairs[at : at + settings.batch]:
             odds = np.exp(-signs * (output[targets] @ source[context]))
             gain = signs * odds / (1 + odds)
             gradients[0][context] += gain @ output[targets]
@@ -70,10 +64,10 @@ def reference(pairs, source, output, settings, watched=()):
     return total, by_word
 
 
-@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize(("lazy", "shrink_windows"), [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("batch", [1, 7, 64, 100, 5000])
-def test_training__is_that_of_the_reference(segment, counts, batch, lazy):
-    settings = vanilla.Vanilla(batch, 0.01, lazy, vector_size=20)
+def test_training__is_that_of_the_reference(segment, counts, batch, lazy, shrink_windows):
+    settings = vanilla.Vanilla(batch, 0.01, lazy, shrink_windows=shrink_windows, vector_size=20)
     trainer = vanilla.Trainer(settings, counts, 700, (0, 3))
     source, output = (trainer.table(name).astype(float) for name in ("input", "output"))
     pairs, loss = 0, 0.0
