@@ -4,8 +4,12 @@ import pytest
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.reference import targets_of, windows_in
 from daskw2v.objectives.windows import Windows
+from daskw2v.params import Params, Resources
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
+from daskw2v.shards.encode import build_corpus
+from daskw2v.storage import Store
+from daskw2v.vocabulary.count import build_vocabulary
 
 vanilla = pytest.importorskip("benchmarks.vanilla", reason="no benchmarks here: run pytest as python -m pytest")
 
@@ -101,3 +105,29 @@ def test_settings__refuse_what_the_kernel_cannot_do():
     for wrong in ({"batch": 0}, {"batch": 8, "negative": 8}):
         with pytest.raises(ParameterError):
             vanilla.Vanilla(**wrong)
+
+
+def test_train_vanilla__goes_through_the_text_and_keeps_losses(client, tmp_path):
+    random, params, resources = np.random.default_rng(3), Params(min_count=1), Resources()
+    path, work = tmp_path / "text.txt", Store(str(tmp_path / "work"))
+    lines = (" ".join(f"w{word}" for word in random.integers(0, 30, 40)) for _ in range(50))
+    path.write_text("\n".join(lines))
+    corpus = build_corpus(str(path), work, params, resources, client)
+    vocabulary = build_vocabulary(corpus, work, params, resources, client)
+    shares = []
+    settings = vanilla.Vanilla(64, vector_size=20, epochs=2)
+    found = vanilla.train_vanilla(
+        work, corpus, vocabulary, settings, (0, 29), 4, on_progress=lambda share, loss: shares.append(share)
+    )
+    pairs_of_epoch = 50 * (40 * 4 - 6)
+    assert (found.words, found.pairs) == (4000, 2 * pairs_of_epoch)
+    assert found.batches == -(-found.pairs // 64)
+    assert found.vectors.vectors.shape == (30, 20)
+    assert shares == [0.5, 1.0]
+    assert found.losses.mean.shape == (4, 2)
+    assert (found.losses.batches > 10).all()
+    assert (found.losses.mean[-1] < found.losses.mean[0]).all()
+    part = vanilla.train_vanilla(work, corpus, vocabulary, settings, max_pairs=1000)
+    assert part.losses is None
+    assert 1000 <= part.pairs < 1004
+    assert part.words < 300
