@@ -50,16 +50,27 @@ class CpuPart:
         self._threads = min(threads, max(1, self._batches))
         self._pool = ThreadPoolExecutor(self._threads)
 
-    def train(self, table: str, columns: Columns) -> FloatArray:
-        """Train columns in place; return the summed loss of each word of the part, shape (n,) float32."""
+    def train(self, table: str, columns: Columns, at: int = 0) -> FloatArray:
+        """Train columns in place, of all rows or of some; return each one's summed loss, shape (m,) float32.
+
+        Parameters
+        ----------
+        table
+            Whose rows move.
+        columns
+            The columns of m words.
+        at
+            The first one's row in the part, at the begin of a batch.
+        """
         other = next(name for name in {**self._standing, **self._moving} if name != table)
         length = self._batches * BATCH * self._width
         others = self._standing[other] if other in self._standing else self._moving[other][:length]
-        memory = PartMemory(self._moving[table], others, self._width, length)
-        losses = np.zeros(self._words, np.float32)
+        memory = PartMemory(self._moving[table][at * self._width :], others, self._width, length)
+        losses = np.zeros(len(columns.contexts), np.float32)
+        n_batches = -(-len(losses) // BATCH)
 
         def train(number: int) -> None:
-            first, last = (self._batches * n // self._threads for n in (number, number + 1))
+            first, last = (n_batches * n // self._threads for n in (number, number + 1))
             self._train(columns, first, last, memory, self._prepared, losses)
 
         list(self._pool.map(train, range(self._threads)))
