@@ -28,12 +28,10 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
 from daskw2v.sampling.weights import partition_counts
-from daskw2v.shards.encode import build_corpus
 from daskw2v.simd import huge_zeros, padded
 from daskw2v.storage import Store
 from daskw2v.strategies.merge import add_moves, find_merge_rule
 from daskw2v.train import train_model
-from daskw2v.vocabulary.count import build_vocabulary
 from daskw2v.vocabulary.partition import Partitions
 
 Floats = npt.NDArray[np.float64]
@@ -142,12 +140,17 @@ def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
     return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
 
 
-def text_of(path: Path, work: Store, types: int) -> Text:
-    """Return a file as a text of so many types."""
-    with one_thread() as client:
-        corpus = build_corpus(path, work, Params(), Resources(), client)
-        vocabulary = build_vocabulary(corpus, work, Params(max_final_vocab=types), Resources(), client)
-        return Text(path, work, corpus, vocabulary)
+def measure_sending(client: Client) -> float:
+    """Return the seconds of a byte from one worker to another on this machine."""
+    one, other, *_ = client.nthreads()
+    seconds = []
+    for _ in range(5):
+        rows = client.submit(np.ones, SEGMENT, workers=[one], pure=False)
+        wait(rows)
+        began = time.perf_counter()
+        wait(client.submit(len, rows, workers=[other], pure=False))
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds) / (8 * SEGMENT)
 
 
 def measure_cluster(small: Text) -> dict[str, float]:
@@ -155,7 +158,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
 
     Partitions whose number no group divides meet in tasks of their own: so a task and a meeting can be told apart.
     """
-    passes, sizes, prime = Params.passes_per_epoch, list[float](), DEALT - 1
+    passes, prime = Params.passes_per_epoch, DEALT - 1
     kinds = [Params(strategy="rotation", n_partitions=p, epochs=1) for p in (DEALT, prime)]
     with cluster_of(1) as client:
         for params in kinds:
@@ -166,13 +169,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         used = time.process_time() - used
         client.cluster.scale(2)
         client.wait_for_workers(2)
-        one, other = client.nthreads()
-        for _ in range(5):
-            rows = client.submit(np.ones, SEGMENT, workers=[one], pure=False)
-            wait(rows)
-            began = time.perf_counter()
-            wait(client.submit(len, rows, workers=[other], pure=False))
-            sizes.append((time.perf_counter() - began) / (8 * SEGMENT))
+        send = measure_sending(client)
     turns = (DEALT // GROUP) ** 2
     met = np.array([[turns, DEALT**2], [prime**2, prime**2]]) * passes
     turn, meeting = np.linalg.solve(met, [grouped - dealt, single - single_dealt])
@@ -181,7 +178,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         "turn": turn,
         "meeting": max(0.0, meeting),
         "task": used / (passes * (TASKS * prime**2 + prime + 1)),
-        "send": statistics.median(sizes),
+        "send": send,
     }
 
 

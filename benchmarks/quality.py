@@ -37,7 +37,7 @@ from daskw2v.train import train
 
 Scores = dict[str, float]  # by name of the set, and "seconds": those of the whole call
 
-_CODE = digest([path.read_text() for path in sorted(Path(daskw2v.__file__).parent.rglob("*.py"))])
+CODE = digest([path.read_text() for path in sorted(Path(daskw2v.__file__).parent.rglob("*.py"))])
 
 
 class Variant(NamedTuple):
@@ -102,7 +102,7 @@ def identity(tool: str, params: Params, place: Place) -> str:
     if tool == "gensim":
         made: list[Any] = [metadata.version("gensim"), gensim_arguments(params, place.threads)]
     else:
-        made = [_CODE, params.as_dict(), place.threads]
+        made = [CODE, params.as_dict(), place.threads]
     made += [] if place.hot_rows is None else [place.hot_rows]
     made += [] if place.judge is judged else [place.judge.__name__]
     return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"
@@ -113,18 +113,27 @@ def is_known(tool: str, params: Params, place: Place) -> bool:
     return place.cache.read_manifest(identity(tool, params, place)) is not None
 
 
-def score(tool: str, params: Params, place: Place) -> Scores:
-    """Train and evaluate, unless that was done before."""
-    name = identity(tool, params, place)
-    known = place.cache.read_manifest(name)
+def kept(cache: Store, name: str, about: dict[str, Any], make: Callable[[], Scores]) -> Scores:
+    """Return the scores that are kept under a name; where there are none, make and keep them."""
+    known = cache.read_manifest(name)
     if known is not None:
         return dict(known["scores"])
-    began = time.perf_counter()
-    vectors = TRAINERS[tool](params, place)
-    seconds = time.perf_counter() - began
-    scores = {**place.judge(vectors), "seconds": seconds}
-    place.cache.write_manifest({"tool": tool, "params": params.as_dict(), "scores": scores}, name)
+    scores = make()
+    cache.write_manifest({**about, "scores": scores}, name)
     return scores
+
+
+def score(tool: str, params: Params, place: Place) -> Scores:
+    """Train and evaluate, unless that was done before."""
+
+    def make() -> Scores:
+        began = time.perf_counter()
+        vectors = TRAINERS[tool](params, place)
+        seconds = time.perf_counter() - began
+        return {**place.judge(vectors), "seconds": seconds}
+
+    about = {"tool": tool, "params": params.as_dict()}
+    return kept(place.cache, identity(tool, params, place), about, make)
 
 
 def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> list[Row]:

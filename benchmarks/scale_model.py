@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from benchmarks import namespaces
-from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, text_of, train
-from benchmarks.common import finish, write_text
+from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, train
+from benchmarks.common import finish
 from benchmarks.cost_model import (
     EPOCHS,
     PASSES,
@@ -38,7 +38,7 @@ from benchmarks.cost_model import (
     rotation,
     zipf,
 )
-from benchmarks.train_speed import Text
+from benchmarks.train_speed import Text, encode, encode_file
 from daskw2v.params import Params
 from daskw2v.storage import Store
 
@@ -182,9 +182,10 @@ class Calibrated(NamedTuple):
 
 def calibrated(folder: Path, parts: int, file: Path | None, out: TextIO) -> Calibrated:
     """Encode texts, and read the constants from a file, or measure them and write them there."""
-    text = text_of(write_text(folder / "wiki.txt", parts), Store(str(folder / "work")), TYPES)
+    text = encode(folder, parts, Params(max_final_vocab=TYPES))
     (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
-    small = text_of(folder / "small.txt", Store(str(folder / "small")), 1000)  # next to no work: tasks are left
+    few = Params(max_final_vocab=1000)  # next to no work: tasks are left
+    small = encode_file(folder / "small.txt", Store(str(folder / "small")), few)
     segment, read = segment_of(text, params := Params(epochs=EPOCHS))
     load = load_of(text, segment, params)
     if file and file.exists():

@@ -76,13 +76,14 @@ class Row:
     share_of_peak: float | None = None
 
 
-def encode(folder: Path, n_parts: int) -> Text:
-    path, work, params, resources = (
-        write_text(folder / "wiki.txt", n_parts),
-        Store(f"{folder}/work"),
-        Params(),
-        Resources(),
-    )
+def encode(folder: Path, n_parts: int, params: Params | None = None) -> Text:
+    """Write the first parts of the corpus, and encode them."""
+    return encode_file(write_text(folder / "wiki.txt", n_parts), Store(f"{folder}/work"), params or Params())
+
+
+def encode_file(path: Path, work: Store, params: Params) -> Text:
+    """Encode a file; Params say which words are known."""
+    resources = Resources()
     with one_thread() as client:
         corpus = build_corpus(path, work, params, resources, client)
         return Text(path, work, corpus, build_vocabulary(corpus, work, params, resources, client))

@@ -27,24 +27,23 @@ from typing import NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish, one_thread, write_text
-from benchmarks.train_speed import Text
+from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
+from benchmarks.train_speed import Text, encode
 from benchmarks.vanilla_kernels import Draws, State, Watched, decay_of, make_state, settle, step, train
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.base import FloatArray, initial_rows
 from daskw2v.objectives.steps import MAX_TARGETS
-from daskw2v.params import Params, Resources
+from daskw2v.params import Params
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
-from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.simd import padded
 from daskw2v.storage import Store
-from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+from daskw2v.vocabulary.count import StoredVocabulary
 
 Floats = npt.NDArray[np.float64]
 
@@ -292,15 +291,6 @@ def judged(vectors: Vectors) -> dict[str, float]:
     return scores | {name: figures["accuracy"] for name, figures in result["analogy"].items()}
 
 
-def encode(folder: Path, n_parts: int) -> Text:
-    """Write the text, and the words of it that the paper would know."""
-    path, work = write_text(folder / "wiki.txt", n_parts), Store(f"{folder}/work")
-    params, resources = Params(min_count=MIN_COUNT), Resources()
-    with one_thread() as client:
-        corpus = build_corpus(path, work, params, resources, client)
-        return Text(path, work, corpus, build_vocabulary(corpus, work, params, resources, client))
-
-
 def measure(text: Text, settings: Vanilla) -> Row:
     """Train an epoch or more, and judge the vectors."""
     found = train_vanilla(text.work, text.corpus, text.vocabulary, settings)
@@ -335,7 +325,7 @@ def main() -> None:
     options = parser.parse_args()
     out, rows = sys.stderr if options.json else sys.stdout, []
     with tempfile.TemporaryDirectory() as folder:
-        text = encode(Path(folder), options.parts)
+        text = encode(Path(folder), options.parts, Params(min_count=MIN_COUNT))
         for batch, alpha in itertools.product(options.batches, options.alpha):
             settings = Vanilla(
                 batch, alpha, not options.dense, vector_size=options.size, sample=options.sample,

@@ -4,6 +4,7 @@ import argparse
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,10 +13,12 @@ from benchmarks.fma_peak import measure_peak
 from benchmarks.papers.tables import Figures, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
-from benchmarks.train_speed import Text, encode, our_speed
+from benchmarks.train_speed import Text, encode, encode_file, our_speed
 from daskw2v.objectives import settled
 from daskw2v.params import Params
 from daskw2v.storage import Store
+
+SMALL = 300_000  # bytes
 
 
 def params_of(objective: str, **changes: Any) -> Params:
@@ -26,7 +29,7 @@ def params_of(objective: str, **changes: Any) -> Params:
 
 @dataclass
 class Session:
-    """A run of `benchmarks.papers`.
+    """A run of `benchmarks.papers`, or of tables of one of them.
 
     Parameters
     ----------
@@ -38,18 +41,20 @@ class Session:
         Where tables are printed.
     tables
         All tables so far.
+    number
+        Of the paper that tables are of now.
     """
 
     options: argparse.Namespace
     folder: Path
     out: TextIO
     tables: list[Table] = field(default_factory=list)
-    _number: str = ""
-    _texts: dict[int, Text] = field(default_factory=dict)
+    number: str = ""
+    _texts: dict[tuple[int, int], Text] = field(default_factory=dict)
 
     def begin(self, number: str, paper: Paper) -> None:
         """Print the heading of a paper."""
-        self._number, o = number, self.options
+        self.number, o = number, self.options
         peaks = ", ".join(f"{measure_peak(n):.0f} by {n} thread(s)" for n in sorted(o.threads))
         print(
             f"\n### {number}: {paper.title}\n\npaper: {paper.setting}\n\nhere: {machine()}; Wikipedia, {10 * o.parts} "
@@ -61,7 +66,7 @@ class Session:
     def table(self, figures: Figures | str, title: str, columns: Sequence[str], form: str = ".3f") -> Table:
         """Begin a table that stands for a place of the paper."""
         source = figures if isinstance(figures, str) else figures.source
-        found = Table(self._number, f"{source[0].upper()}{source[1:]}: {title}", columns, self.out, form)
+        found = Table(self.number, f"{source[0].upper()}{source[1:]}: {title}", columns, self.out, form)
         self.tables.append(found)
         return found
 
@@ -83,18 +88,31 @@ class Session:
         """The text that times are taken on."""
         return self.text(self.options.time_parts)
 
-    def text(self, parts: int) -> Text:
-        if parts not in self._texts:
-            place = self.folder / f"text-{parts}"
+    def text(self, parts: int, min_count: int = Params.min_count) -> Text:
+        if (parts, min_count) not in self._texts:
+            place = self.folder / f"text-{parts}-{min_count}"
             place.mkdir()
-            self._texts[parts] = encode(place, parts)
-        return self._texts[parts]
+            self._texts[parts, min_count] = encode(place, parts, Params(min_count=min_count))
+        return self._texts[parts, min_count]
+
+    @cached_property
+    def small(self) -> Text:
+        """A text with next to no work in it, to compile by."""
+        place = self.folder / "small"
+        place.mkdir()
+        path = place / "wiki.txt"
+        path.write_bytes(self.text(1).path.read_bytes()[:SMALL])
+        return encode_file(path, Store(str(place / "work")), Params(max_final_vocab=1000))
+
+    @property
+    def cache(self) -> Store:
+        """Where scores are kept."""
+        return Store(str(self.options.cache or self.folder / "cache"))
 
     def place(self, threads: int = 1, **how: Any) -> Place:
         """Return where and how vectors are made: resources are no part of a model's name, so each has a folder."""
         work = self.folder / f"work-{threads}-{how.get('hot_rows')}"
-        cache = Store(str(self.options.cache or self.folder / "cache"))
-        return Place(self.text(self.options.parts).path, work, cache, threads, **how)
+        return Place(self.text(self.options.parts).path, work, self.cache, threads, **how)
 
     def scores(self, params: Params, seeds: Sequence[int], place: Place, tool: str = "daskw2v") -> dict[str, Spread]:
         """Return the mean and extremes of each score over seeds; nothing of a tool neither asked for nor kept."""

@@ -89,7 +89,8 @@ class Table:
     paper, title
         Number of the paper; what stands above the table.
     columns
-        Heads of all columns but the first, which names rows: each begins with "paper" or with "here".
+        Heads of all columns but the first, which names rows. Where the paper's figures have columns of their own, each
+        begins with "paper" or with "here".
     out
         Where it is printed.
     form

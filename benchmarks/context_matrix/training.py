@@ -1,0 +1,198 @@
+"""Trains what is compared on one worker of one thread: what it costs, how it is judged, and what is kept of that.
+
+Cost is processor time of the worker, so that others who use the machine do not count; kernels are compiled before.
+"""
+
+import inspect
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
+
+from distributed import Client
+
+from benchmarks import vanilla, vanilla_kernels
+from benchmarks.common import cluster_of
+from benchmarks.judges import Judge
+from benchmarks.papers.session import Session, params_of
+from benchmarks.papers.tables import Spread
+from benchmarks.quality import CODE, Scores, kept
+from benchmarks.train_speed import Text
+from benchmarks.vanilla import MIN_COUNT, Losses, Vanilla, train_vanilla
+from daskw2v.models.vectors import Vectors
+from daskw2v.params import Params, Resources
+from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
+from daskw2v.sampling.run import Run
+from daskw2v.shards.layout import digest
+from daskw2v.train import train_model
+
+MATRIX, TRAINING = "core-s of the matrix", "core-s of training"
+ONE = Resources(threads=1)
+
+T = TypeVar("T")
+Kind = Params | Vanilla
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all tables are made with.
+
+    Parameters
+    ----------
+    parts
+        Tenths of the 100 MB corpus.
+    vector_size, epochs, seeds, sample
+        Of what is trained, where a table does not try several; epochs go over the matrix or the text.
+    context_size, context_sizes
+        Columns of the matrix; and those that figure 14 tries.
+    samples
+        Subsampling that figure 14 tries; the paper has none.
+    batch, alphas
+        Pairs of a batch of W2V-Vanilla; learning rates of its lazy Adam beside Chainer's dense one at 0.001.
+    gathers, time_columns
+        Values of `gather_every`; and columns of the matrix where time is taken.
+    subword_columns, subword_size, subword_time_columns
+        For words made of their characters: columns of the matrix and vector size where they are judged, columns where
+        time is taken.
+    judge
+        Of figure 15's sets.
+    """
+
+    parts: int
+    judge: Judge
+    vector_size: int = 500
+    epochs: int = 1
+    seeds: Sequence[int] = (1,)
+    sample: float = 0.0
+    context_size: int = 4096
+    context_sizes: Sequence[int] = (256, 512, 1024, 2048, 4096, 8192)
+    samples: Sequence[float] = (0.0, 1e-4)
+    batch: int = 1024
+    alphas: Sequence[float] = (0.0025, 0.005)
+    gathers: Sequence[int] = (4, 16, 64, 256)
+    time_columns: int = 1024
+    subword_columns: int = 512
+    subword_size: int = 100
+    subword_time_columns: int = 64
+
+    def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
+        """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
+        of_matrix = {} if objective == "sgns" else {"strategy": "columns", "context_size": self.context_size}
+        base = {
+            "min_count": MIN_COUNT, "window": 2, "shrink_windows": False, "negative": 5, "sample": self.sample,
+            "vector_size": self.vector_size, "epochs": self.epochs,
+        }  # fmt: skip
+        return params_of(objective, **{**base, **of_matrix, **changes})
+
+    def vanilla(self, alpha: float = 0.001, *, lazy: bool = False, seed: int = 1) -> Vanilla:
+        """Return the same of W2V-Vanilla: by default with Adam as Chainer has it."""
+        return Vanilla(
+            self.batch, alpha, lazy, vector_size=self.vector_size, sample=self.sample, epochs=self.epochs, seed=seed
+        )
+
+    def vanillas(self) -> dict[str, Vanilla]:
+        """Return all ways to train W2V-Vanilla that are compared."""
+        lazy = {f"W2V-Vanilla, lazy Adam {alpha}": self.vanilla(alpha, lazy=True) for alpha in self.alphas}
+        return {"W2V-Vanilla, Adam 0.001": self.vanilla(), **lazy}
+
+
+class Made(NamedTuple):
+    """Vectors; processor seconds of the matrix, 0 without any, and of training; losses that W2V-Vanilla kept."""
+
+    vectors: Vectors
+    matrix: float
+    training: float
+    losses: Losses | None = None
+
+
+def matrix_of(client: Client, text: Text, params: Params) -> ContextMatrix:
+    """Return the matrix that params train, which is built once."""
+    return build_matrix(client, Run(text.work, text.corpus.name, text.vocabulary, params, "cpu"))
+
+
+def train_anew(client: Client, text: Text, params: Params, resources: Resources = ONE) -> Vectors:
+    """Train, also where the same model was trained before; other models are lost."""
+    (text.work / "models").remove()
+    return train_model(text.corpus, text.vocabulary, text.work, params, resources, client)
+
+
+class Lab:
+    """One worker of one thread, and a text of the words that the paper would know.
+
+    Parameters
+    ----------
+    client
+        Of the worker.
+    session, parts
+        Texts and kept scores; tenths of the corpus.
+    """
+
+    def __init__(self, client: Client, session: Session, parts: int) -> None:
+        self.client, self.text, self._small = client, session.text(parts, MIN_COUNT), session.small
+        self._cache, self._warm, self._matrices = session.cache, set[str](), dict[str, float]()
+        self._last: tuple[Kind, dict[str, Any], Made] | None = None
+
+    def make(self, kind: Kind, **how: Any) -> Made:
+        """Train, unless it was done last; `how` are arguments of `train_vanilla` or `train_anew`."""
+        if self._last is not None and self._last[:2] == (kind, how):
+            return self._last[2]
+        name = kind.objective if isinstance(kind, Params) else f"vanilla {kind.lazy}"
+        if name not in self._warm:  # compiles
+            few = replace(kind, context_size=16) if name in ("context_matrix", "subwords") else kind
+            self._train(self._small, few, {})
+            self._warm.add(name)
+        made = self._train(self.text, kind, how)
+        self._last = kind, how, made
+        return made
+
+    def scores(self, kind: Kind, judge: Judge) -> Scores:
+        """Train and judge, unless that was done before; what it costs is among the scores."""
+
+        def make() -> Scores:
+            made = self.make(kind)
+            return {**judge(made.vectors), MATRIX: made.matrix, TRAINING: made.training}
+
+        about = kind.as_dict() if isinstance(kind, Params) else {**asdict(kind), "code": _source_of_vanilla()}
+        made = digest([self.text.path.stat().st_size, CODE, about, judge.__name__])
+        return kept(self._cache, f"one-worker-{type(kind).__name__.lower()}-{made}.json", about, make)
+
+    def spreads(self, kind: Kind, judge: Judge, seeds: Sequence[int]) -> dict[str, Spread]:
+        """Return mean and extremes of each score over seeds."""
+        results = [self.scores(replace(kind, seed=seed), judge) for seed in seeds]
+        return {name: Spread.of((result[name] for result in results), statistics.mean) for name in results[0]}
+
+    def _train(self, text: Text, kind: Kind, how: dict[str, Any]) -> Made:
+        if isinstance(kind, Vanilla):
+            what = text.work, text.corpus, text.vocabulary, kind
+            found, seconds = self._spent(lambda: self.client.submit(train_vanilla, *what, **how, pure=False).result())
+            return Made(found.vectors, 0.0, seconds, found.losses)
+        matrix = 0.0
+        if kind.strategy == "columns":
+            built, seconds = self._spent(lambda: matrix_of(self.client, text, kind))
+            matrix = self._matrices.setdefault(built.home.url, seconds)
+        vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind, **how))
+        return Made(vectors, matrix, seconds)
+
+    def _spent(self, run: Callable[[], T]) -> tuple[T, float]:
+        """Return a result, and the processor seconds that the worker spent on it."""
+        before = self._used()
+        result = run()
+        return result, self._used() - before
+
+    def _used(self) -> float:
+        return float(sum(self.client.run(time.process_time).values()))
+
+
+@contextmanager
+def lab_of(session: Session, parts: int) -> Iterator[Lab]:
+    """Give a lab for as long as the block lasts."""
+    with cluster_of(1) as client:
+        yield Lab(client, session, parts)
+
+
+def _source_of_vanilla() -> str:
+    modules: tuple[ModuleType, ...] = (vanilla, vanilla_kernels)
+    return digest([inspect.getsource(module) for module in modules])

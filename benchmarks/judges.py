@@ -1,0 +1,67 @@
+"""The sets that W2V-CL's paper judges vectors by (Li et al. 2019, section 5.2), of those that are at hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.common import ANALOGY, DATA
+from daskw2v.evaluation import evaluate
+from daskw2v.evaluation.classification import ClassificationMethod
+from daskw2v.models.vectors import Vectors
+
+_EVAL = DATA / "eval"
+SIMILARITY = {
+    "WordSim353": "ws353",
+    "WordSim353, similarity": "ws353_sim",
+    "WordSim353, relatedness": "ws353_rel",
+    "Sim 999": "simlex999",
+    "MEN": "men",
+    "Mech Turk": "mturk287",
+    "Rare Words": "rw",
+}
+ANALOGIES = {"Google": ANALOGY[0], "BATS": _EVAL / "bats"}
+CATEGORIES = {
+    "BM (Battig)": "battig", "AP": "ap", "BLESS": "bless", "ESSLLI 1a": "esslli2008_1a", "ESSLLI 2c": "esslli2008_2c",
+}  # fmt: skip
+_TEXTS = {
+    "stsa": "sst2_train.tsv,sst2_dev.tsv,sst2_test.tsv",
+    "custrev": "cr.tsv", "mpqa": "mpqa.tsv", "rt": "mr.tsv", "subj": "subj.tsv",
+}  # fmt: skip
+TEXTS = {name: [_EVAL / file for file in files.split(",")] for name, files in _TEXTS.items()}
+NAMES = (*SIMILARITY, *ANALOGIES, *CATEGORIES, *TEXTS)
+
+Judge = Callable[[Vectors], dict[str, float]]
+
+
+def tables_of(names: dict[str, str]) -> dict[str, Path]:
+    """Return the files of sets of words that are there."""
+    found = {name: _EVAL / f"{file}.tsv" for name, file in names.items()}
+    return {name: path for name, path in found.items() if path.exists()}
+
+
+def _judged(vectors: Vectors, classifier: ClassificationMethod) -> dict[str, float]:
+    similarity, categories = tables_of(SIMILARITY), tables_of(CATEGORIES)
+    names = {path.stem: name for name, path in (similarity | ANALOGIES | categories).items()}
+    names |= {files[0].stem: name for name, files in TEXTS.items()}
+    found = evaluate(
+        vectors,
+        list(similarity.values()),
+        list(ANALOGIES.values()),
+        list(categories.values()),
+        [",".join(map(str, files)) for files in TEXTS.values()],
+        analogy_methods=("lrcos",),
+        classification_methods=(classifier,),
+    )
+    return {names[row.name]: row.value for row in found.rows() if row.value is not None}
+
+
+def by_logistic(vectors: Vectors) -> dict[str, float]:
+    """Return Spearman's correlation, LRCos accuracy, purity, and accuracy of a logistic regression, by set."""
+    return _judged(vectors, "logistic")
+
+
+def by_cnn(vectors: Vectors) -> dict[str, float]:
+    """Return the same, with texts labelled by a convolutional network as in the paper."""
+    return _judged(vectors, "cnn")
+
+
+CLASSIFIERS: dict[str, Judge] = {"logistic": by_logistic, "cnn": by_cnn}
