@@ -42,8 +42,16 @@ def test_variance_within_stretches__leaves_out_those_that_met_no_word():
     assert np.isnan(found[1:]).all()
 
 
+def test_losses_of_columns__are_summed_up_by_tenths_and_together():
+    columns = np.random.default_rng(2).normal(3, 1, (4000, 2))
+    lost = losses.lost_of(columns)
+    np.testing.assert_allclose(lost.mean[1], columns[400:800].mean(axis=0))
+    np.testing.assert_allclose(lost.within(), 1, rtol=0.1)
+    np.testing.assert_allclose(losses.lost_of(columns, 4).within(), 0.25, rtol=0.2)
+
+
 def test_watched_words__are_the_first_and_the_last():
-    assert losses.watched(100) == {"frequent": list(range(10)), "rare": list(range(90, 100))}
+    assert losses.watched(100) == {"most frequent": list(range(10)), "rarest": list(range(90, 100))}
 
 
 def test_model_of_workers__is_linear_where_only_columns_cost():
