@@ -60,13 +60,13 @@ def speed(session: Session, setting: Setting, lab: Lab) -> None:
         f"l={setting.context_size:,}",
         ("1 worker", "2 workers", "2 / 1", *SETS),
     )
+    quality = {name: lab.spreads(params, judged, setting.seeds) for name, params in kinds.items()}
     with cluster_of(2) as two:
         timed = {name: params.replace(context_size=setting.time_columns) for name, params in kinds.items()}
         found = speeds_of(session, lab.text, timed, {1: lab.client, 2: two})
         constants = measure_constants(two, session.small, setting.params(), session.options.times)
     table.row("paper, GPUs", SPEED[1] / 1e3, SPEED[2] / 1e3, SCALING[2], *(None for _ in SETS))
-    for name, params in kinds.items():
-        scores = lab.spreads(params, judged, setting.seeds)
+    for name, scores in quality.items():
         table.row(f"gather_every={name}", *cells_of(found[name]), *(scores[key] for key in SETS.values()))
     table = session.table(
         SCALING,
