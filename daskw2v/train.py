@@ -187,6 +187,7 @@ def _manifest(
                 if "scores" in entry
             ],
         },
+        **outcome.facts,
     }
 
 
