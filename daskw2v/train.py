@@ -22,7 +22,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
-from daskw2v.strategies import check_strategy, find_strategy
+from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
@@ -100,7 +100,9 @@ def train_model(
     run_id = run_identity(corpus, vocabulary, params)
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
-    if (models / version).read_manifest() is None:
+    if (models / version).read_manifest() is not None:
+        _check_losses(models / version, resources)
+    else:
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
         run = Run(store, corpus.name, vocabulary, named, resources.device)
@@ -127,6 +129,15 @@ def train_model(
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
     """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
     return digest([corpus.identity, vocabulary.identity, params.as_dict()])[:12]
+
+
+def _check_losses(model: Store, resources: Resources) -> None:
+    """Refuse to return a model without the losses that were asked for."""
+    if resources.word_losses and not (model / word_losses.FOLDER).exists():
+        raise ParameterError(
+            f"word_losses=True, but {model.url} was trained without.",
+            "Delete that version to train it again, or give another seed.",
+        )
 
 
 def _check_names(params: Params, resources: Resources) -> None:
