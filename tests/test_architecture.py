@@ -90,6 +90,16 @@ def test_source__imports_at_the_top_only(path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=source_id)
+def test_source__reaches_cuda_through_one_door(path):
+    """Modules that import Numba's CUDA target are imported by name, by `daskw2v.cuda.load`, or by each other."""
+    behind = path.name == "cuda.py" or (path.parent.name == "cuda" and path.name != "__init__.py")
+    imports = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = [f"{getattr(n, 'module', None) or ''}.{alias.name}".strip(".") for n in imports for alias in n.names]
+    assert behind or not [name for name in names if re.match(r"numba\.cuda|daskw2v\.(cuda|.*\.cuda)\.\w+", name)
+                          and name not in {f"daskw2v.cuda.{n}" for n in ("load", "check_gpu")}]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=source_id)
 def test_errors__carry_problem_and_remedy(path):
     raised = [n.exc for n in ast.walk(tree_of(path)) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)]
     bare = [

@@ -1,0 +1,46 @@
+"""The only door to NVIDIA GPUs: what needs Numba's CUDA target is imported when one is asked for, and here alone.
+
+So nobody else needs the extra `cuda`, and `import daskw2v` asks for no driver. Modules behind this door are named
+`cuda`, or lie in this package.
+"""
+
+import platform
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+import numba
+
+from daskw2v.errors import ClusterError, MissingExtraError
+
+
+def load(module: str) -> ModuleType:
+    """Import a module that needs Numba's CUDA target, or this target itself; raises as `check_gpu` does."""
+    check_gpu()
+    return import_module(module)
+
+
+def check_gpu() -> None:
+    """Check that this process can train on a GPU, be it Numba's simulator of one (NUMBA_ENABLE_CUDASIM=1).
+
+    Raises
+    ------
+    MissingExtraError
+        If numba-cuda is not installed. Numba's own CUDA target is older than today's GPUs.
+    ClusterError
+        If there is no GPU or no driver.
+    """
+    if numba.config.ENABLE_CUDASIM:
+        return
+    if find_spec("numba_cuda") is None:
+        raise MissingExtraError(
+            f"numba-cuda, which device='cuda' needs, is not installed on {platform.node()}.",
+            "Run there: pip install 'daskw2v[cuda]'.",
+        )
+    cuda = import_module("numba.cuda")
+    if not cuda.is_available():
+        error = cuda.cuda_error()
+        raise ClusterError(
+            f"A worker on {platform.node()} finds no GPU for device='cuda'{'' if error is None else f' ({error})'}.",
+            "Start workers where there is an NVIDIA GPU with its driver, one worker a GPU, or train on device='cpu'.",
+        )

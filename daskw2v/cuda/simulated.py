@@ -1,0 +1,61 @@
+"""A warp of Numba's CUDA simulator, whose threads are Python's: what `daskw2v.cuda.warp` cannot compile there."""
+
+import threading
+from typing import Any
+
+_LANES = 32
+_PATIENCE = 120  # seconds: a lane that failed never comes
+_lock = threading.Lock()
+
+
+class _Warp:
+    """Thirty-two threads that wait for each other, and what each shows the others: by turns in one of two places."""
+
+    def __init__(self) -> None:
+        self.barrier = threading.Barrier(_LANES)
+        self.shown: list[list[Any]] = [[None] * _LANES, [None] * _LANES]
+        self.turns = [0] * _LANES
+
+    def exchange(self, lane: int, value: Any) -> list[Any]:
+        """Return what all lanes show."""
+        # One wait will do: a place is written again only after all lanes have met at the other one
+        place = self.shown[self.turns[lane] % 2]
+        self.turns[lane] += 1
+        place[lane] = value
+        self.barrier.wait(_PATIENCE)
+        return place
+
+
+def _warp() -> tuple[_Warp, int]:
+    thread: Any = threading.current_thread()
+    number, lane = divmod(thread.thread_id, _LANES)
+    try:
+        return thread.warp, lane
+    except AttributeError:
+        with _lock:
+            warps = thread._manager.__dict__.setdefault("warps", {})  # of this thread's block
+            thread.warp = warps.setdefault(number, _Warp())
+        return thread.warp, lane
+
+
+def shuffle_xor(value: Any, mask: int) -> Any:
+    """As `warp.shuffle_xor`."""
+    warp, lane = _warp()
+    return warp.exchange(lane, value)[lane ^ mask]
+
+
+def sync_warp() -> None:
+    """As `warp.sync_warp`."""
+    warp, lane = _warp()
+    warp.exchange(lane, None)
+
+
+def load4(array: Any, start: int) -> tuple[Any, ...]:
+    """Return array[start:start + 4]."""
+    return array[start], array[start + 1], array[start + 2], array[start + 3]
+
+
+def store4(array: Any, start: int, *values: Any) -> None:
+    """Write four floats to array[start:start + 4]."""
+    for k, value in enumerate(values):
+        array[start + k] = value
