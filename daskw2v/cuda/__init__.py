@@ -6,12 +6,12 @@ So nobody else needs the extra `cuda`, and `import daskw2v` asks for no driver. 
 
 import platform
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 
 import numba
 
-from daskw2v.errors import ClusterError, MissingExtraError
+from daskw2v.errors import ClusterError
+from daskw2v.extras import needed
 
 
 def load(module: str) -> ModuleType:
@@ -26,21 +26,16 @@ def check_gpu() -> None:
     Raises
     ------
     MissingExtraError
-        If numba-cuda is not installed. Numba's own CUDA target is older than today's GPUs.
+        If numba-cuda is not installed: Numba's own CUDA target is older than today's GPUs.
     ClusterError
-        If there is no GPU or no driver.
+        If there is no GPU, or no driver.
     """
     if numba.config.ENABLE_CUDASIM:
         return
-    if find_spec("numba_cuda") is None:
-        raise MissingExtraError(
-            f"numba-cuda, which device='cuda' needs, is not installed on {platform.node()}.",
-            "Run there: pip install 'daskw2v[cuda]'.",
-        )
+    needed("numba_cuda", "cuda")
     cuda = import_module("numba.cuda")
     if not cuda.is_available():
-        error = cuda.cuda_error()
         raise ClusterError(
-            f"A worker on {platform.node()} finds no GPU for device='cuda'{'' if error is None else f' ({error})'}.",
-            "Start workers where there is an NVIDIA GPU with its driver, one worker a GPU, or train on device='cpu'.",
+            f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({cuda.cuda_error()}).",
+            "Start workers where there is an NVIDIA GPU, one worker a GPU, or train with device='cpu'.",
         )

@@ -1,7 +1,10 @@
 """A warp of Numba's CUDA simulator, whose threads are Python's: what `daskw2v.cuda.warp` cannot compile there."""
 
+import math
 import threading
 from typing import Any
+
+import numpy as np
 
 _LANES = 32
 _PATIENCE = 120  # seconds: a lane that failed never comes
@@ -48,6 +51,11 @@ def sync_warp() -> None:
     """As `warp.sync_warp`."""
     warp, lane = _warp()
     warp.exchange(lane, None)
+
+
+def inverse_root(x: Any) -> Any:
+    """As `warp.inverse_root`."""
+    return np.float32(1.0 / math.sqrt(x))
 
 
 def load4(array: Any, start: int) -> tuple[Any, ...]:

@@ -30,10 +30,10 @@ def kernel(function: Callable[..., Any]) -> Any:
 if numba.config.ENABLE_CUDASIM:
     shuffle_xor, sync_warp = simulated.shuffle_xor, simulated.sync_warp
     load4 = load4_constant = simulated.load4
-    store4 = simulated.store4
+    store4, inverse_root = simulated.store4, simulated.inverse_root
 else:
     from llvmlite import ir
-    from numba.cuda import types
+    from numba.cuda import libdevice, types
     from numba.cuda.extending import intrinsic
 
     _float = ir.FloatType()
@@ -77,6 +77,11 @@ else:
         return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
 
     @device
+    def inverse_root(x: Any) -> Any:
+        """Return 1 / sqrt(x) in one instruction, right but for the last two bits or so."""
+        return libdevice.rsqrtf(x)
+
+    @device
     def shuffle_xor(value: Any, mask: Any) -> Any:
         """Return the value of the lane whose number differs in the bits of `mask`."""
         return cuda.shfl_xor_sync(EVERYONE, value, mask)
@@ -89,7 +94,7 @@ else:
 
 @device
 def _fold(lane: Any, a: Any, b: Any, mask: Any) -> Any:
-    """Add two lanes' values: lanes without the bit of `mask` get the sum of both `a`, those with it that of both `b`."""
+    """Add two lanes' values: without the bit of `mask` a lane gets the sum of both `a`, with it that of both `b`."""
     upper = (lane & mask) != 0
     kept, given = (b, a) if upper else (a, b)
     return kept + shuffle_xor(given, mask)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from daskw2v.cuda import load
 from daskw2v.devices.part import Part
 from daskw2v.objectives.base import Columns, PartMemory
@@ -22,7 +24,7 @@ class CudaPart(Part):
         self._cuda = load("numba.cuda")
 
     def _put(self, values: Any) -> Any:
-        return self._cuda.to_device(values)
+        return self._cuda.to_device(np.ascontiguousarray(values))
 
     def _back(self, values: Any) -> Any:
         return values.copy_to_host()

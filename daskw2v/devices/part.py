@@ -61,7 +61,8 @@ class Part(ABC):
         memory = PartMemory(self._moving[table], others, self._width, length)
         losses = self._put(np.zeros(self._words, np.float32))
         self._run(self._lent(columns), memory, losses)
-        return self._back(losses)
+        summed: FloatArray = self._back(losses)
+        return summed
 
     def take(self, table: str) -> list[FloatArray]:
         """Return a table's rows and moments, and let go of them."""

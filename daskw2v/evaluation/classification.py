@@ -9,8 +9,8 @@ import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import cnn
-from daskw2v.evaluation.extras import needed, one_thread
 from daskw2v.evaluation.texts import Ints, Split, Texts, read_texts, tabulate
+from daskw2v.extras import needed, one_thread
 from daskw2v.models.vectors import Vectors
 from daskw2v.storage import Location
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.evaluation.extras import needed
 from daskw2v.evaluation.texts import Ints, Split, Texts
+from daskw2v.extras import needed
 
 _WIDTHS = (3, 4, 5)  # words under a filter
 _FILTERS = 100  # of each width

@@ -8,9 +8,9 @@ beside c?" is the word x of the highest P(x is of that kind) cos(x, c).
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.evaluation.extras import needed, one_thread
 from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.evaluation.solving import Scores, Solver
+from daskw2v.extras import needed, one_thread
 from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Block, Vectors
 

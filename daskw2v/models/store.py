@@ -1,6 +1,7 @@
 """Trained models: immutable versions below `models/`, and a pointer `LATEST` to the newest finished one.
 
-A version is a Zarr group of float32 tables (`input`, and what else the objective has) and the vocabulary. It
+A version is a Zarr group of float32 tables (`input`, and what else the objective has), the vocabulary, and, where
+words' vectors are made of their characters, the network that makes them, `subwords`. It
 counts once its manifest is there, which `publish` writes last. A table is written by blocks of rows, or, where its rows
 are spread over partitions, by partitions; it is read in order of ids in both cases.
 """
@@ -17,12 +18,14 @@ import zarr
 
 from daskw2v.errors import StoreError, TrainingError
 from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.storage import Location, Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _POINTER = "LATEST"
+_SUBWORDS = "subwords"
 _VERSION = re.compile(r"v(\d{4,})-(.+)")
 
 
@@ -140,6 +143,23 @@ def read_vocabulary(store: Store) -> Vocabulary:
     return Vocabulary.load((store / "vocabulary").open_group())
 
 
+def write_subwords(store: Store, subwords: Subwords) -> None:
+    """Write the network that makes words' vectors of their characters."""
+    subwords.save(store.open_group(writable=True).create_group(_SUBWORDS, overwrite=True))
+
+
+def read_subwords(store: Store) -> Subwords | None:
+    """Read a version's network, or return None where it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, or its network is damaged.
+    """
+    group = store.open_group().get(_SUBWORDS)
+    return Subwords.load(group) if isinstance(group, zarr.Group) else None
+
+
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     """Check a version, write its manifest and make it the latest.
 
@@ -148,7 +168,7 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     models
         The folder of all versions.
     version
-        Name of the version; its tables and vocabulary are written.
+        Name of the version; its tables and vocabulary are written, and its network where it has one.
     manifest
         What is told of the model: params, corpus, metrics. The tables' shapes, the package's version and the
         time (UTC) are added.
@@ -158,7 +178,7 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     TrainingError
         If a table holds NaN or infinity, or was not written to its end; nothing is published then.
     StoreError
-        If the vocabulary or the `input` table is missing, or they differ in length.
+        If the vocabulary or the `input` table is missing, or they differ in length, or the network is damaged.
     """
     store = models / version
     group = store.open_group()
@@ -171,6 +191,7 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     tables = {name: StoredRows(array) for name, array in sorted(group.arrays())}
     for name, table in tables.items():
         _check_finite(store, name, table)
+    read_subwords(store)  # whoever opens the version reads it
     store.write_manifest(
         {
             **manifest,

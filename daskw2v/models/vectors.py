@@ -1,6 +1,7 @@
 """Word vectors to query: neighbours, similarity, analogies.
 
-Rows are read a block at a time, from memory or from a store: no query needs the whole table at once.
+Rows are read a block at a time, from memory or from a store: no query needs the whole table at once. A model whose
+words' vectors are made of their characters makes those of other words when they are asked for.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,9 @@ from distributed.system import MEMORY_LIMIT
 from daskw2v.errors import ParameterError
 from daskw2v.models.ranking import Ids, Ranking
 from daskw2v.models.rows import Floats, StoredRows
-from daskw2v.models.store import open_table, read_vocabulary, resolve
+from daskw2v.models.store import open_table, read_subwords, read_vocabulary, resolve
+from daskw2v.models.units import lengths, scaled, unit
+from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -57,17 +60,20 @@ class Vectors:
         What is known of their origin: a model's manifest.
     url
         Where they were read from.
+    subwords
+        What makes vectors of words that the vocabulary does not hold; without it they are unknown.
 
     Raises
     ------
     ParameterError
-        If `vectors` is not a float32 matrix with a row for each word.
+        If `vectors` is not a float32 matrix with a row for each word, or `subwords` makes vectors of another size.
     """
 
     vocabulary: Vocabulary
     vectors: Floats | StoredRows
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
+    subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.vectors), getattr(self.vectors, "dtype", None)
@@ -75,6 +81,11 @@ class Vectors:
             raise ParameterError(
                 f"Vectors of shape {shape} and type {dtype} for {len(self.vocabulary)} words.",
                 "Give a float32 matrix with one row for each word.",
+            )
+        if self.subwords is not None and self.subwords.vector_size != shape[1]:
+            raise ParameterError(
+                f"Subwords make vectors of {self.subwords.vector_size} dimensions, words have {shape[1]}.",
+                "Give the network that was trained with these vectors.",
             )
 
     @classmethod
@@ -105,7 +116,13 @@ class Vectors:
         stored = open_table(store, "input")
         if in_memory is None:
             in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
-        return cls(read_vocabulary(store), stored[:] if in_memory else stored, store.read_manifest() or {}, store.url)
+        return cls(
+            read_vocabulary(store),
+            stored[:] if in_memory else stored,
+            store.read_manifest() or {},
+            store.url,
+            read_subwords(store),
+        )
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"
@@ -117,15 +134,16 @@ class Vectors:
         return word in self.vocabulary
 
     def __getitem__(self, words: str | Sequence[str]) -> Floats:
-        """Return a word's vector, shape (D,), or those of n words, shape (n, D).
+        """Return a word's vector, shape (D,), or those of n words, shape (n, D), as a copy.
 
         Raises
         ------
         UnknownWordError
             If a word is not known.
         """
-        ids = self.vocabulary.id(words) if isinstance(words, str) else self._ids(words)
-        return np.asarray(self.vectors[ids])
+        if isinstance(words, str):
+            return np.asarray(self._look_up([words])[1][0])
+        return self._look_up(words)[1]
 
     @property
     def vector_size(self) -> int:
@@ -147,9 +165,7 @@ class Vectors:
 
     def units(self, ids: npt.ArrayLike) -> Floats:
         """Return the vectors of `ids`, scaled to length 1, shape (n, D)."""
-        rows = self.vectors[np.asarray(ids, np.int64)]
-        units: Floats = rows / _lengths(rows)[:, None]
-        return units
+        return scaled(self.vectors[np.asarray(ids, np.int64)])
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
         """Cut the ids below `limit`, all by default, into those that are read at once."""
@@ -168,7 +184,7 @@ class Vectors:
         """Return vectors and their lengths, which are computed once."""
         vectors, norms = self.vectors[rows], self._norms[rows]
         if not norms.all():
-            norms[:] = _lengths(vectors)
+            norms[:] = lengths(vectors)
         return vectors, norms
 
     def items(self) -> Iterator[tuple[str, Floats]]:
@@ -208,7 +224,7 @@ class Vectors:
                 "Give finite vectors of as many dimensions.",
             )
         topn, limit = _at_least_one("topn", topn), self._limit(restrict_vocab)
-        groups = [_unit(queries[rows]) for rows in _cut(len(queries), _QUERIES)]
+        groups = [unit(queries[rows]) for rows in _cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
             for units, ranking in zip(groups, rankings, strict=True):
@@ -252,8 +268,8 @@ class Vectors:
         weighted = [*_weighted(positive, 1.0), *_weighted(negative, -1.0)]
         if not weighted:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids = self._ids([word for word, _ in weighted])
-        mean = np.array([weight for _, weight in weighted], np.float32) @ self.units(ids)
+        ids, rows = self._look_up([word for word, _ in weighted])
+        mean = np.array([weight for _, weight in weighted], np.float32) @ scaled(rows)
         found, cosines = self.nearest(mean, _at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(found, cosines, ids, topn)
 
@@ -265,7 +281,7 @@ class Vectors:
         UnknownWordError
             If a word is not known.
         """
-        first, second = self.units(self._ids([a, b]))
+        first, second = scaled(self._look_up([a, b])[1])
         return float(first @ second)
 
     def analogy(
@@ -298,8 +314,8 @@ class Vectors:
         if method == "3cosadd":
             return self.most_similar([b, c], [a], topn)
         check_method(method)
-        ids = self._ids([a, b, c])
-        units, ranking = self.units(ids), Ranking(1, _at_least_one("topn", topn) + len(ids))
+        ids, rows = self._look_up([a, b, c])
+        units, ranking = scaled(rows), Ranking(1, _at_least_one("topn", topn) + len(ids))
         for block in self.blocks(n_rows=max(1, _SCORES // len(ids))):
             near_a, near_b, near_c = (1 + block.cosines(units)) / 2
             ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.start)
@@ -318,11 +334,22 @@ class Vectors:
         """
         if not words:
             raise ParameterError("No words to compare.", "Give at least one word.")
-        units = self.units(self._ids(words))
+        units = scaled(self._look_up(words)[1])
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _ids(self, words: Sequence[str]) -> Ids:
-        return np.array([self.vocabulary.id(word) for word in words], np.int64)
+    def _look_up(self, words: Sequence[str]) -> tuple[Ids, Floats]:
+        """Return words' ids, shape (n,), -1 for those made of their characters, and vectors, shape (n, D)."""
+        ids = np.array([self._id(word) for word in words], np.int64)
+        known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
+        rows[known] = self.vectors[ids[known]]
+        if self.subwords is not None and not known.all():
+            rows[~known] = self.subwords.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
+        return ids, rows
+
+    def _id(self, word: str) -> int:
+        if self.subwords is None or not isinstance(word, str) or not word or word in self.vocabulary:
+            return self.vocabulary.id(word)
+        return -1
 
     def _limit(self, restrict_vocab: int | None) -> int:
         if restrict_vocab is None:
@@ -354,18 +381,6 @@ def _weighted(words: Weighted | Sequence[Weighted], weight: float) -> Iterator[t
         words = [words]  # one word with its weight
     for word in words:
         yield (word, weight) if isinstance(word, str) else word
-
-
-def _unit(vectors: Floats) -> Floats:
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
-
-
-def _lengths(vectors: Floats) -> Floats:
-    """Return each vector's length; 1 for a zero vector."""
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
-    lengths[lengths == 0] = 1
-    return lengths
 
 
 def _cut(length: int, step: int) -> Iterator[slice]:

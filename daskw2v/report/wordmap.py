@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.extras import needed
+from daskw2v.extras import needed
 from daskw2v.models.ranking import Ids
 from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors

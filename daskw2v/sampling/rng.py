@@ -32,6 +32,7 @@ class Purpose(IntEnum):
     MATRIX = 7
     GROWTH = 8
     REPEAT = 9
+    NETWORK = 10
 
 
 @inline

@@ -1,6 +1,7 @@
 """Kernels that train columns of the word-context matrix are their float64 reference up to float32 rounding."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_columns__are_the_same_bits_however_words_are_shared_out(objective, devi
     prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, N_WORDS))
     whole, losses = train(params, device, columns, moving, others, prepared)
     for cuts, threads in (([0, 16], 3), ([0, 4, 16], 1), ([0, 8, 12, 16], 2)):
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+        for a, b in itertools.pairwise(cuts):
             here = columns._replace(contexts=columns.contexts[a:b], row=START + a)
             part, lost = train(params, device, here, [rows[a:b] for rows in moving], others, prepared, threads)
             np.testing.assert_array_equal(lost, losses[a:b])

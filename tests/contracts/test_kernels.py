@@ -14,7 +14,7 @@ from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import aligned_zeros, padded
 
-ALL = sorted(OBJECTIVES)
+ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 ALONE = HotRows(0, 0, 0, 1)
 
 

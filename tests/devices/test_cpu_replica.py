@@ -12,7 +12,7 @@ from daskw2v.objectives import OBJECTIVES, Rate, find_objective
 from daskw2v.params import Params, Resources
 from daskw2v.sampling.segments import Segment
 
-ALL = sorted(OBJECTIVES)
+ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 WORDS = 30
 CUTS = (0, 7, 8, 20, WORDS)
 

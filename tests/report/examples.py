@@ -3,6 +3,7 @@
 import numpy as np
 
 from daskw2v.models.vectors import Vectors
+from daskw2v.objectives import settled
 from daskw2v.params import Params
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -39,7 +40,7 @@ def manifest(**params):
         for i in range(20)
     ]  # fmt: skip
     return {
-        "params": Params(alpha=0.035, **params).as_dict(),
+        "params": settled(Params(**params)).as_dict(),
         "resources": {"device": "cpu", "threads": 2},
         "corpus": {
             "identity": "feedbeef",

@@ -1,5 +1,6 @@
 """Columns: the same bits on any cluster, whatever dies; and only what a run needs lies and travels."""
 
+import itertools
 import os
 import signal
 
@@ -62,7 +63,7 @@ def test_columns__learn_the_topics(undisturbed):
         assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2)])
+@pytest.mark.parametrize(("workers", "threads"), [(2, 1), (3, 2)])
 def test_columns__give_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers, threads):
     with (
         LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
@@ -70,18 +71,14 @@ def test_columns__give_the_same_bits_on_any_number_of_workers(text, undisturbed,
     ):
         for name, params in ALL.items():
             resources = RESOURCES.replace(threads=threads)
-            same(train(text, work=tmp_path, params=params, resources=resources, client=client), undisturbed[name])
+            vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
+            same(vectors, undisturbed[name])
+            rates = [worker["words_per_second"] for worker in vectors.metadata["metrics"]["workers"]]
+            assert len(rates) == workers
+            assert min(rates) > 0
 
 
-def test_columns__of_two_workers_train_on_both(text, tmp_path):
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        vectors = train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
-    metrics = vectors.metadata["metrics"]
-    assert [worker["words_per_second"] > 0 for worker in metrics["workers"]] == [True, True]
-
-
-@pytest.mark.parametrize("checkpoint_seconds", [0, 1000])
-@pytest.mark.parametrize("n_workers", [1, 2])
+@pytest.mark.parametrize(("n_workers", "checkpoint_seconds"), [(1, 1000), (2, 0)])
 def test_columns__give_the_same_bits_when_workers_are_killed(
     text, undisturbed, tmp_path, n_workers, checkpoint_seconds
 ):
@@ -110,7 +107,7 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("name", ALL)
 def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_path, name):
-    """On another number of workers; rounds done are not done again, and the losses kept are those of an unbroken run."""
+    """On another number of workers; rounds done are not done again, and losses are those of an unbroken run."""
     resources = RESOURCES.replace(checkpoint_seconds=0, word_losses=True)
     options = {"work": tmp_path, "params": ALL[name], "resources": resources}
 
@@ -171,17 +168,21 @@ def test_columns__stop_when_they_diverge(client, text, tmp_path):
     assert latest_version(Store(str(tmp_path)) / "models") is None
 
 
+OTHERS = r"objective='sgns' has no kernel for columns.*strategy='averaging' or strategy='rotation'"
+ONLY = r"objective='context_matrix' has no kernel for device='cpu', as strategy='averaging' needs.*strategy='columns'"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"objective": "sgns", "context_size": 1024}, r"objective='sgns' has no kernel for columns.*strategy='averaging' or strategy='rotation'"),
-        ({"strategy": "averaging", "gather_every": 16}, r"objective='context_matrix' has no kernel for device='cpu', as strategy='averaging' needs.*strategy='columns'"),
+        ({"objective": "sgns", "context_size": 1024}, OTHERS),
+        ({"strategy": "averaging", "gather_every": 16}, ONLY),
         ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='columns'; it is for averaging"),
         ({"strategy": "averaging"}, r"gather_every=7 changes nothing for strategy='averaging'; it is for columns"),
         ({"objective": "sgns"}, r"context_size=100 changes nothing for objective='sgns'; it is for context_matrix"),
         ({"optimizer": "lamb"}, r"optimizer of context_matrix='lamb' does not exist.*adam, sgd"),
     ],
-)  # fmt: skip
+)
 def test_columns__refuse_what_they_do_not_read(client, tmp_path, change, message):
     with pytest.raises(ParameterError, match=message):
         train(tmp_path / "none.txt", work=tmp_path, params=PARAMS.replace(**change), client=client)
@@ -197,7 +198,9 @@ def test_columns__their_models_open_from_the_store_too(undisturbed):
     assert stored.most_similar("topic0_1") == undisturbed["sgd"].most_similar("topic0_1")
 
 
-@pytest.mark.parametrize(("epochs", "size", "every"), [(1, 1, 1), (1, 1024, 16), (3, 100, 7), (5, 10, 1000), (2, 64, 1)])
+@pytest.mark.parametrize(
+    ("epochs", "size", "every"), [(1, 1, 1), (1, 1024, 16), (3, 100, 7), (5, 10, 1000), (2, 64, 1)]
+)
 def test_rounds__train_every_column_of_every_epoch_once(epochs, size, every):
     params = PARAMS.replace(epochs=epochs, context_size=size, gather_every=every, alpha=0.5, min_alpha=0.1)
     rounds = ColumnRounds(params)
@@ -208,7 +211,7 @@ def test_rounds__train_every_column_of_every_epoch_once(epochs, size, every):
     assert all(step.last - step.first <= every for step in steps)
     alphas = [step.alpha for step in steps]
     assert alphas[0] == 0.5
-    assert all(a > b > 0.1 for a, b in zip(alphas, alphas[1:], strict=False))
+    assert all(a > b > 0.1 for a, b in itertools.pairwise(alphas))
     assert 1 <= len(rounds) <= 64
     assert [rounds[number].done for number in range(len(rounds))][-1] == rounds.total == epochs * size
     assert sum(len(rounds[number]) for number in range(len(rounds))) == epochs * size

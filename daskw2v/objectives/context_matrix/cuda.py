@@ -18,6 +18,7 @@ from daskw2v.cuda.warp import (
     LANES,
     SUMS,
     device,
+    inverse_root,
     kernel,
     load4,
     load4_constant,
@@ -26,7 +27,7 @@ from daskw2v.cuda.warp import (
     sums_of_lanes,
     sync_warp,
 )
-from daskw2v.objectives.base import MOMENTS, Columns, FloatArray, PartMemory
+from daskw2v.objectives.base import Columns, FloatArray, PartMemory
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.sampling.alias import choose
@@ -203,7 +204,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                         g = move[k]
                         mean[k] = BETA1 * mean[k] + _A1 * g
                         square[k] = BETA2 * square[k] + _A2 * g * g
-                        row[k] += rate * mean[k] / float32(math.sqrt(square[k] + _SMALL))
+                        row[k] += rate * mean[k] * inverse_root(square[k] + _SMALL)
                     else:
                         row[k] += rate * move[k]
         write(moving, place_start, lane, row)

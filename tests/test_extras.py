@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from daskw2v.errors import MissingExtraError
-from daskw2v.evaluation.extras import needed
+from daskw2v.extras import needed
 
 
 def test_needed__imports_what_is_installed():

@@ -1,0 +1,81 @@
+"""The characters that a network knows, and words as their numbers."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+LENGTH = 24  # numbers of a word, markers included
+MOST = 256  # characters known
+
+UNKNOWN, BEGIN, END = 1, 2, 3  # 0 is padding
+_FIRST = 4  # number of the first character
+
+Characters = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Characters and their numbers.
+
+    A character is a Unicode code point, taken as it comes: marks that combine with a letter are characters of their
+    own, and who wants them composed lets the tokenizer do so. A word is a marker of its begin, its characters, a marker
+    of its end, and zeros. Of a word that is longer than there is room for, the middle is left out: heads and tails tell
+    most.
+
+    Parameters
+    ----------
+    characters
+        Those known, in order of their numbers.
+    length
+        Numbers of each word.
+    """
+
+    characters: str
+    length: int = LENGTH
+
+    @classmethod
+    def of(cls, words: Iterable[str], most: int = MOST) -> Self:
+        """Take the characters that stand in most words, at most so many.
+
+        Each word counts once, whatever its frequency: the network learns from each word alike.
+        """
+        found = Counter(chain.from_iterable(map(set, words)))
+        ranked = sorted(found, key=lambda character: (-found[character], character))
+        return cls("".join(ranked[:most]))
+
+    def __len__(self) -> int:
+        """Count the numbers besides padding: 1 to this one."""
+        return _FIRST - 1 + len(self.characters)
+
+    @cached_property
+    def _codes(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+        """Code points in order, and the number of each; the last is beyond all."""
+        codes = _code_points(self.characters)
+        order = np.argsort(codes)
+        return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
+
+    def encode(self, words: Sequence[str]) -> Characters:
+        """Return the numbers of each word's characters, shape (n, length) int32: 0 behind its end, 1 for unknown."""
+        room = self.length - 2
+        head, tail = room - room // 2, room // 2
+        shown = [word if len(word) <= room else word[:head] + word[len(word) - tail :] for word in words]
+        lengths = np.fromiter(map(len, shown), np.int64, len(shown))
+        codes, numbers = self._codes
+        text = _code_points("".join(shown))
+        places = np.searchsorted(codes, text)
+        encoded = np.zeros((len(shown), self.length), np.int32)
+        encoded[:, 0] = BEGIN
+        within = np.arange(1, self.length - 1) <= lengths[:, None]
+        encoded[:, 1:-1][within] = np.where(codes[places] == text, numbers[places], UNKNOWN)
+        encoded[np.arange(len(shown)), lengths + 1] = END
+        return encoded
+
+
+def _code_points(text: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

@@ -1,0 +1,219 @@
+"""A convolutional network from a word's characters to its vector, in NumPy: what serves words, and the reference.
+
+Characters have vectors; filters of several widths lie on them from each character of the word on; of the values that a
+filter has at all places, the largest and the smallest are added; a linear layer makes the word's vector of these sums.
+Li et al. (2019, section 5.8) flatten the values instead: what a suffix says then depends on how far from the word's
+begin it stands, and words have a longest length. Here it says the same wherever it stands; markers of begin and end
+tell filters what is prefix or suffix.
+
+The smallest value is added since the mean of the largest is far above 0: with that alone, all words' vectors move
+together, and learn several times as slowly. The sum has a mean of about 0, whatever the word's length.
+
+Before extremes are taken all is linear. So what a character adds to a filter at a place below it is a number, to be
+looked up: a word costs additions only, a 32nd of what convolution takes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import StoreError
+from daskw2v.objectives.subwords.alphabet import Alphabet, Characters
+from daskw2v.sampling.rng import Purpose, stream, uniform
+from daskw2v.sampling.segments import cut
+from daskw2v.storage import read_array, write_array
+
+WIDTHS = (2, 3, 4, 5)  # characters below a filter
+FILTERS = 100  # of each width
+CHARACTER_SIZE = 32  # of a character's vector
+_AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
+_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
+
+Floats = npt.NDArray[Any]  # float32; float64 as a reference
+Ids = npt.NDArray[np.int64]
+Weights = dict[str, Floats]
+"""`characters` (n_characters, C): vectors of the numbers from 1 on; `filters_<width>` (width * C, F), of each width;
+`output` (F of all widths, D); `bias` (D,)."""
+
+
+def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
+    """Return a network's weights before training, float32: a pure function, so that any worker can make them.
+
+    Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
+
+    Parameters
+    ----------
+    vector_size
+        Dimensions of the words' vectors.
+    n_characters
+        Numbers of characters, as `len(alphabet)`.
+    seed
+        Of the draws.
+    """
+    key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
+    for name, shape in _shapes(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
+        n = int(np.prod(shape))
+        draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
+        weights[name] = draws
+        drawn += n
+    weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
+    for width in WIDTHS:
+        weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
+    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
+    weights["bias"][:] = 0
+    return weights
+
+
+def rows_of(weights: Weights, characters: Characters) -> Floats:
+    """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the truth for others.
+
+    Parameters
+    ----------
+    weights
+        The network.
+    characters
+        Words as `Alphabet.encode` returns them, shape (n, length) int32.
+    """
+    vectors = np.concatenate([np.zeros_like(weights["characters"][:1]), weights["characters"]])
+    tables = {}  # of each width, what a character adds to each filter, place by place
+    for width in widths_of(weights):
+        filters = weights[filters_of(width)].reshape(width, vectors.shape[1], -1)
+        tables[width] = (vectors @ filters).reshape(width * len(vectors), -1)
+    rows = np.empty((len(characters), len(weights["bias"])), weights["bias"].dtype)
+    for words, batch in batches(characters):
+        extremes = []
+        for width, table in tables.items():
+            first, *others = np.moveaxis(windows(batch, width, len(vectors)), 2, 0)
+            values = table[first]
+            for other in others:
+                values += table[other]
+            extremes.append(values.max(axis=1) + values.min(axis=1))
+        rows[words] = np.concatenate(extremes, axis=1) @ weights["output"] + weights["bias"]
+    return rows
+
+
+def batches(characters: Characters) -> Iterator[tuple[Ids, Characters]]:
+    """Cut words into batches of like length, so that little of what is computed is padding.
+
+    Yields
+    ------
+    words
+        Numbers of a batch's words, shape (m,).
+    characters
+        Their characters as far as the longest goes, shape (m, n) int32.
+    """
+    lengths = np.count_nonzero(characters, axis=1)
+    order = np.argsort(lengths, kind="stable")
+    for a, b in cut(0, len(order), _AT_ONCE):
+        words = order[a:b]
+        yield words, characters[words, : lengths[words[-1]]]
+
+
+def windows(characters: Characters, width: int, n_numbers: int) -> npt.NDArray[np.int32]:
+    """Return the rows of a filter's table that it meets, from each character on, shape (m, n + 1, width) int32.
+
+    Row `place * n_numbers + number` stands for a character below a place of the filter. Zeros follow the end. The last
+    filter lies on zeros alone: so 0 is among the values of any word, with longer ones in its batch or without.
+    """
+    padded = np.pad(characters, ((0, 0), (0, width)))
+    below = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
+    rows: npt.NDArray[np.int32] = below + np.arange(width, dtype=np.int32) * np.int32(n_numbers)
+    return rows
+
+
+def widths_of(weights: Weights) -> list[int]:
+    """Return the widths of a network's filters, as the linear layer has them in order."""
+    return sorted(int(name.removeprefix("filters_")) for name in weights if name.startswith("filters_"))
+
+
+def filters_of(width: int) -> str:
+    """Return the name of the weights of a width's filters."""
+    return f"filters_{width}"
+
+
+@dataclass(frozen=True, eq=False)
+class Subwords:
+    """A network and the characters it knows: a vector for any word.
+
+    Parameters
+    ----------
+    alphabet
+        The characters.
+    weights
+        The network, float32.
+    """
+
+    alphabet: Alphabet
+    weights: Weights
+
+    @property
+    def vector_size(self) -> int:
+        """Dimensions of a vector."""
+        return len(self.weights["bias"])
+
+    def vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return words' vectors, seen in training or not, shape (n, D) float32."""
+        return rows_of(self.weights, self.alphabet.encode(words))
+
+    def save(self, group: zarr.Group) -> None:
+        """Write weights as arrays of a Zarr group, and the alphabet as its attributes."""
+        for name, values in self.weights.items():
+            write_array(group, name, values)
+        group.attrs.update(
+            {
+                "characters": [ord(character) for character in self.alphabet.characters],
+                "length": self.alphabet.length,
+                "widths": widths_of(self.weights),
+            }
+        )
+
+    @classmethod
+    def load(cls, group: zarr.Group) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        StoreError
+            If an array or attribute is missing or damaged, or they contradict each other.
+        """
+        attributes: Any = group.attrs
+        characters, length, widths = (attributes.get(name) for name in ("characters", "length", "widths"))
+        fit = _are_counts(characters, 0, 0x110000), _are_counts([length], 3), _are_counts(widths, 1)
+        if not (all(fit) and widths):
+            raise _damaged(group, "its attributes characters, length and widths are not those of a network")
+        alphabet = Alphabet("".join(map(chr, characters)), length)
+        weights = {name: read_array(group, name) for name in _shapes(widths, 0, 0, 0, 0)}
+        filters = weights["output"].shape[0] // len(widths)
+        shapes = _shapes(widths, len(alphabet), weights["characters"].shape[-1], filters, weights["output"].shape[-1])
+        for name, values in weights.items():
+            if values.shape != shapes[name] or values.dtype != np.float32:
+                raise _damaged(group, f"{name} is {values.dtype} of shape {values.shape}, not float32 {shapes[name]}")
+            if not np.isfinite(values).all():
+                raise _damaged(group, f"{name} holds NaN or infinity")
+        return cls(alphabet, weights)
+
+
+def _shapes(
+    widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int
+) -> dict[str, tuple[int, ...]]:
+    return {
+        "characters": (n_characters, character_size),
+        **{filters_of(width): (width * character_size, filters) for width in sorted(widths)},
+        "output": (len(widths) * filters, vector_size),
+        "bias": (vector_size,),
+    }
+
+
+def _are_counts(values: Any, least: int, above: float = np.inf) -> bool:
+    return isinstance(values, list) and all(type(value) is int and least <= value < above for value in values)
+
+
+def _damaged(group: zarr.Group, what: str) -> StoreError:
+    return StoreError(
+        f"The subword network at {group.store_path} is damaged: {what}.",
+        "Train again, or take another version of the model.",
+    )
