@@ -35,7 +35,8 @@ def check_gpu() -> None:
     needed("numba_cuda", "cuda")
     cuda = import_module("numba.cuda")
     if not cuda.is_available():
+        error = " ".join(str(cuda.cuda_error()).split())
         raise ClusterError(
-            f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({cuda.cuda_error()}).",
+            f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({error}).",
             "Start workers where there is an NVIDIA GPU, one worker a GPU, or train with device='cpu'.",
         )

@@ -1,5 +1,6 @@
 """A warp of Numba's CUDA simulator, whose threads are Python's: what `daskw2v.cuda.warp` cannot compile there."""
 
+import itertools
 import math
 import threading
 from typing import Any
@@ -15,18 +16,25 @@ class _Warp:
     """Thirty-two threads that wait for each other, and what each shows the others: by turns in one of two places."""
 
     def __init__(self) -> None:
-        self.barrier = threading.Barrier(_LANES)
-        self.shown: list[list[Any]] = [[None] * _LANES, [None] * _LANES]
-        self.turns = [0] * _LANES
+        self._shown: list[list[Any]] = [[None] * _LANES, [None] * _LANES]
+        self._turns = [0] * _LANES
+        self._arrivals = itertools.count(1)
+        self._gates = [threading.Lock() for _ in range(_LANES)]
+        for gate in self._gates:
+            gate.acquire()
 
     def exchange(self, lane: int, value: Any) -> list[Any]:
         """Return what all lanes show."""
         # One wait will do: a place is written again only after all lanes have met at the other one
-        place = self.shown[self.turns[lane] % 2]
-        self.turns[lane] += 1
-        place[lane] = value
-        self.barrier.wait(_PATIENCE)
-        return place
+        shown = self._shown[self._turns[lane] % 2]
+        self._turns[lane] += 1
+        shown[lane] = value
+        if next(self._arrivals) % _LANES == 0:  # the last one
+            for gate in self._gates:
+                gate.release()
+        if not self._gates[lane].acquire(timeout=_PATIENCE):
+            raise RuntimeError("A lane of the warp did not come.")
+        return shown
 
 
 def _warp() -> tuple[_Warp, int]:
