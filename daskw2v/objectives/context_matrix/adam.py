@@ -13,5 +13,5 @@ EPSILON = 1e-8
 @inline
 def step_size(alpha: Any, number: Any) -> Any:
     """Return the learning rate of a column, counted from 0, with the correction of both moments in it."""
-    t = number + 1.0
+    t = number + 1  # a whole number: multiplied out, not by way of the logarithm
     return alpha * np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
