@@ -170,7 +170,9 @@ class Params(_Checked):
         optional=True,
     )
     # What is learned
-    objective: str = _choice("sgns", "what update is made: sgns, cbow_ns, sg_hs, cbow_hs or context_matrix", _text)
+    objective: str = _choice(
+        "sgns", "what update is made: sgns, cbow_ns, sg_hs, cbow_hs, context_matrix or subwords", _text
+    )
     vector_size: int = _choice(100, "dimensions of a vector", _integer(1, 65536))
     window: int = _choice(5, "most words between center and context", _integer(1, 1024))
     shrink_windows: bool = _choice(True, "draw each window's size from 1..window", _flag)
@@ -190,7 +192,7 @@ class Params(_Checked):
     alpha: float | None = _choice(
         None,
         "learning rate at the start; the objective's own when not given: 0.035 for sgns, 0.05 for cbow_ns, 0.025 for "
-        "sg_hs and cbow_hs, 0.005 for context_matrix with adam and 0.05 with sgd",
+        "sg_hs and cbow_hs, 0.005 for context_matrix with adam and 0.05 with sgd, 0.001 for subwords",
         _number(0, 10, open_low=True),
         optional=True,
     )

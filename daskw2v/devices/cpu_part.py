@@ -21,9 +21,9 @@ class CpuPart(Part):
     def _back(self, values: Any) -> Any:
         return values
 
-    def _run(self, columns: Columns, memory: PartMemory, losses: FloatArray) -> None:
+    def _run(self, n_batches: int, columns: Columns, memory: PartMemory, losses: FloatArray) -> None:
         def train(number: int) -> None:
-            first, last = (self._batches * n // self._threads for n in (number, number + 1))
+            first, last = (n_batches * n // self._threads for n in (number, number + 1))
             self._kernel(columns, first, last, memory, self._prepared, losses)
 
         list(self._pool.map(train, range(self._threads)))

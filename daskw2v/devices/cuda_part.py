@@ -29,6 +29,6 @@ class CudaPart(Part):
     def _back(self, values: Any) -> Any:
         return values.copy_to_host()
 
-    def _run(self, columns: Columns, memory: PartMemory, losses: Any) -> None:
-        if self._batches:
-            self._kernel(columns, 0, self._batches, memory, self._prepared, losses)
+    def _run(self, n_batches: int, columns: Columns, memory: PartMemory, losses: Any) -> None:
+        if n_batches:
+            self._kernel(columns, 0, n_batches, memory, self._prepared, losses)

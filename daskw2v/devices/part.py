@@ -53,14 +53,24 @@ class Part(ABC):
         self._moving = {name: self._put(self._tables(tables)) for name, tables in moving.items()}
         self._standing = {name: self._put(self._table(rows)) for name, rows in standing.items()}
 
-    def train(self, table: str, columns: Columns) -> FloatArray:
-        """Train columns in place; return the summed loss of each word of the part, shape (n,) float32."""
+    def train(self, table: str, columns: Columns, at: int = 0) -> FloatArray:
+        """Train columns in place, of all rows or of some; return each one's summed loss, shape (m,) float32.
+
+        Parameters
+        ----------
+        table
+            Whose rows move.
+        columns
+            The columns of m words.
+        at
+            The first one's row in the part, at the begin of a batch.
+        """
         other = next(name for name in {**self._standing, **self._moving} if name != table)
         length = self._batches * BATCH * self._width
         others = self._standing[other] if other in self._standing else self._moving[other][:length]
-        memory = PartMemory(self._moving[table], others, self._width, length)
-        losses = self._put(np.zeros(self._words, np.float32))
-        self._run(self._lent(columns), memory, losses)
+        memory = PartMemory(self._moving[table][at * self._width :], others, self._width, length)
+        losses = self._put(np.zeros(len(columns.contexts), np.float32))
+        self._run(-(-len(losses) // BATCH), self._lent(columns), memory, losses)
         summed: FloatArray = self._back(losses)
         return summed
 
@@ -82,8 +92,8 @@ class Part(ABC):
         """Return an array of the device in this machine's memory."""
 
     @abstractmethod
-    def _run(self, columns: Columns, memory: PartMemory, losses: Any) -> None:
-        """Train all batches of the part."""
+    def _run(self, n_batches: int, columns: Columns, memory: PartMemory, losses: Any) -> None:
+        """Train batches."""
 
     def _lent(self, values: Any) -> Any:
         """Return a NamedTuple with its arrays in the device's memory."""

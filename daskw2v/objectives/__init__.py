@@ -10,6 +10,7 @@ from daskw2v.objectives.cbow_ns import CBOW_NS
 from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.objectives.sgns import SGNS
+from daskw2v.objectives.subwords import SUBWORDS
 from daskw2v.params import Params
 from daskw2v.registry import find, refuse_unread
 
@@ -33,7 +34,7 @@ __all__ = [
 
 Function = TypeVar("Function")
 
-OBJECTIVES = {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS, CONTEXT_MATRIX)}
+OBJECTIVES = {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS, CONTEXT_MATRIX, SUBWORDS)}
 
 
 def find_objective(name: str) -> Objective:

@@ -147,6 +147,8 @@ class Objective:
         The function that trains a range of centers in place, by device.
     bucket_trainers
         The function that trains the bucket of two partitions in place, by device; some objectives have none.
+    follows
+        Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     """
@@ -159,6 +161,7 @@ class Objective:
     prepare: Callable[[Params, npt.NDArray[np.int64]], Any]
     trainers: Mapping[str, Trainer]
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
+    follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
 
 

@@ -21,7 +21,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.models.store import create_model
-from daskw2v.objectives import find_column_trainer
+from daskw2v.objectives import find_column_trainer, find_objective
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener
@@ -32,8 +32,10 @@ from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import join_blocks, rows_per_block
 from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds, Step
+from daskw2v.strategies.following import OUTPUT_RATE, compose, follow, join_losses, learn, minibatches, save_network
 from daskw2v.strategies.part import (
     INPUT,
+    OUTPUT,
     TABLES,
     Parts,
     Start,
@@ -73,11 +75,24 @@ class Crew:
 
 @dataclass
 class State:
-    """A run between two rounds: what holds each part's rows, and its moments, by table; the history."""
+    """A run between two rounds.
+
+    Parameters
+    ----------
+    next_round
+        Number of the round to do next.
+    rows, moments
+        By table what holds each part's rows and moments; of rows that follow from a network there are no moments.
+    network
+        What holds this.
+    history
+        One entry a round.
+    """
 
     next_round: int
     rows: dict[str, list[Held]]
     moments: dict[str, list[Held]]
+    network: Held | None
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -94,7 +109,7 @@ def _train(
     matrix = build_matrix(client, run, listener)
     crew = _crew(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
     rounds, total = ColumnRounds(run.params), length * run.params.epochs
-    state, shares = _restore(place, len(crew.homes)), Shares()
+    state, shares = _restore(place, crew), Shares()
     losses = None
     if resources.word_losses:
         losses = WordLosses(client, place, rounds, run.vocabulary.size, crew.session)
@@ -124,7 +139,7 @@ def _train(
             state, saved = _checkpoint(crew, place, state), time.monotonic()
 
     def save(store: Store) -> None:
-        _save(crew, store, state.rows, {})
+        _save(crew, store, state)
         if losses is not None:
             losses.publish(store)
 
@@ -152,14 +167,48 @@ def _chunk(n_words: int) -> int:
 
 def _play(crew: Crew, state: State, this: ColumnRound, losses: WordLosses | None) -> list[Future]:
     """Give a round to the cluster; the state then holds what it will leave. Return the futures of its `Totals`."""
-    if len(crew.homes) == 1:
-        turns = [(_move(crew, state, this.steps, TABLES), INPUT)]
+    done, lost = list[Future](), list[list[Future]]()  # what tasks leave; turn by turn, those that tell input losses
+    if state.network is not None:
+        for step in this.steps:
+            shares, followed = _follow(crew, state, step)
+            done += [*followed, *_move(crew, state, [step._replace(alpha=OUTPUT_RATE * step.alpha)], [OUTPUT])]
+            if losses is not None:
+                args = crew.parts.run.vocabulary.size, shares, *followed
+                lost.append([crew.client.submit(join_losses, *args, key=f"lost-{crew.session}-{step.number}")])
+    elif len(crew.homes) == 1:
+        done = _move(crew, state, this.steps, TABLES)
+        lost.append(done)
     else:
-        turns = [(_move(crew, state, [step], [table]), table) for step in this.steps for table in TABLES]
-    done = [future for moved, _ in turns for future in moved]
+        for step in this.steps:
+            lost.append(_move(crew, state, [step], [INPUT]))
+            done += [*lost[-1], *_move(crew, state, [step], [OUTPUT])]
     if losses is not None:
-        losses.keep(this, [moved for moved, table in turns if table == INPUT])
+        losses.keep(this, lost)
     return [crew.client.submit(attrgetter("totals"), f, key=f"totals-{f.key}") for f in done]
+
+
+def _follow(crew: Crew, state: State, step: Step) -> tuple[list[list[Words]], list[Future]]:
+    """Let the input rows move along a step's columns, and the network follow; return tasks' blocks and futures."""
+    client, parts, run = crew.client, crew.parts, crew.parts.run
+    n_threads = sum(home.threads for home in crew.homes)
+    all_shares, all_followed = list[list[Words]](), list[Future]()
+    for number, blocks in enumerate(minibatches(run.vocabulary.size)):
+        key = f"{crew.session}-{step.number}-{number}"
+        shares = [blocks[k::n_threads] for k in range(min(n_threads, len(blocks)))]
+        followed = [
+            client.submit(
+                follow, parts, share, step, state.network, state.rows[OUTPUT], key=f"follow-{key}-{k}", retries=2
+            )
+            for k, share in enumerate(shares)
+        ]
+        state.network = client.submit(learn, run, step.alpha, shares, state.network, *followed, key=f"learn-{key}")
+        all_shares += shares
+        all_followed += followed
+    state.rows[INPUT] = [
+        client.submit(compose, parts, part, state.network, key=f"compose-{crew.session}-{step.number}-{part}")
+        for part in range(len(crew.homes))
+    ]
+    return all_shares, all_followed
 
 
 def _move(crew: Crew, state: State, steps: Sequence[Step], tables: Sequence[str]) -> list[Future]:
@@ -188,42 +237,48 @@ def _submit(
     )  # fmt: skip
 
 
-def _save(crew: Crew, store: Store, rows: dict[str, list[Held]], moments: dict[str, list[Held]]) -> None:
-    """Write rows and moments to a model, each part by the worker that holds it."""
+def _save(crew: Crew, store: Store, state: State, *, moments: bool = False) -> None:
+    """Write a model, or with moments a checkpoint: each part by the worker that holds it."""
     parts, client, attempt = crew.parts, crew.client, uuid.uuid4().hex
     shape = parts.run.vocabulary.size, parts.run.params.vector_size
-    names = [*rows, *(moment_table(name, table) for table in moments for name in parts.moments)]
+    kept = state.moments if moments else {}
+    names = [*state.rows, *(moment_table(name, table) for table in kept for name in parts.moments)]
     create_model(store, dict.fromkeys(names, shape), min(rows_per_block(shape[1]), _chunk(shape[0])))
     writes = [
         client.submit(save, store, parts, part, table, held, key=f"{save.__name__}-{attempt}-{table}-{part}", retries=2)
-        for save, tables in ((save_rows, rows), (save_moments, moments))
+        for save, tables in ((save_rows, state.rows), (save_moments, kept))
         for table, of_table in tables.items()
         for part, held in enumerate(of_table)
     ]
+    if state.network is not None:
+        key = f"save-network-{attempt}"
+        writes.append(client.submit(save_network, store, parts.run, state.network, moments, key=key, retries=2))
     gather(client, writes, "Writing the model")
 
 
 def _checkpoint(crew: Crew, place: Store, state: State) -> State:
     """Write a checkpoint; return the state that reads from it, so that nothing before it need be done again."""
     store = checkpoint.folder(place, state.next_round)
-    _save(crew, store, state.rows, state.moments)
+    _save(crew, store, state, moments=True)
     checkpoint.finish(place, store, {"next_round": state.next_round, "history": state.history})
-    return _state_at(Start(store), len(crew.homes), state.next_round, state.history)
+    return _state_at(Start(store), crew, state.next_round, state.history)
 
 
-def _restore(place: Store, n: int) -> State:
+def _restore(place: Store, crew: Crew) -> State:
     """Return the state of the newest finished checkpoint, or that before the first round."""
     found = checkpoint.newest(place)
     if found is None:
-        return _state_at(Start(), n, 0, [])
+        return _state_at(Start(), crew, 0, [])
     store, manifest = found
-    return _state_at(Start(store), n, int(manifest["next_round"]), list(manifest["history"]))
+    return _state_at(Start(store), crew, int(manifest["next_round"]), list(manifest["history"]))
 
 
-def _state_at(start: Start, n: int, next_round: int, history: list[dict[str, Any]]) -> State:
-    """Return the state of a run whose n parts all lie at a start."""
-    rows: dict[str, list[Held]] = {table: [start] * n for table in TABLES}
-    return State(next_round, rows, {table: [*held] for table, held in rows.items()}, history)
+def _state_at(start: Start, crew: Crew, next_round: int, history: list[dict[str, Any]]) -> State:
+    """Return the state of a run all of which lies at a start."""
+    follows = find_objective(crew.parts.run.params.objective).follows
+    learned = TABLES[1:] if follows else TABLES
+    rows, moments = ({table: [start for _ in crew.homes] for table in tables} for tables in (TABLES, learned))
+    return State(next_round, rows, moments, start if follows else None, history)
 
 
 def _check(params: Params) -> None:

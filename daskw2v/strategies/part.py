@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from daskw2v.cluster import this_worker
-from daskw2v.devices import find_device
+from daskw2v.devices import Part, find_device
 from daskw2v.models.store import read_table, write_table_rows
 from daskw2v.objectives import find_objective, settled
 from daskw2v.objectives.base import MOMENTS, Columns, FloatArray, is_finite
@@ -116,25 +116,16 @@ def train_part(
     threads
         How many train.
     """
-    began, run = time.perf_counter(), parts.run
-    params, words, prepared = run.params, parts.words[part], _prepared(run)
-    worked = find_device(run.device).part(
-        find_objective(params.objective),
-        params,
-        prepared,
-        {t: [parts.rows(t, part, rows), *parts.moments_of(t, part, kept)] for t, (rows, kept) in moving.items()},
-        {t: [parts.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in standing.items()},
-        threads,
-    )
+    began, words = time.perf_counter(), parts.words[part]
+    tables = {t: [parts.rows(t, part, rows), *parts.moments_of(t, part, kept)] for t, (rows, kept) in moving.items()}
+    worked = open_part(parts, tables, standing, threads)
     losses: dict[str, list[FloatArray]] = {table: [] for table in moving}
     pairs = 0
     for step in steps:
-        contexts = read_contexts(parts.matrix, words, (step.first, step.last))
-        pairs += len(moving) * int(np.count_nonzero(contexts >= 0))
         for table in moving:
-            key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
-            first = step.epoch * params.context_size + step.first
-            losses[table].append(worked.train(table, Columns(contexts, words.start, first, step.alpha, key)))
+            columns = columns_of(parts, words, step, table)
+            losses[table].append(worked.train(table, columns))
+            pairs += int(np.count_nonzero(columns.contexts >= 0))
     taken = {table: worked.take(table) for table in moving}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
     loss = sum(float(values.sum(dtype=np.float64)) for of_table in losses.values() for values in of_table)
@@ -144,6 +135,24 @@ def train_part(
         Totals(pairs, loss, finite, 0, this_worker(), time.perf_counter() - began),
         {table: np.array(values) for table, values in losses.items()},
     )
+
+
+def open_part(
+    parts: Parts, moving: Mapping[str, Sequence[FloatArray]], standing: Mapping[str, Sequence[Rows]], threads: int
+) -> Part:
+    """Put rows that move, and those of all parts that stay, on the device."""
+    run = parts.run
+    tables = {t: [parts.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in standing.items()}
+    objective = find_objective(run.params.objective)
+    return find_device(run.device).part(objective, run.params, _prepared(run), moving, tables, threads)
+
+
+def columns_of(parts: Parts, words: Words, step: Step, table: str) -> Columns:
+    """Return what a table's rows of some words train in a step."""
+    params = parts.run.params
+    key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
+    contexts = read_contexts(parts.matrix, words, (step.first, step.last))
+    return Columns(contexts, words.start, step.epoch * params.context_size + step.first, step.alpha, key)
 
 
 @lru_cache(maxsize=2)

@@ -19,7 +19,11 @@ from daskw2v.objectives.base import MOMENTS, Columns
 from daskw2v.params import Params
 
 DEVICE, SIMULATED = os.environ.get("DASKW2V_TEST_DEVICE", "cpu"), bool(numba.config.ENABLE_CUDASIM)
-KERNELS = [(name, DEVICE) for name, objective in OBJECTIVES.items() if DEVICE in objective.column_trainers]
+KERNELS = [
+    (name, DEVICE)
+    for name, objective in OBJECTIVES.items()
+    if DEVICE in objective.column_trainers and not objective.follows
+]
 OPTIMIZERS = [(*kernel, optimizer) for kernel in KERNELS for optimizer in OBJECTIVES[kernel[0]].alphas]
 N_WORDS, START = 24, 8
 

@@ -127,11 +127,11 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         move = cuda.local.array(floats, float32)
         near = cuda.local.array((size, near_floats), float32)
         dots = cuda.local.array(SUMS, float32)
-        place_start = word * width
-        read(moving, place_start, lane, row)
+        home = word * width
+        read(moving, home, lane, row)
         if adam:
-            read(moving, place_start + apart, lane, mean)
-            read(moving, place_start + 2 * apart, lane, square)
+            read(moving, home + apart, lane, mean)
+            read(moving, home + 2 * apart, lane, square)
         loss = _NONE
         for left in range(0, n_columns, across):
             right = min(left + across, n_columns)
@@ -207,12 +207,13 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                         row[k] += rate * mean[k] * inverse_root(square[k] + _SMALL)
                     else:
                         row[k] += rate * move[k]
-        write(moving, place_start, lane, row)
-        if adam:
-            write(moving, place_start + apart, lane, mean)
-            write(moving, place_start + 2 * apart, lane, square)
         loss = sum_of_lanes(loss)
-        if lane == 0 and word < n_words:
-            losses[word] += loss / _SHARE  # as many lanes had each of its terms
+        if word < n_words:
+            write(moving, home, lane, row)
+            if adam:
+                write(moving, home + apart, lane, mean)
+                write(moving, home + 2 * apart, lane, square)
+            if lane == 0:
+                losses[word] += loss / _SHARE  # as many lanes had each of its terms
 
     return run

@@ -1,1 +1,13 @@
-"""Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8)."""
+"""Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8).
+
+The network learns what the rows of `context_matrix` learn: what moves a row goes back through it.
+"""
+
+from dataclasses import replace
+
+from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
+
+__all__ = ["SUBWORDS"]
+
+# The learning rate is the network's.
+SUBWORDS = replace(CONTEXT_MATRIX, name="subwords", alphas={"adam": 0.001}, follows=True)
