@@ -10,7 +10,7 @@ from distributed import Client
 
 from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import find_device
+from daskw2v.devices import check_workers, find_device
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation.during import Judge
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
@@ -71,6 +71,8 @@ def train(
         If no word is left.
     ClusterError
         If the cluster cannot do the work.
+    MissingExtraError
+        If a worker lacks what the device needs.
     TrainingError
         If the model diverges, or tasks keep killing their workers.
     """
@@ -80,6 +82,7 @@ def train(
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
+        check_workers(cluster, resources.device)
         corpus = build_corpus(inputs, store, params, resources, cluster, listener)
         vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
         return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
