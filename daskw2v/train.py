@@ -10,7 +10,7 @@ from distributed import Client
 
 from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import find_device
+from daskw2v.devices import check_workers, find_device
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation.during import Judge
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
@@ -22,7 +22,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Location, Store
-from daskw2v.strategies import check_strategy, find_strategy
+from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
@@ -71,6 +71,8 @@ def train(
         If no word is left.
     ClusterError
         If the cluster cannot do the work.
+    MissingExtraError
+        If a worker lacks what the device needs.
     TrainingError
         If the model diverges, or tasks keep killing their workers.
     """
@@ -80,6 +82,7 @@ def train(
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
+        check_workers(cluster, resources.device)
         corpus = build_corpus(inputs, store, params, resources, cluster, listener)
         vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
         return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
@@ -100,7 +103,9 @@ def train_model(
     run_id = run_identity(corpus, vocabulary, params)
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
-    if (models / version).read_manifest() is None:
+    if (models / version).read_manifest() is not None:
+        _check_losses(models / version, resources)
+    else:
         # Training needs no tokenizer: by its name, tasks need not carry the function
         named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
         run = Run(store, corpus.name, vocabulary, named, resources.device)
@@ -127,6 +132,15 @@ def train_model(
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
     """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
     return digest([corpus.identity, vocabulary.identity, params.as_dict()])[:12]
+
+
+def _check_losses(model: Store, resources: Resources) -> None:
+    """Refuse to return a model without the losses that were asked for."""
+    if resources.word_losses and not (model / word_losses.FOLDER).exists():
+        raise ParameterError(
+            f"word_losses=True, but {model.url} was trained without.",
+            "Delete that version to train it again, or give another seed.",
+        )
 
 
 def _check_names(params: Params, resources: Resources) -> None:
@@ -187,6 +201,7 @@ def _manifest(
                 if "scores" in entry
             ],
         },
+        **outcome.facts,
     }
 
 

@@ -1,4 +1,5 @@
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_source__imports_at_the_top_only(path):
     functions = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef)]
     late = [n.lineno for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
     assert late == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=source_id)
+def test_source__reaches_gpu_code_by_one_door(path):
+    """Modules named `cuda`, and those of package `cuda`, import Numba's CUDA target; others get them by `cuda.load`."""
+    imports = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = {f"{n.module}.{a.name}" if isinstance(n, ast.ImportFrom) else a.name for n in imports for a in n.names}
+    gpu = {name for name in names if re.search(r"(numba|daskw2v\b.*)\.cuda\b", name)}
+    behind = path.name == "cuda.py" or (path.parent.name == "cuda" and path.name != "__init__.py")
+    assert behind or gpu <= {"daskw2v.cuda.load", "daskw2v.cuda.check_gpu"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=source_id)

@@ -81,6 +81,11 @@ def _build(scaled: Any) -> Any:
 def pick(table: Any, bits: Any) -> Any:
     """Return the outcome that 64 random bits choose, int64."""
     slot = below(bits, len(table))
-    entry = table[slot]
+    return choose(slot, table[slot], bits)
+
+
+@inline
+def choose(slot: Any, entry: Any, bits: Any) -> Any:
+    """Return the outcome, int64, that 64 random bits choose in the slot that they fall into, all three uint64."""
     # One return, so that it compiles to a choice between values and not to a branch
     return np.int64(slot if (bits & _LOW) < (entry >> _HALF) else entry & _LOW)

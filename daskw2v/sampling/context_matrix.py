@@ -128,6 +128,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     home.write_manifest(manifest)
     for temporary in ("text", "base"):
         (build.place / temporary).remove()
+    listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {home.name}"))
     return _matrix(home, manifest)
 
 

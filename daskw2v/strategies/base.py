@@ -59,12 +59,15 @@ class Outcome(NamedTuple):
         What each worker did.
     save
         Writes the tables to a store, from the workers that hold them.
+    facts
+        What else the model's manifest shall tell, as JSON types.
     """
 
     history: list[dict[str, Any]]
     threads: int
     shares: Shares
     save: Callable[[Store], None]
+    facts: dict[str, Any] = {}  # noqa: RUF012 (never changed)
 
 
 # (entry of the history, what joins the parts to the input table, parts, or None where no worker could hold all): may

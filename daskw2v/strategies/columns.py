@@ -32,7 +32,16 @@ from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import join_blocks, rows_per_block
 from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds, Step
-from daskw2v.strategies.following import OUTPUT_RATE, compose, follow, join_losses, learn, minibatches, save_network
+from daskw2v.strategies.following import (
+    OUTPUT_RATE,
+    check_workers,
+    compose,
+    follow,
+    join_losses,
+    learn,
+    minibatches,
+    save_network,
+)
 from daskw2v.strategies.part import (
     INPUT,
     OUTPUT,
@@ -106,6 +115,8 @@ def _train(
     TrainingError
         If the model is no longer finite, or a task keeps killing its workers.
     """
+    if find_objective(run.params.objective).follows:
+        check_workers(client)
     matrix = build_matrix(client, run, listener)
     crew = _crew(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
     rounds, total = ColumnRounds(run.params), length * run.params.epochs
@@ -143,7 +154,8 @@ def _train(
         if losses is not None:
             losses.publish(store)
 
-    return Outcome(state.history, max(home.threads for home in crew.homes), shares, save)
+    facts = {"name": matrix.name, "pairs": matrix.pairs, "text_words": matrix.text_words, "seconds": matrix.seconds}
+    return Outcome(state.history, max(home.threads for home in crew.homes), shares, save, {"matrix": facts})
 
 
 def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> Crew:

@@ -15,9 +15,11 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from distributed import Client
 
 from daskw2v.cluster import this_worker
 from daskw2v.errors import StoreError
+from daskw2v.extras import needed
 from daskw2v.models.store import read_subwords, write_subwords
 from daskw2v.objectives.base import FloatArray
 from daskw2v.objectives.subwords.alphabet import Alphabet, Characters
@@ -54,6 +56,21 @@ class Followed(NamedTuple):
     gradients: list[Weights]
     totals: Totals
     losses: list[FloatArray]
+
+
+def check_workers(client: Client) -> None:
+    """Refuse workers that cannot train a network.
+
+    Raises
+    ------
+    MissingExtraError
+        If one of them has no PyTorch.
+    """
+    client.run(_import_torch)
+
+
+def _import_torch() -> None:
+    needed("torch", "torch")
 
 
 def minibatches(n_words: int) -> list[list[Words]]:

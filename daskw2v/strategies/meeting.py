@@ -161,8 +161,9 @@ def meet(
             words[k] = parts.words(k, held[k])
             yield k, parts.rows(OUTPUT, k, held[k])
 
-    params = parts.run.params
-    group = find_device(parts.run.device).meeting(
+    params, meeting = parts.run.params, find_device(parts.run.device).meeting
+    assert meeting is not None  # the strategy has found a kernel for it
+    group = meeting(
         find_objective(params.objective),
         params,
         ((k, parts.rows(INPUT, k, held[k])) for k, held in sources.items()),  # one after the other: each is large

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from daskw2v.cluster import this_worker
-from daskw2v.devices import CpuPart, find_device
+from daskw2v.devices import Part, find_device
 from daskw2v.models.store import read_table, write_table_rows
 from daskw2v.objectives import find_objective, settled
 from daskw2v.objectives.base import MOMENTS, Columns, FloatArray, is_finite
@@ -139,7 +139,7 @@ def train_part(
 
 def open_part(
     parts: Parts, moving: Mapping[str, Sequence[FloatArray]], standing: Mapping[str, Sequence[Rows]], threads: int
-) -> CpuPart:
+) -> Part:
     """Put rows that move, and those of all parts that stay, on the device."""
     run = parts.run
     tables = {t: [parts.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in standing.items()}

@@ -55,7 +55,9 @@ def train_replica(
     tables: dict[str, list[FloatArray]] = {}
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
-    replica = find_device(run.device).replica(objective, params, text.prepared, tables, threads)
+    of_device = find_device(run.device).replica
+    assert of_device is not None  # the strategy has found a kernel for it
+    replica = of_device(objective, params, text.prepared, tables, threads)
     words: list[int] = []
     pairs, loss = replica.train(_loads(params, text, work, words))
     trained = [part for parts in replica.take().values() for part in parts]

@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 lanes, folder = sys.argv[1:]
-contracts = ["tests/contracts/test_kernels.py", "tests/contracts/test_columns.py"]
+contracts = ["tests/contracts/test_kernels.py", "tests/contracts/test_column_kernels.py"]
 if code := pytest.main([*contracts, "-q", "-k", "range_of_centers or leave_words", "-p", "no:cacheprovider"]):
     sys.exit(code)
 from daskw2v.objectives import OBJECTIVES

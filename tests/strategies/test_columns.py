@@ -144,6 +144,35 @@ def test_columns__keep_the_loss_of_every_word_in_every_step(client, text, undist
     assert latest_version(Store(str(tmp_path)) / "models") is not None
 
 
+def test_columns__losses_of_a_model_that_was_trained_without_are_refused(client, text, undisturbed):
+    work = undisturbed["adam"].url.rsplit("/models/", 1)[0]
+    resources = RESOURCES.replace(word_losses=True)
+    with pytest.raises(ParameterError, match=r"word_losses=True, but .* was trained without"):
+        train(text, work=work, params=PARAMS, resources=resources, client=client)
+
+
+def test_columns__new_text_extends_the_matrix_of_old_text(client, text, tmp_path):
+    """Only new text is read, words get new ids, and both runs' models stay."""
+    old = train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
+    more = tmp_path / "more.txt"
+    more.write_text("\n".join(f"topic7_{i % 3} topic7_{i % 5} topic7_0 topic0_1" for i in range(500)))
+    base = old.metadata["matrix"]
+    params, stages = PARAMS.replace(base_matrix=base["name"]), []
+    new = train(
+        [text, more], work=tmp_path, params=params, resources=RESOURCES, client=client,
+        listener=lambda p: stages.append(p.message) if p.stage == "matrix" else None,
+    )  # fmt: skip
+    assert stages[0] == "1 pieces of text"
+    assert f"word-context matrix {new.metadata['matrix']['name']}" in stages
+    assert new.metadata["matrix"]["text_words"] == base["text_words"] + 2000
+    assert new.metadata["matrix"]["pairs"] > base["pairs"]
+    assert "topic7_4" in new
+    assert "topic7_4" not in old
+    assert {word for word, _ in new.most_similar("topic7_1", topn=4)} == {f"topic7_{i}" for i in (0, 2, 3, 4)}
+    for word in ("topic3_2", "topic5_3"):
+        assert all(w.split("_")[0] == word.split("_")[0] for w, _ in new.most_similar(word, topn=4))
+
+
 def test_columns__losses_that_were_not_kept_cannot_be_read(undisturbed):
     with pytest.raises(StoreError, match="holds no Zarr group"):
         read_losses(Store(undisturbed["adam"].url))

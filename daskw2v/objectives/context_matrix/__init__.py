@@ -4,6 +4,7 @@ Each word meets one of its contexts a column, and every word meets as many. One 
 they change roles: so no row of a batch as large as the vocabulary is moved twice, nor read while it moves.
 """
 
+from daskw2v.cuda import load
 from daskw2v.objectives.base import Columns, FloatArray, Objective, PartMemory, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.negatives import Prepared, prepare_noise, word_tables
@@ -17,7 +18,14 @@ def _train_cpu(
     cpu.train(columns, first, last, memory, prepared.params.negative, prepared.noise, losses)
 
 
+def _train_cuda(
+    columns: Columns, first: int, last: int, memory: PartMemory, prepared: Prepared, losses: FloatArray
+) -> None:
+    cuda = load("daskw2v.objectives.context_matrix.cuda")
+    cuda.train(columns, first, last, memory, prepared.params.negative, prepared.noise, losses)
+
+
 CONTEXT_MATRIX = Objective(
     "context_matrix", {"adam": 0.005, "sgd": 0.05}, ("negative", "ns_exponent", "context_size", "base_matrix"),
-    word_tables, initial_rows, prepare_noise, {}, column_trainers={"cpu": _train_cpu},
+    word_tables, initial_rows, prepare_noise, {}, column_trainers={"cpu": _train_cpu, "cuda": _train_cuda},
 )  # fmt: skip

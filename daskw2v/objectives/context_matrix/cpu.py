@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from daskw2v.jit import inline, kernel
 from daskw2v.objectives.base import Columns, FloatArray, PartMemory
+from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
 from daskw2v.objectives.context_matrix.steps import adam, pull
 from daskw2v.objectives.hidden import BATCH, OWN, dots_hidden
 from daskw2v.objectives.negatives import RUN
@@ -21,7 +22,6 @@ from daskw2v.sampling.rng import GOLDEN, draw, mix
 from daskw2v.simd import SLOTS, aligned_zeros
 
 _PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARGETS of each row
-BETA1, BETA2 = np.float32(0.9), np.float32(0.999)  # Adam's, as Kingma and Ba and Chainer have them
 
 
 def train(
@@ -117,9 +117,7 @@ def _train_run(
                 pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
                 start, apart = end, width
             if use_adam:
-                t = columns.first + j + 1
-                correction = np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
-                alpha = np.float32(columns.alpha * correction)
+                alpha = np.float32(step_size(columns.alpha, columns.first + j))
                 adam(base, moves, 4 * memory.moving_floats, BATCH * width, alpha, BETA1, BETA2)
             shared, own, vectors, sign = shared + 8, own + 8, vectors + 8, sign + groups * between
     _add_losses(first, last, mantissa, exponent, losses)

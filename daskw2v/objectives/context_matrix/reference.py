@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.objectives.base import Columns
-from daskw2v.objectives.context_matrix.cpu import BETA1, BETA2
-from daskw2v.objectives.context_matrix.steps import EPSILON
+from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.reference import Matrix, picked
 from daskw2v.sampling.rng import GOLDEN, draws, mix

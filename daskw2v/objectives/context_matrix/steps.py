@@ -7,11 +7,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskw2v import simd
+from daskw2v.objectives.context_matrix.adam import EPSILON
 from daskw2v.objectives.hidden import side_by_side, targets_met
 from daskw2v.objectives.steps import MAX_TARGETS, bring, columns, floats, rows_at, splat_of
 from daskw2v.simd import LANES
-
-EPSILON = 1e-8  # Adam's
 
 _i64 = ir.IntType(64)
 

@@ -9,5 +9,11 @@ from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
 
 __all__ = ["SUBWORDS"]
 
-# The learning rate is the network's.
-SUBWORDS = replace(CONTEXT_MATRIX, name="subwords", alphas={"adam": 0.001}, follows=True)
+# The learning rate is the network's. On a GPU the network would have to be there too: not built yet.
+SUBWORDS = replace(
+    CONTEXT_MATRIX,
+    name="subwords",
+    alphas={"adam": 0.001},
+    follows=True,
+    column_trainers={"cpu": CONTEXT_MATRIX.column_trainers["cpu"]},
+)

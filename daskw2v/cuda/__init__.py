@@ -1,0 +1,42 @@
+"""The only door to NVIDIA GPUs: what needs Numba's CUDA target is imported when one is asked for, and here alone.
+
+So nobody else needs the extra `cuda`, and `import daskw2v` asks for no driver. Modules behind this door are named
+`cuda`, or lie in this package.
+"""
+
+import platform
+from importlib import import_module
+from types import ModuleType
+
+import numba
+
+from daskw2v.errors import ClusterError
+from daskw2v.extras import needed
+
+
+def load(module: str) -> ModuleType:
+    """Import a module that needs Numba's CUDA target, or this target itself; raises as `check_gpu` does."""
+    check_gpu()
+    return import_module(module)
+
+
+def check_gpu() -> None:
+    """Check that this process can train on a GPU, be it Numba's simulator of one (NUMBA_ENABLE_CUDASIM=1).
+
+    Raises
+    ------
+    MissingExtraError
+        If numba-cuda is not installed: Numba's own CUDA target is older than today's GPUs.
+    ClusterError
+        If there is no GPU, or no driver.
+    """
+    if numba.config.ENABLE_CUDASIM:
+        return
+    needed("numba_cuda", "cuda")
+    cuda = import_module("numba.cuda")
+    if not cuda.is_available():
+        error = " ".join(str(cuda.cuda_error()).split())
+        raise ClusterError(
+            f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({error}).",
+            "Start workers where there is an NVIDIA GPU, one worker a GPU, or train with device='cpu'.",
+        )

@@ -1,0 +1,219 @@
+"""Columns of the word-context matrix on an NVIDIA GPU: a warp for each row that moves, a block for each batch.
+
+A warp loads its row, and its moments, into registers, trains all columns of the call, and writes once: no atomics and
+no race, so that the result is as reproducible as on the CPU. The warps of a batch share its negatives, so that three of
+four loads of a target find it in the block's L1 cache, and each draw is made once.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda, float32, int32
+
+from daskw2v.cuda.warp import (
+    FLOATS,
+    LANES,
+    SUMS,
+    device,
+    inverse_root,
+    kernel,
+    load4,
+    load4_constant,
+    store4,
+    sum_of_lanes,
+    sums_of_lanes,
+    sync_warp,
+)
+from daskw2v.objectives.base import Columns, FloatArray, PartMemory
+from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.sampling.alias import choose
+from daskw2v.sampling.rng import below, draw
+
+_CHUNK = LANES * FLOATS  # floats of a row that a warp loads at once
+_DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
+_SHARE = LANES // SUMS  # lanes that have the same sum
+_KEPT = 48  # floats of targets that a lane keeps from the dot products to the moves, at most
+_HALF = np.uint64(32)
+_NONE, _ONE, _BOUND = np.float32(0.0), np.float32(1.0), np.float32(30.0)
+_A1, _A2 = np.float32(1.0 - BETA1), np.float32(1.0 - BETA2)
+_SMALL = np.float32(EPSILON**2)
+
+
+def train(
+    columns: Columns,
+    first: int,
+    last: int,
+    memory: PartMemory,
+    negative: int,
+    noise: npt.NDArray[np.uint64],
+    losses: FloatArray,
+) -> None:
+    """Train the rows of the batches first..last-1 in place; arguments as in `cpu.train`, all arrays on the GPU."""
+    n_columns = columns.contexts.shape[1]
+    adam = len(memory.moving) > memory.moving_floats
+    rates = np.full(n_columns, columns.alpha, np.float32)
+    if adam:
+        rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
+    run = compiled(memory.width, negative, adam)
+    run[last - first, (LANES, BATCH)](
+        memory.moving, memory.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
+        columns.row // BATCH, first, memory.moving_floats, losses,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def compiled(width: int, negative: int, adam: bool) -> Any:
+    """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
+
+    Those of more than a thousand floats or so are not: the compiler puts them where it puts what no register holds, in
+    the lane's part of the GPU's memory, which is slower, but the same.
+    """
+    chunks = -(-width // _CHUNK)
+    whole = width // _CHUNK
+    groups = -(-(1 + negative) // SUMS)
+    size = -(-(1 + negative) // groups)  # targets of a group: the last one may have places to fill
+    keeping = groups == 1 and size * chunks * FLOATS <= _KEPT
+    across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
+    places, n_drawn, floats = groups * size, across * negative, chunks * FLOATS
+    moments, near_floats = floats if adam else 1, floats if keeping else 1
+
+    @device
+    def inside(chunk: Any, column: Any) -> Any:
+        return chunk < whole or column < width  # the first is known when the kernel is compiled
+
+    @device
+    def read(table: Any, start: Any, lane: Any, row: Any) -> None:
+        for chunk in range(chunks):
+            column = chunk * _CHUNK + lane * FLOATS
+            if inside(chunk, column):
+                a, b, c, d = load4(table, start + column)
+            else:
+                a, b, c, d = _NONE, _NONE, _NONE, _NONE
+            k = chunk * FLOATS
+            row[k], row[k + 1], row[k + 2], row[k + 3] = a, b, c, d
+
+    @device
+    def write(table: Any, start: Any, lane: Any, row: Any) -> None:
+        for chunk in range(chunks):
+            column = chunk * _CHUNK + lane * FLOATS
+            k = chunk * FLOATS
+            if inside(chunk, column):
+                store4(table, start + column, row[k], row[k + 1], row[k + 2], row[k + 3])
+
+    @device
+    def target(drawn: Any, start: Any, place: Any, context: Any) -> Any:
+        """Return the word at a place among the targets: the context where none was drawn."""
+        return drawn[start + place - 1] if 0 < place <= negative else context
+
+    @kernel
+    def run(
+        moving: Any, others: Any, contexts: Any, noise: Any, rates: Any, key: Any, number: Any, row_batch: Any,
+        first: Any, apart: Any, losses: Any,
+    ) -> None:  # fmt: skip
+        lane, member = cuda.threadIdx.x, cuda.threadIdx.y
+        batch = first + cuda.blockIdx.x
+        word = batch * BATCH + member
+        n_words, n_columns = contexts.shape
+        drawn = cuda.shared.array(n_drawn, int32)
+        own = cuda.shared.array((BATCH, across), int32)
+        weights = cuda.shared.array((BATCH, places), float32)
+        row = cuda.local.array(floats, float32)
+        mean = cuda.local.array(moments, float32)
+        square = cuda.local.array(moments, float32)
+        move = cuda.local.array(floats, float32)
+        near = cuda.local.array((size, near_floats), float32)
+        dots = cuda.local.array(SUMS, float32)
+        home = word * width
+        read(moving, home, lane, row)
+        if adam:
+            read(moving, home + apart, lane, mean)
+            read(moving, home + 2 * apart, lane, square)
+        loss = _NONE
+        for left in range(0, n_columns, across):
+            right = min(left + across, n_columns)
+            cuda.syncthreads()  # nobody still reads what is now written
+            for i in range(member * LANES + lane, (right - left) * negative, LANES * BATCH):
+                counter = (np.uint64(number + left + i // negative) << _HALF) + np.uint64(row_batch + batch)
+                # Casts: under the simulator these functions return Python's numbers
+                bits = np.uint64(draw(np.uint64(draw(key, counter)), i % negative + 1))
+                slot = np.uint64(below(bits, noise.size))
+                drawn[i] = choose(slot, noise[slot], bits)
+            for j in range(left + lane, right, LANES):
+                own[member, j - left] = contexts[word, j] if word < n_words else -1
+            cuda.syncthreads()
+            for j in range(left, right):
+                context = own[member, j - left]
+                start = (j - left) * negative
+                for k in range(floats):
+                    move[k] = _NONE
+                if context >= 0:  # for all lanes or none
+                    for group in range(groups):
+                        for t in range(SUMS):
+                            dots[t] = _NONE
+                        for t in range(size):
+                            at = np.int64(target(drawn, start, group * size + t, context)) * width
+                            for chunk in range(chunks):
+                                column = chunk * _CHUNK + lane * FLOATS
+                                k = chunk * FLOATS
+                                if inside(chunk, column):
+                                    a, b, c, d = load4_constant(others, at + column)
+                                else:
+                                    a, b, c, d = _NONE, _NONE, _NONE, _NONE
+                                if keeping:
+                                    near[t, k], near[t, k + 1], near[t, k + 2], near[t, k + 3] = a, b, c, d
+                                dots[t] += a * row[k] + b * row[k + 1] + c * row[k + 2] + d * row[k + 3]
+                        dot = sums_of_lanes(lane, dots)  # of a target
+                        t = lane // _SHARE
+                        place = group * size + t
+                        sign = -_ONE
+                        if place == 0:
+                            sign = _ONE
+                        elif t >= size or target(drawn, start, place, context) == context:
+                            sign = _NONE
+                        odds = float32(math.exp(-min(max(sign * dot, -_BOUND), _BOUND)))
+                        if sign != _NONE:
+                            loss += float32(math.log(_ONE + odds))
+                        if t < size and lane % _SHARE == 0:
+                            weights[member, place] = sign * odds / (_ONE + odds)
+                    sync_warp()
+                    for group in range(groups):
+                        for t in range(size):
+                            weight = weights[member, group * size + t]
+                            at = np.int64(target(drawn, start, group * size + t, context)) * width
+                            for chunk in range(chunks):
+                                column = chunk * _CHUNK + lane * FLOATS
+                                k = chunk * FLOATS
+                                if keeping:
+                                    a, b, c, d = near[t, k], near[t, k + 1], near[t, k + 2], near[t, k + 3]
+                                elif inside(chunk, column):
+                                    a, b, c, d = load4_constant(others, at + column)
+                                else:
+                                    a, b, c, d = _NONE, _NONE, _NONE, _NONE
+                                move[k] += weight * a
+                                move[k + 1] += weight * b
+                                move[k + 2] += weight * c
+                                move[k + 3] += weight * d
+                    sync_warp()  # nobody still reads the weights
+                rate = rates[j]
+                for k in range(floats):
+                    if adam:
+                        g = move[k]
+                        mean[k] = BETA1 * mean[k] + _A1 * g
+                        square[k] = BETA2 * square[k] + _A2 * g * g
+                        row[k] += rate * mean[k] * inverse_root(square[k] + _SMALL)
+                    else:
+                        row[k] += rate * move[k]
+        loss = sum_of_lanes(loss)
+        if word < n_words:
+            write(moving, home, lane, row)
+            if adam:
+                write(moving, home + apart, lane, mean)
+                write(moving, home + 2 * apart, lane, square)
+            if lane == 0:
+                losses[word] += loss / _SHARE  # as many lanes had each of its terms
+
+    return run
