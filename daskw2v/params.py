@@ -243,6 +243,7 @@ class Params(_Checked):
     gather_every: int = _choice(
         16, "columns that a table's rows train before those of the other table, which stand still, follow", _integer(1)
     )
+    centered: bool = _choice(True, "take their mean off the rows of the finished model, where it is `columns`", _flag)
 
     def __post_init__(self) -> None:
         super().__post_init__()

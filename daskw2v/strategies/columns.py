@@ -12,7 +12,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -31,6 +32,7 @@ from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import join_blocks, rows_per_block
+from daskw2v.strategies.centre import join_centred, less, submit_centre
 from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds, Step
 from daskw2v.strategies.following import (
     OUTPUT_RATE,
@@ -41,6 +43,7 @@ from daskw2v.strategies.following import (
     learn,
     minibatches,
     save_network,
+    shift,
 )
 from daskw2v.strategies.part import (
     INPUT,
@@ -121,6 +124,7 @@ def _train(
     crew = _crew(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
     rounds, total = ColumnRounds(run.params), length * run.params.epochs
     state, shares = _restore(place, crew), Shares()
+    join = partial(join_centred, _chunk(run.vocabulary.size)) if run.params.centered else join_blocks
     losses = None
     if resources.word_losses:
         losses = WordLosses(client, place, rounds, run.vocabulary.size, crew.session)
@@ -143,14 +147,14 @@ def _train(
         began = time.monotonic()
         state.history.append(entry)
         listener(progress_of(entry, total))
-        judge(entry, join_blocks, rows)
+        judge(entry, join, rows)
         if due and not waiting and state.next_round < len(rounds):
             if losses is not None:
                 losses.finish()
             state, saved = _checkpoint(crew, place, state), time.monotonic()
 
     def save(store: Store) -> None:
-        _save(crew, store, state)
+        _save(crew, store, _centred(crew, state) if run.params.centered else state)
         if losses is not None:
             losses.publish(store)
 
@@ -249,6 +253,18 @@ def _submit(
     )  # fmt: skip
 
 
+def _centred(crew: Crew, state: State) -> State:
+    """Return the state whose input rows are less their mean, and the network that makes such rows."""
+    client, key = crew.client, f"{crew.session}-{uuid.uuid4().hex[:8]}"
+    rows = state.rows[INPUT]
+    centre = submit_centre(client, rows, _chunk(crew.parts.run.vocabulary.size), key)
+    less_centre = [client.submit(less, part, centre, key=f"less-{key}-{number}") for number, part in enumerate(rows)]
+    network = state.network
+    if network is not None:
+        network = client.submit(shift, network, centre, key=f"shift-{key}")
+    return replace(state, rows={**state.rows, INPUT: less_centre}, network=network)
+
+
 def _save(crew: Crew, store: Store, state: State, *, moments: bool = False) -> None:
     """Write a model, or with moments a checkpoint: each part by the worker that holds it."""
     parts, client, attempt = crew.parts, crew.client, uuid.uuid4().hex
@@ -297,4 +313,4 @@ def _check(params: Params) -> None:
     """All Params go together."""
 
 
-COLUMNS = Strategy("columns", ("gather_every",), ("word_losses",), find_column_trainer, _check, _train)
+COLUMNS = Strategy("columns", ("gather_every", "centered"), ("word_losses",), find_column_trainer, _check, _train)

@@ -125,6 +125,11 @@ def learn(run: Run, alpha: float, shares: Sequence[Sequence[Words]], held: Held,
     return Network(*adam_step(network.weights, network.moments, total, alpha, steps), steps)
 
 
+def shift(network: Network, centre: FloatArray) -> Network:
+    """Task: the network whose rows are less their centre."""
+    return network._replace(weights={**network.weights, "bias": network.weights["bias"] - centre})
+
+
 def compose(parts: Parts, part: int, held: Held) -> FloatArray:
     """Task: the rows that the network makes of a part's words."""
     return forward(open_network(parts.run, held).weights, _characters(parts.run, parts.words[part]))

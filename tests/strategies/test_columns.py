@@ -130,6 +130,17 @@ def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_
     assert not [*tmp_path.glob("runs/*")]
 
 
+def test_columns__take_the_mean_off_the_finished_rows(client, text, undisturbed, tmp_path):
+    rows = undisturbed["adam"].vectors[:]
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-6)
+    left = train(text, work=tmp_path, params=PARAMS.replace(centered=False), resources=RESOURCES, client=client)
+    mean = left.vectors[:].mean(axis=0, dtype=np.float64)
+    assert np.linalg.norm(mean) > 0.1
+    np.testing.assert_allclose(rows, left.vectors[:] - mean, atol=1e-6)
+    outputs = [open_table(Store(vectors.url), "output")[:] for vectors in (left, undisturbed["adam"])]
+    np.testing.assert_array_equal(*outputs)
+
+
 def test_columns__keep_the_loss_of_every_word_in_every_step(client, text, undisturbed, tmp_path):
     resources = RESOURCES.replace(word_losses=True)
     vectors = train(text, work=tmp_path, params=PARAMS, resources=resources, client=client)
