@@ -192,7 +192,7 @@ class Params(_Checked):
     alpha: float | None = _choice(
         None,
         "learning rate at the start; the objective's own when not given: 0.035 for sgns, 0.05 for cbow_ns, 0.025 for "
-        "sg_hs and cbow_hs, 0.005 for context_matrix with adam and 0.05 with sgd, 0.001 for subwords",
+        "sg_hs and cbow_hs, 0.05 for context_matrix with sgd and 0.005 with adam, 0.001 for subwords",
         _number(0, 10, open_low=True),
         optional=True,
     )

@@ -26,6 +26,6 @@ def _train_cuda(
 
 
 CONTEXT_MATRIX = Objective(
-    "context_matrix", {"adam": 0.005, "sgd": 0.05}, ("negative", "ns_exponent", "context_size", "base_matrix"),
+    "context_matrix", {"sgd": 0.05, "adam": 0.005}, ("negative", "ns_exponent", "context_size", "base_matrix"),
     word_tables, initial_rows, prepare_noise, {}, column_trainers={"cpu": _train_cpu, "cuda": _train_cuda},
 )  # fmt: skip
