@@ -214,7 +214,7 @@ def create_array(
     *,
     chunk_columns: int | None = None,
     shard_rows: int | None = None,
-    fill_value: int = 0,
+    fill_value: float = 0,
     attributes: dict[str, Any] | None = None,
 ) -> zarr.Array[Any]:
     """Declare an array.

@@ -146,7 +146,6 @@ def _check_losses(model: Store, resources: Resources) -> None:
 def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     check_options(params)
-    settled(params)  # min_alpha must not be above the objective's own either
     check_strategy(params, resources)
     find_device(resources.device)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):

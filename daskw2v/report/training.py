@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.objectives import OBJECTIVES
 from daskw2v.params import Params
 from daskw2v.report.text import duration, fixed, number, plain, size
 
@@ -131,8 +131,9 @@ def choices_of(params: Mapping[str, Any]) -> list[Choice]:
     """List the Params in their order, then those that only another version knows."""
     known, defaults = {f.name: f for f in fields(Params)}, Params().as_dict()
     if params.get("objective") in OBJECTIVES:
-        own = settled(Params(objective=params["objective"], optimizer=params.get("optimizer")))
-        defaults |= {"optimizer": own.optimizer, "alpha": own.alpha}
+        alphas = OBJECTIVES[params["objective"]].alphas
+        own = next(iter(alphas))
+        defaults |= {"optimizer": own, "alpha": alphas.get(params.get("optimizer", own), alphas[own])}
     return [
         Choice(
             name,

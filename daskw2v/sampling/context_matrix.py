@@ -36,7 +36,7 @@ from daskw2v.shards.tasks import new_attempt, run_task, run_tasks
 from daskw2v.storage import Store, open_array
 
 PAIRS = 1 << 22  # sampled by one task, at most: 32 MB of entries
-_HOME = "matrices"
+_HOME, _MATRIX = "matrices", "matrix"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class ContextMatrix:
     Parameters
     ----------
     home
-        Where it lies.
+        Its folder.
+    build
+        The attempt that counts.
     words, context_size
         Its rows and columns.
     text_words, pairs
@@ -56,11 +58,17 @@ class ContextMatrix:
     """
 
     home: Store
+    build: str
     words: int
     context_size: int
     text_words: int
     pairs: int
     seconds: float
+
+    @property
+    def place(self) -> Store:
+        """Where its arrays lie."""
+        return self.home / self.build / _MATRIX
 
     @property
     def name(self) -> str:
@@ -102,7 +110,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     if manifest is not None:
         return _matrix(home, manifest)
     began = time.monotonic()
-    start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens), None
+    start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
     if params.base_matrix is not None:
         base = _need_manifest(run.work / _HOME / params.base_matrix)
         check_rules(base, params)
@@ -147,9 +155,9 @@ def _run(
     """Run all tasks; return the words of the vocabulary, and the pairs, of all text."""
     ranges: list[tuple[Any, ...]] = []
     if base is not None:
-        place = build.run.work / _HOME / str(build.run.params.base_matrix) / base["build"] / "matrix"
-        run_task(client, "match", match_base, build, place)
-        ranges = [(place, *rows) for rows in cut(0, base["words"], band_of(base["words"], base["context_size"]))]
+        place = build.run.work / _HOME / str(build.run.params.base_matrix) / base["build"] / _MATRIX
+        ids = run_task(client, "match", match_base, build, place)
+        ranges = [(place, ids, *rows) for rows in cut(0, base["words"], band_of(base["words"], base["context_size"]))]
     done, total = 0, len(stretches) + len(ranges) + build.n_bands
 
     def call(stage: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -181,13 +189,13 @@ def open_matrix(home: Store) -> ContextMatrix:
 
 
 def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
-    names = ("words", "context_size", "text_words", "pairs", "seconds")
+    names = ("build", "words", "context_size", "text_words", "pairs", "seconds")
     return ContextMatrix(home, *(manifest[name] for name in names))
 
 
 def _read_manifest(home: Store) -> dict[str, Any] | None:
     manifest = home.read_manifest()
-    if manifest is None or not groups_exist(home, [f"{manifest['build']}/matrix"]):
+    if manifest is None or not groups_exist(home, [f"{manifest['build']}/{_MATRIX}"]):
         return None
     return manifest
 
@@ -202,13 +210,13 @@ def _need_manifest(home: Store) -> dict[str, Any]:
     return manifest
 
 
-def read_contexts(home: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Integers:
-    """Read contexts of words: a rectangle of the matrix that lies at `home`.
+def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Integers:
+    """Read contexts of words: a rectangle of the matrix that lies at `place`.
 
     Parameters
     ----------
-    home
-        `ContextMatrix.home`.
+    place
+        `ContextMatrix.place`.
     rows, columns
         First, and past the last.
 
@@ -220,35 +228,35 @@ def read_contexts(home: Store, rows: tuple[int, int], columns: tuple[int, int]) 
     Raises
     ------
     StoreError
-        If it was never finished, or some of it is gone.
+        If it is gone, or some of it.
     """
-    width = _open(home).chunks[1]
+    width = _open(place).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _read(home, rows, start, stop)
+        return _read(place, rows, start, stop)
     panels = range(start // width, -(-stop // width))
-    parts = [_panel(home, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
+    parts = [_panel(place, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
 
 
 @lru_cache(maxsize=8)
-def _open(home: Store) -> zarr.Array[Any]:
+def _open(place: Store) -> zarr.Array[Any]:
     """Open the contexts. Only a cache: what lies there never changes."""
-    return open_array((home / _need_manifest(home)["build"] / "matrix").open_group(), "contexts")
+    return open_array(place.open_group(), "contexts")
 
 
-@lru_cache(maxsize=4)
-def _panel(home: Store, rows: tuple[int, int], number: int) -> Integers:
+@lru_cache(maxsize=2)
+def _panel(place: Store, rows: tuple[int, int], number: int) -> Integers:
     """Read the columns of a row of chunks. Only a cache: the next columns lie in the same chunks."""
-    width = _open(home).chunks[1]
-    return _read(home, rows, number * width, (number + 1) * width)
+    width = _open(place).chunks[1]
+    return _read(place, rows, number * width, (number + 1) * width)
 
 
-def _read(home: Store, rows: tuple[int, int], start: int, stop: int) -> Integers:
-    contexts: Integers = np.asarray(_open(home)[slice(*rows), start:stop])
+def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Integers:
+    contexts: Integers = np.asarray(_open(place)[slice(*rows), start:stop])
     if (contexts == UNWRITTEN).any():
         raise StoreError(
-            f"Some of the rows {rows[0]}..{rows[1] - 1} of the word-context matrix at {home.url} are missing.",
+            f"Some of the rows {rows[0]}..{rows[1] - 1} of the word-context matrix at {place.url} are missing.",
             "Delete the matrix: it is built again.",
         )
     return contexts

@@ -40,7 +40,7 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
             )
 
 
-def describe_text(identity: str, sources: Sequence[Source], tokens: int) -> dict[str, Any]:
+def describe_text(identity: str, sources: Sequence[Source], tokens: int, params: Params) -> dict[str, Any]:
     """Return what a manifest says of the text that a matrix has seen, for `find_new_text`: JSON types.
 
     Parameters
@@ -49,8 +49,12 @@ def describe_text(identity: str, sources: Sequence[Source], tokens: int) -> dict
         `corpus_identity` of the sources.
     sources, tokens
         The files, in their order, and the words in them.
+    params
+        How they were read.
     """
-    return {"identity": identity, "tokens": tokens, "sources": [asdict(source) for source in sources]}
+    reading = corpus_identity((), params)  # the rules alone
+    files = [asdict(source) for source in sources]
+    return {"identity": identity, "reading": reading, "tokens": tokens, "sources": files}
 
 
 def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
@@ -72,10 +76,12 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     ------
     InputError
         If base and corpus have files in common, but the corpus does not begin with the base's text.
+    ParameterError
+        If new files are read by other rules.
     """
     sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
     if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
-        return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens)
+        return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params)
     urls = {source.url for source in sources}
     shared = [source.url for source in corpus.sources if source.url in urls]
     if shared:
@@ -85,8 +91,14 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
             "Name the base's files first and in their order, with new text in files of its own; or name new files "
             "only; or leave base_matrix out.",
         )
+    if corpus_identity((), params) != seen["reading"]:
+        raise ParameterError(
+            f"base_matrix={params.base_matrix!r} was made of text that was read by another tokenizer, format, column "
+            "or errors.",
+            "Read new text as the base's was, or leave base_matrix out and read all text again.",
+        )
     together = [*sources, *corpus.sources]
-    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens)
+    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens, params)
 
 
 def match_words(old: Vocabulary, new: Vocabulary) -> Integers:

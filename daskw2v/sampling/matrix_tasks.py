@@ -101,17 +101,19 @@ def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, 
     return attempt, words
 
 
-def match_base(build: Build, base: Store) -> None:
-    """Task: find the new ids of the words of a base, which lies at `base`."""
+def match_base(build: Build, base: Store) -> str:
+    """Task: find the new ids of the words of a base, which lies at `base`; return the attempt."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.place / "matrix"))
-    (build.place / "base").write_raw("ids", match_words(old, new))
+    attempt = new_attempt()
+    (build.place / "base").write_raw(f"ids-{attempt}", match_words(old, new))
+    return attempt
 
 
-def carry_rows(build: Build, number: int, base: Store, start: int, stop: int) -> str:
+def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
     """Task: deal the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
     group = base.open_group()
     n_words = open_array(group, "seen").shape[0]
-    ids = np.frombuffer((build.place / "base").read_range("ids", 0, 4 * n_words), np.int32)
+    ids = np.frombuffer((build.place / "base").read_range(f"ids-{matched}", 0, 4 * n_words), np.int32)
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
     order = order[seen[order] > 0]  # others have nothing to carry

@@ -69,6 +69,11 @@ def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
         (run / "checkpoints" / name).remove()
 
 
+def forget(run: Store) -> None:
+    """Remove all checkpoints: the run begins anew."""
+    (run / "checkpoints").remove()
+
+
 def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
     """Return the newest finished checkpoint and its manifest, or None where there is none."""
     names = _finished(run)

@@ -23,9 +23,8 @@ from distributed import Client, Future
 from daskw2v.cluster import gather
 from daskw2v.models.store import create_model
 from daskw2v.objectives import find_column_trainer, find_objective
-from daskw2v.objectives.hidden import BATCH
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener
+from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
@@ -52,6 +51,7 @@ from daskw2v.strategies.part import (
     Parts,
     Start,
     Words,
+    load_rows,
     moment_table,
     save_moments,
     save_rows,
@@ -62,8 +62,8 @@ from daskw2v.strategies.part import (
 from daskw2v.strategies.word_losses import WordLosses
 
 _AHEAD = 2  # rounds given to the cluster: the next one begins while this client still looks at the last
-_CHUNKS = 256  # of a table, at most: parts are made of them
-_LEAST = 256  # words of a chunk, at least
+_UNITS = 256  # of words, at most: parts are made of them
+_LEAST = 256  # words of a unit, at least
 
 Held: TypeAlias = Future | Start
 
@@ -124,10 +124,14 @@ def _train(
     crew = _crew(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
     rounds, total = ColumnRounds(run.params), length * run.params.epochs
     state, shares = _restore(place, crew), Shares()
-    join = partial(join_centred, _chunk(run.vocabulary.size)) if run.params.centered else join_blocks
+    join = partial(join_centred, _unit(run.vocabulary.size)) if run.params.centered else join_blocks
     losses = None
     if resources.word_losses:
         losses = WordLosses(client, place, rounds, run.vocabulary.size, crew.session)
+        if not losses.has(state.next_round):
+            listener(Progress("train", 0, 0, "", message="losses of rounds before the checkpoint lack: all anew"))
+            checkpoint.forget(place)
+            state = _state_at(Start(), crew, 0, [])
     waiting: deque[tuple[ColumnRound, list[Future], list[Held]]] = deque()
     saved = began = time.monotonic()
     while state.next_round < len(rounds) or waiting:
@@ -163,8 +167,8 @@ def _train(
 
 
 def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> Crew:
-    """Share the words among the workers there are, by their threads, along chunks of tables."""
-    n_words, unit = run.vocabulary.size, _chunk(run.vocabulary.size)
+    """Share the words among the workers there are, by their threads, along units."""
+    n_words, unit = run.vocabulary.size, _unit(run.vocabulary.size)
     n = -(-n_words // unit)
     workers = sorted(client.nthreads().items())[:n] or [("", 1)]
     homes = [Home(address, min(resources.threads or threads, threads)) for address, threads in workers]
@@ -172,40 +176,56 @@ def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources,
     ends = [n * sum(weights[:k]) // sum(weights) for k in range(len(homes) + 1)]
     words = [Words(a * unit, min(n_words, b * unit)) for a, b in pairwise(ends)]
     busy = [number for number, part in enumerate(words) if part.stop > part.start]
-    parts = Parts(run, matrix.home, tuple(words[number] for number in busy))
+    parts = Parts(run, matrix.place, tuple(words[number] for number in busy))
     return Crew(client, parts, tuple(homes[number] for number in busy), session)
 
 
-def _chunk(n_words: int) -> int:
-    """Return the words of a chunk, which one task writes: whole batches."""
-    return -(-max(_LEAST, -(-n_words // _CHUNKS)) // BATCH) * BATCH
+def _unit(n_words: int) -> int:
+    """Return the words of a unit, of which parts are made: whole blocks of batches."""
+    return -(-max(_LEAST, -(-n_words // _UNITS)) // _LEAST) * _LEAST
+
+
+def _row_block(n_words: int, width: int) -> int:
+    """Return the rows of a table's chunk, which one task writes: a unit, or an even part of one where rows are long."""
+    unit, most = _unit(n_words), rows_per_block(width)
+    return next(n for n in range(min(unit, most), 0, -1) if unit % n == 0)
 
 
 def _play(crew: Crew, state: State, this: ColumnRound, losses: WordLosses | None) -> list[Future]:
     """Give a round to the cluster; the state then holds what it will leave. Return the futures of its `Totals`."""
-    done, lost = list[Future](), list[list[Future]]()  # what tasks leave; turn by turn, those that tell input losses
+    done, turns = list[Future](), list[list[Future]]()  # what tasks leave; turn by turn, what input rows lost
     if state.network is not None:
         for step in this.steps:
             shares, followed = _follow(crew, state, step)
             done += [*followed, *_move(crew, state, [step._replace(alpha=OUTPUT_RATE * step.alpha)], [OUTPUT])]
             if losses is not None:
-                args = crew.parts.run.vocabulary.size, shares, *followed
-                lost.append([crew.client.submit(join_losses, *args, key=f"lost-{crew.session}-{step.number}")])
-    elif len(crew.homes) == 1:
-        done = _move(crew, state, this.steps, TABLES)
-        lost.append(done)
+                args = crew.parts.run.vocabulary.size, shares, *_take(crew, "losses", followed)
+                turns.append([crew.client.submit(join_losses, *args, key=f"lost-{crew.session}-{step.number}")])
     else:
-        for step in this.steps:
-            lost.append(_move(crew, state, [step], [INPUT]))
-            done += [*lost[-1], *_move(crew, state, [step], [OUTPUT])]
+        alone = len(crew.homes) == 1
+        moves = [(this.steps, TABLES)] if alone else [([step], [table]) for step in this.steps for table in TABLES]
+        for steps, tables in moves:
+            moved = _move(crew, state, steps, tables, keep_losses=losses is not None)
+            done += moved
+            if losses is not None and INPUT in tables:
+                turns.append(_take(crew, "losses", moved))
     if losses is not None:
-        losses.keep(this, lost)
-    return [crew.client.submit(attrgetter("totals"), f, key=f"totals-{f.key}") for f in done]
+        losses.keep(this, turns)
+    return _take(crew, "totals", done)
+
+
+def _take(crew: Crew, name: str, futures: Sequence[Future]) -> list[Future]:
+    """Return the futures of one field of what tasks leave: by itself it does not bring the others along."""
+    return [crew.client.submit(attrgetter(name), f, key=f"{name}-{f.key}", priority=1) for f in futures]
 
 
 def _follow(crew: Crew, state: State, step: Step) -> tuple[list[list[Words]], list[Future]]:
     """Let the input rows move along a step's columns, and the network follow; return tasks' blocks and futures."""
     client, parts, run = crew.client, crew.parts, crew.parts.run
+    for part, held in enumerate(state.rows[OUTPUT]):
+        if isinstance(held, Start):  # read once, and not by every task
+            key = f"load-{crew.session}-{step.number}-{part}"
+            state.rows[OUTPUT][part] = client.submit(load_rows, parts, part, OUTPUT, held, key=key, retries=2)
     n_threads = sum(home.threads for home in crew.homes)
     all_shares, all_followed = list[list[Words]](), list[Future]()
     for number, blocks in enumerate(minibatches(run.vocabulary.size)):
@@ -227,10 +247,12 @@ def _follow(crew: Crew, state: State, step: Step) -> tuple[list[list[Words]], li
     return all_shares, all_followed
 
 
-def _move(crew: Crew, state: State, steps: Sequence[Step], tables: Sequence[str]) -> list[Future]:
+def _move(
+    crew: Crew, state: State, steps: Sequence[Step], tables: Sequence[str], *, keep_losses: bool = False
+) -> list[Future]:
     """Move the rows of all parts in these tables, the others stay; return the futures of what tasks leave, by part."""
     standing = {table: [*state.rows[table]] for table in TABLES if table not in tables}
-    moved = [_submit(crew, state, part, steps, tables, standing) for part in range(len(crew.homes))]
+    moved = [_submit(crew, state, part, steps, tables, standing, keep_losses) for part in range(len(crew.homes))]
     for table in tables:
         for held, take in ((state.rows, take_rows), (state.moments, take_moments)):
             held[table] = [
@@ -240,8 +262,9 @@ def _move(crew: Crew, state: State, steps: Sequence[Step], tables: Sequence[str]
 
 
 def _submit(
-    crew: Crew, state: State, part: int, steps: Sequence[Step], tables: Sequence[str], standing: dict[str, list[Held]]
-) -> Future:
+    crew: Crew, state: State, part: int, steps: Sequence[Step], tables: Sequence[str],
+    standing: dict[str, list[Held]], keep_losses: bool,
+) -> Future:  # fmt: skip
     moving = {table: (state.rows[table][part], state.moments[table][part]) for table in tables}
     # Preferred, not pinned; and nothing is preferred that waits for no task: see `travelling`
     first = not any(isinstance(rows, Future) for rows, _ in moving.values())
@@ -249,7 +272,8 @@ def _submit(
     where: dict[str, Any] = {} if first or not home.worker else {"workers": [home.worker], "allow_other_workers": True}
     return crew.client.submit(
         train_part, crew.parts, part, steps, moving, standing, home.threads,
-        key=f"train-{crew.session}-{steps[0].number}-{'-'.join(tables)}-{part}", retries=2, **where,
+        keep_losses=keep_losses, key=f"train-{crew.session}-{steps[0].number}-{'-'.join(tables)}-{part}", retries=2,
+        **where,
     )  # fmt: skip
 
 
@@ -257,7 +281,7 @@ def _centred(crew: Crew, state: State) -> State:
     """Return the state whose input rows are less their mean, and the network that makes such rows."""
     client, key = crew.client, f"{crew.session}-{uuid.uuid4().hex[:8]}"
     rows = state.rows[INPUT]
-    centre = submit_centre(client, rows, _chunk(crew.parts.run.vocabulary.size), key)
+    centre = submit_centre(client, rows, _unit(crew.parts.run.vocabulary.size), key)
     less_centre = [client.submit(less, part, centre, key=f"less-{key}-{number}") for number, part in enumerate(rows)]
     network = state.network
     if network is not None:
@@ -271,7 +295,7 @@ def _save(crew: Crew, store: Store, state: State, *, moments: bool = False) -> N
     shape = parts.run.vocabulary.size, parts.run.params.vector_size
     kept = state.moments if moments else {}
     names = [*state.rows, *(moment_table(name, table) for table in kept for name in parts.moments)]
-    create_model(store, dict.fromkeys(names, shape), min(rows_per_block(shape[1]), _chunk(shape[0])))
+    create_model(store, dict.fromkeys(names, shape), _row_block(*shape))
     writes = [
         client.submit(save, store, parts, part, table, held, key=f"{save.__name__}-{attempt}-{table}-{part}", retries=2)
         for save, tables in ((save_rows, state.rows), (save_moments, kept))

@@ -30,7 +30,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.storage import Store, read_array, write_array
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.column_schedule import Step
-from daskw2v.strategies.part import INPUT, OUTPUT, Parts, Rows, Start, Trained, Words, columns_of, open_part
+from daskw2v.strategies.part import INPUT, OUTPUT, Parts, Rows, Start, Words, columns_of, open_part
 
 _MOMENTS = "subwords-moments"  # group of a checkpoint
 _BLOCK = 256  # words whose gradients add up first
@@ -132,16 +132,19 @@ def shift(network: Network, centre: FloatArray) -> Network:
 
 def compose(parts: Parts, part: int, held: Held) -> FloatArray:
     """Task: the rows that the network makes of a part's words."""
-    return forward(open_network(parts.run, held).weights, _characters(parts.run, parts.words[part]))
+    weights, (start, stop) = open_network(parts.run, held).weights, parts.words[part]
+    # Block by block, as words are everywhere: how many rows a matrix product has may round them in other ways
+    blocks = [forward(weights, _characters(parts.run, Words(a, b))) for a, b in cut(start, stop, _BLOCK)]
+    return np.concatenate(blocks)
 
 
-def join_losses(n_words: int, shares: Sequence[Sequence[Words]], *followed: Followed) -> Trained:
-    """Task: put what words lost, of all blocks of a step, in order of the words."""
-    losses = np.empty((1, n_words), np.float32)
-    for blocks, found in zip(shares, followed, strict=True):
-        for words, lost in zip(blocks, found.losses, strict=True):
-            losses[0, slice(*words)] = lost
-    return Trained({}, {}, Totals(0, 0.0, True), {INPUT: losses})
+def join_losses(n_words: int, shares: Sequence[Sequence[Words]], *losses: Sequence[FloatArray]) -> FloatArray:
+    """Task: put what words lost, in all blocks of a step, in order of the words: shape (1, n_words)."""
+    joined = np.empty((1, n_words), np.float32)
+    for blocks, of_blocks in zip(shares, losses, strict=True):
+        for words, lost in zip(blocks, of_blocks, strict=True):
+            joined[0, slice(*words)] = lost
+    return joined
 
 
 def save_network(store: Store, run: Run, held: Held, moments: bool) -> None:

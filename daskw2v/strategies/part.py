@@ -50,7 +50,7 @@ class Parts:
     Parameters
     ----------
     run, matrix
-        The run, and where its word-context matrix lies.
+        The run, and where the contexts of its word-context matrix lie.
     words
         The words of each part.
     """
@@ -85,12 +85,12 @@ class Parts:
 
 
 class Trained(NamedTuple):
-    """What a task leaves: rows and moments by table, what was done, and each word's loss by step, by table."""
+    """What a task leaves: rows and moments by table, what was done; and input rows' losses, (steps, n) if asked for."""
 
     rows: dict[str, FloatArray]
     moments: dict[str, Sequence[FloatArray]]
     totals: Totals
-    losses: dict[str, FloatArray]
+    losses: FloatArray
 
 
 def train_part(
@@ -100,6 +100,8 @@ def train_part(
     moving: Mapping[str, tuple[Rows, Moments]],
     standing: Mapping[str, Sequence[Rows]],
     threads: int,
+    *,
+    keep_losses: bool,
 ) -> Trained:
     """Task: train a part's rows of one table against the other, which stays; or of both by turns, step after step.
 
@@ -115,25 +117,28 @@ def train_part(
         The rows of all parts, by table.
     threads
         How many train.
+    keep_losses
+        Whether to return what each input row lost.
     """
     began, words = time.perf_counter(), parts.words[part]
     tables = {t: [parts.rows(t, part, rows), *parts.moments_of(t, part, kept)] for t, (rows, kept) in moving.items()}
     worked = open_part(parts, tables, standing, threads)
-    losses: dict[str, list[FloatArray]] = {table: [] for table in moving}
-    pairs = 0
+    losses, loss, pairs = list[FloatArray](), 0.0, 0
     for step in steps:
         for table in moving:
             columns = columns_of(parts, words, step, table)
-            losses[table].append(worked.train(table, columns))
+            lost = worked.train(table, columns)
+            if keep_losses and table == INPUT:
+                losses.append(lost)
+            loss += float(lost.sum(dtype=np.float64))
             pairs += int(np.count_nonzero(columns.contexts >= 0))
     taken = {table: worked.take(table) for table in moving}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
-    loss = sum(float(values.sum(dtype=np.float64)) for of_table in losses.values() for values in of_table)
     return Trained(
         {table: rows for table, (rows, *_) in taken.items()},
         {table: kept for table, (_, *kept) in taken.items()},
         Totals(pairs, loss, finite, 0, this_worker(), time.perf_counter() - began),
-        {table: np.array(values) for table, values in losses.items()},
+        np.array(losses, np.float32),
     )
 
 
@@ -159,6 +164,11 @@ def columns_of(parts: Parts, words: Words, step: Step, table: str) -> Columns:
 def _prepared(run: Run) -> Any:
     """Return what kernels read besides tables. Only a cache: a worker that lacks it makes it again."""
     return find_objective(run.params.objective).prepare(run.params, run.vocabulary.read_counts())
+
+
+def load_rows(parts: Parts, part: int, table: str, start: Start) -> FloatArray:
+    """Task: a part's rows, wherever they lie."""
+    return parts.rows(table, part, start)
 
 
 def take_rows(trained: Trained, table: str) -> FloatArray:

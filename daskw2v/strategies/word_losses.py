@@ -9,9 +9,9 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.objectives.base import FloatArray
+from daskw2v.shards.layout import groups_exist
 from daskw2v.storage import Store, create_array, open_array, write_rows
 from daskw2v.strategies.column_schedule import ColumnRound, ColumnRounds
-from daskw2v.strategies.part import INPUT, Trained
 
 FOLDER, LOSS, COLUMNS = "losses", "loss", "columns"
 
@@ -40,11 +40,17 @@ class WordLosses:
         self._client, self._home, self._session = client, place / FOLDER, session
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
-        if not self._home.exists():  # else a run goes on from its checkpoint, or writes the same once more
+        if not groups_exist(self._home, [LOSS]):  # else a run goes on from its checkpoint
             self._declare(self._home)
 
+    def has(self, rounds: int) -> bool:
+        """Tell whether the first rounds were kept: a run may have begun without."""
+        starts = [self._rounds[number].steps[0].number for number in range(rounds)]
+        array = _open(self._home)
+        return not any(np.isnan(array[start, 0]) for start in starts)
+
     def keep(self, this: ColumnRound, turns: Sequence[Sequence[Future]]) -> None:
-        """Write the losses of a round, which tasks left: turn after turn, and in each part beside part."""
+        """Write the losses of a round, the results of tasks: turn after turn, and in each part beside part."""
         key = f"losses-{self._session}-{this.number}"
         steps = this.steps[0].number, [step.last - step.first for step in this.steps]
         self._writes.append(self._client.submit(_write, self._home, *steps, *turns, key=key, retries=2))
@@ -69,16 +75,19 @@ class WordLosses:
     def _declare(self, home: Store) -> None:
         shape = len(self._rounds.ends), self._n_words
         attributes = {COLUMNS: self._rounds.ends}
-        create_array(home.create_group(), LOSS, shape, np.float32, self._rounds.steps_per_round, attributes=attributes)
+        steps = self._rounds.steps_per_round
+        create_array(
+            home.create_group(), LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan")
+        )
 
 
 def _open(home: Store, *, writable: bool = False) -> zarr.Array[Any]:
     return open_array(home.open_group(writable=writable), LOSS)
 
 
-def _write(home: Store, start: int, columns: Sequence[int], *turns: Sequence[Trained]) -> None:
+def _write(home: Store, start: int, columns: Sequence[int], *turns: Sequence[FloatArray]) -> None:
     """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
-    losses: FloatArray = np.concatenate([np.concatenate([t.losses[INPUT] for t in parts], axis=1) for parts in turns])
+    losses: FloatArray = np.concatenate([np.concatenate(parts, axis=1) for parts in turns])
     write_rows(_open(home, writable=True), start, losses / np.array(columns, np.float32)[:, None])
 
 

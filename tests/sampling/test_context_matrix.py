@@ -40,7 +40,7 @@ def run(client, tmp_path_factory):
 
 
 def contexts_of(matrix):
-    return read_contexts(matrix.home, (0, matrix.words), (0, matrix.context_size))
+    return read_contexts(matrix.place, (0, matrix.words), (0, matrix.context_size))
 
 
 def seen_of(matrix):
@@ -183,7 +183,9 @@ def test_build_matrix__that_is_there_is_not_made_again(client, run):
     params = PARAMS.replace(seed=77)
     reports = []
     matrix = build_matrix(client, replace(run, params=params), reports.append)
-    assert reports[0].done == 0 < reports[-1].done == reports[-1].total == reports[0].total
+    first, *_, last, named = reports
+    assert first.done == 0 < last.done == last.total == first.total
+    assert named.message == f"word-context matrix {matrix.name}"
     again = []
     # What only training reads is no part of it.
     assert build_matrix(client, replace(run, params=params.replace(epochs=3, alpha=0.1)), again.append) == matrix
@@ -202,7 +204,6 @@ def test_build_matrix__that_was_never_finished_or_is_damaged_is_made_again(clien
     again = build_matrix(client, run)
     assert again.home == matrix.home
     assert again.home.read_manifest()["build"] != first
-    context_matrix._open.cache_clear()
     np.testing.assert_array_equal(contexts_of(again), contexts)
 
 
@@ -212,14 +213,14 @@ def test_read_contexts__gives_any_rectangle(client, run, monkeypatch, columns):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=79)))
     whole = contexts_of(matrix)
     for rows in ((0, 1), (7, 30), (0, matrix.words)):
-        found = read_contexts(matrix.home, rows, columns)
+        found = read_contexts(matrix.place, rows, columns)
         np.testing.assert_array_equal(found, whole[slice(*rows), slice(*columns)])
         found[...] = 0  # nobody else's
-        np.testing.assert_array_equal(read_contexts(matrix.home, rows, columns), whole[slice(*rows), slice(*columns)])
+        np.testing.assert_array_equal(read_contexts(matrix.place, rows, columns), whole[slice(*rows), slice(*columns)])
 
 
 def test_read_contexts__notices_rows_that_are_gone(client, run):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=80)))
     (matrix.home / matrix.home.read_manifest()["build"] / "matrix" / "contexts" / "c").remove()
     with pytest.raises(StoreError, match=r"rows 2\.\.4 of the word-context matrix at .* are missing"):
-        read_contexts(matrix.home, (2, 5), (0, 3))
+        read_contexts(matrix.place, (2, 5), (0, 3))

@@ -54,7 +54,7 @@ def make(client, files):
 
 def rows_of(matrix, run):
     """Return the contexts of each center as words, and its number of pairs."""
-    words, contexts = run.vocabulary.load().words, read_contexts(matrix.home, (0, matrix.words), (0, SIZE))
+    words, contexts = run.vocabulary.load().words, read_contexts(matrix.place, (0, matrix.words), (0, SIZE))
     seen = read_array((matrix.home / matrix.home.read_manifest()["build"] / "matrix").open_group(), "seen")
     ids = {word: id_ for id_, word in enumerate(words)}
     rows = np.array([[words[context] for context in contexts[ids[f"c{i}"]]] for i in range(CENTERS)])
@@ -102,8 +102,6 @@ def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch,
     grown, run = make("ab", first, seed=9)
     rows, seen = rows_of(grown, run)
     grown.home.remove()
-    context_matrix._open.cache_clear()
-    context_matrix._panel.cache_clear()
     monkeypatch.setattr(context_matrix, "PAIRS", 777)
     monkeypatch.setattr(matrix_tasks, "BAND", 64 * SIZE)
     again = build_matrix(client, run)

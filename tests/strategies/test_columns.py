@@ -17,7 +17,7 @@ from daskw2v.strategies.word_losses import read_losses
 
 PARAMS = Params(
     objective="context_matrix", strategy="columns", vector_size=12, min_count=1, epochs=2, sample=1e-2, alpha=0.02,
-    context_size=100, gather_every=7, optimizer="adam",
+    context_size=100, gather_every=13, optimizer="adam",
 )  # fmt: skip
 RESOURCES = Resources(threads=1, block_size="32 KiB")
 ALL = {"adam": PARAMS, "sgd": PARAMS.replace(optimizer="sgd", alpha=0.1)}
@@ -46,6 +46,10 @@ def undisturbed(client, text, tmp_path_factory):
             name: train(text, work=tmp_path_factory.mktemp(name), params=params, resources=RESOURCES, client=client)
             for name, params in ALL.items()
         }
+
+
+class Stop(Exception):
+    pass
 
 
 def same(a, b):
@@ -101,8 +105,35 @@ def test_columns__give_the_same_bits_when_workers_are_killed(
     same(vectors, undisturbed["adam"])
 
 
-class Stop(Exception):
-    pass
+def test_columns__of_long_rows_are_written_along_chunks(text, undisturbed, tmp_path):
+    """A unit of words is then several chunks, whose bounds are those of parts."""
+    params = PARAMS.replace(vector_size=65536, context_size=2)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        client.run(setattr, columns, "_LEAST", 36)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "_LEAST", 36)
+            patch.setattr(columns, "rows_per_block", lambda width: 16)
+            vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
+    assert open_table(Store(vectors.url), "input").chunk_rows == 12
+    assert np.isfinite(vectors.vectors[:]).all()
+
+
+def test_columns__losses_of_a_run_that_began_without_are_made_anew(client, text, undisturbed, tmp_path):
+    resources, messages = RESOURCES.replace(checkpoint_seconds=0), []
+
+    def stop(progress):
+        if progress.loss is not None and progress.done > 0.6 * progress.total:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(text, work=tmp_path, params=PARAMS, resources=resources, client=client, listener=stop)
+    vectors = train(
+        text, work=tmp_path, params=PARAMS, resources=resources.replace(word_losses=True), client=client,
+        listener=lambda p: messages.append(p.message),
+    )  # fmt: skip
+    assert "losses of rounds before the checkpoint lack: all anew" in messages
+    assert np.isfinite(read_losses(Store(vectors.url))[1]).all()
+    same(vectors, undisturbed["adam"])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -146,7 +177,7 @@ def test_columns__keep_the_loss_of_every_word_in_every_step(client, text, undist
     vectors = train(text, work=tmp_path, params=PARAMS, resources=resources, client=client)
     same(vectors, undisturbed["adam"])
     ends, losses = read_losses(Store(vectors.url))
-    assert ends == [*range(7, 100, 7), 100, *range(107, 200, 7), 200]
+    assert ends == [*range(13, 100, 13), 100, *range(113, 200, 13), 200]
     assert losses.shape == (len(ends), 90)
     assert (losses > 0).all()
     # The first step begins with output rows of zeros: a pair and five negatives, where they are not the same
@@ -215,11 +246,14 @@ ONLY = r"objective='context_matrix' has no kernel for device='cpu', as strategy=
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"objective": "sgns", "context_size": 1024}, OTHERS),
+        ({"objective": "sgns", "context_size": 1024, "optimizer": None}, OTHERS),
         ({"strategy": "averaging", "gather_every": 16}, ONLY),
         ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='columns'; it is for averaging"),
-        ({"strategy": "averaging"}, r"gather_every=7 changes nothing for strategy='averaging'; it is for columns"),
-        ({"objective": "sgns"}, r"context_size=100 changes nothing for objective='sgns'; it is for context_matrix"),
+        ({"strategy": "averaging"}, r"gather_every=13 changes nothing for strategy='averaging'; it is for columns"),
+        (
+            {"objective": "sgns", "optimizer": None},
+            r"context_size=100 changes nothing for objective='sgns'; it is for context_matrix",
+        ),
         ({"optimizer": "lamb"}, r"optimizer of context_matrix='lamb' does not exist.*sgd, adam"),
     ],
 )

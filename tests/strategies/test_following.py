@@ -3,16 +3,21 @@
 import os
 import signal
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, train
+from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
 from daskw2v.errors import MissingExtraError
 from daskw2v.models.store import open_table, read_subwords
+from daskw2v.objectives import settled
+from daskw2v.sampling.run import Run
 from daskw2v.strategies import columns, following
-from daskw2v.strategies.following import minibatches
+from daskw2v.strategies.column_schedule import ColumnRounds
+from daskw2v.strategies.following import compose, minibatches
+from daskw2v.strategies.part import Parts, Start, Words
 from daskw2v.strategies.word_losses import read_losses
 
 PARAMS = Params(
@@ -85,7 +90,7 @@ def on_a_cluster_of(n_workers, text, work, resources=RESOURCES, during=None):
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        # Tasks have no fixtures: workers are told of the small blocks
+        # Workers do not know of the fixture
         client.run(setattr, following, "_BLOCK", 4)
         listener = (lambda progress: during(client, progress)) if during else (lambda progress: None)
         return train(text, work=work, params=PARAMS, resources=resources, client=client, listener=listener)
@@ -129,8 +134,12 @@ def test_following__goes_on_from_its_last_checkpoint(client, text, undisturbed, 
 
     with pytest.raises(Stop):
         train(text, work=tmp_path, **options, listener=stop)
-    vectors = train(text, work=tmp_path, **options)
+    seen = []
+    vectors = train(
+        text, work=tmp_path, **options, listener=lambda p: seen.append(p.done) if p.loss is not None else None
+    )
     same(vectors, undisturbed)
+    assert 0 < len(seen) < 0.5 * len(ColumnRounds(PARAMS)), "rounds before the checkpoint are not done again"
     whole = train(text, work=tmp_path / "whole", **options)
     ends, losses = read_losses(Store(vectors.url))
     assert ends == [*range(8, 81, 8)]
@@ -146,6 +155,21 @@ def test_following__needs_pytorch(client, text, tmp_path, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"torch is not installed.*daskw2v\[torch\]"):
         train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
     assert not (tmp_path / "matrices").exists()
+
+
+@pytest.mark.parametrize("cuts", [[0, 256, 3073], [0, 1536, 3073], [0, 1024, 2048, 3073]])
+def test_compose__gives_the_same_bits_however_words_are_shared_out(torch, client, tmp_path, monkeypatch, cuts):
+    """Of parts whose last product would have one row, or many."""
+    monkeypatch.setattr(following, "_BLOCK", 256)
+    words = [f"w{i:x}{'y' * (i % 9)}" for i in range(3073)]
+    (tmp_path / "text.txt").write_text(" ".join(words))
+    params, work = settled(PARAMS.replace(vector_size=50)), Store(str(tmp_path / "work"))
+    corpus = build_corpus(tmp_path / "text.txt", work, params, RESOURCES, client)
+    vocabulary = build_vocabulary(corpus, work, params, RESOURCES, client)
+    run = Run(work, corpus.name, vocabulary, params, "cpu")
+    parts = [Parts(run, work, tuple(Words(a, b) for a, b in pairwise(bounds))) for bounds in ([0, 3073], cuts)]
+    whole, cut = (np.concatenate([compose(p, k, Start()) for k in range(len(p.words))]) for p in parts)
+    np.testing.assert_array_equal(whole, cut)
 
 
 @pytest.mark.parametrize(("n_words", "sizes"), [(4, [1]), (12, [3]), (13, [2, 2]), (100, [3, 3, 3, 3, 3, 3, 3, 2, 2])])
