@@ -8,7 +8,7 @@ from daskw2v.models.word2vec import import_word2vec
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.storage import Store
-from daskw2v.train import train, train_model
+from daskw2v.train import build_matrix, train, train_model
 from daskw2v.vocabulary.count import build_vocabulary
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Store",
     "Vectors",
     "build_corpus",
+    "build_matrix",
     "build_vocabulary",
     "evaluate",
     "export",

@@ -18,6 +18,8 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
+from daskw2v.sampling import context_matrix
+from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.sampling.run import Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
@@ -106,9 +108,7 @@ def train_model(
     if (models / version).read_manifest() is not None:
         _check_losses(models / version, resources)
     else:
-        # Training needs no tokenizer: by its name, tasks need not carry the function
-        named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-        run = Run(store, corpus.name, vocabulary, named, resources.device)
+        run = _run(corpus, vocabulary, store, params, resources)
         before, began = usage(client), time.monotonic()
         judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
         strategy = find_strategy(params.strategy)
@@ -127,6 +127,25 @@ def train_model(
     vectors = Vectors.open((models / version).url, resources.storage_options)
     listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
     return vectors
+
+
+def build_matrix(
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener = silent,
+) -> ContextMatrix:
+    """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
+    return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
+
+
+def _run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources) -> Run:
+    # Tasks need no tokenizer: by its name, they need not carry the function
+    named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
+    return Run(store, corpus.name, vocabulary, named, resources.device)
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, train
+from daskw2v import (
+    Params,
+    Resources,
+    Store,
+    Vectors,
+    build_corpus,
+    build_matrix,
+    build_vocabulary,
+    train,
+    train_model,
+)
 from daskw2v.errors import ParameterError, StoreError, TrainingError
 from daskw2v.models.store import latest_version, open_table
 from daskw2v.strategies import columns
@@ -191,6 +201,18 @@ def test_columns__losses_of_a_model_that_was_trained_without_are_refused(client,
     resources = RESOURCES.replace(word_losses=True)
     with pytest.raises(ParameterError, match=r"word_losses=True, but .* was trained without"):
         train(text, work=work, params=PARAMS, resources=resources, client=client)
+
+
+def test_columns__train_the_matrix_that_was_built_before(client, text, tmp_path):
+    work = Store(str(tmp_path))
+    corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
+    vocabulary = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    args = corpus, vocabulary, work, PARAMS, RESOURCES, client
+    matrix, stages = build_matrix(*args), []
+    assert (matrix.words, matrix.context_size) == (90, 100)
+    vectors = train_model(*args, listener=lambda p: stages.append(p.stage))
+    assert vectors.metadata["matrix"]["name"] == matrix.name
+    assert "matrix" not in stages
 
 
 def test_columns__new_text_extends_the_matrix_of_old_text(client, text, tmp_path):

@@ -11,10 +11,9 @@ import numpy as np
 
 from daskw2v.extras import needed
 from daskw2v.objectives.base import FloatArray
+from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.subwords.alphabet import Characters
 from daskw2v.objectives.subwords.network import Weights, batches, filters_of, widths_of, windows
-
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's, as Kingma and Ba and Chainer have them
 
 
 class Moments(NamedTuple):
@@ -99,12 +98,12 @@ def adam_step(weights: Weights, moments: Moments, gradient: Weights, alpha: floa
     t
         Number of the step, from 1 on.
     """
-    step = alpha * float(np.sqrt(1 - _BETA2**t) / (1 - _BETA1**t))
+    step = np.float32(step_size.py_func(alpha, t - 1))
     new, first, second = {}, {}, {}
     for name, g in gradient.items():
-        first[name] = _BETA1 * moments.first[name] + (1 - _BETA1) * g
-        second[name] = _BETA2 * moments.second[name] + (1 - _BETA2) * g * g
-        new[name] = weights[name] + step * first[name] / np.sqrt(second[name] + _EPSILON**2)
+        first[name] = BETA1 * moments.first[name] + (1 - BETA1) * g
+        second[name] = BETA2 * moments.second[name] + (1 - BETA2) * g * g
+        new[name] = weights[name] + step * first[name] / np.sqrt(second[name] + np.float32(EPSILON**2))
     return new, Moments(first, second)
 
 
