@@ -31,9 +31,9 @@ def test_check_options__passes_the_objectives_own(objective, options):
     ("objective", "name", "value", "users"),
     [
         ("sgns", "cbow_mean", False, "cbow_ns, cbow_hs"),
-        ("sg_hs", "negative", 7, "sgns, cbow_ns, context_matrix"),
+        ("sg_hs", "negative", 7, "sgns, cbow_ns, context_matrix, subwords"),
         ("sg_hs", "cbow_mean", False, "cbow_ns, cbow_hs"),
-        ("cbow_hs", "ns_exponent", 1.0, "sgns, cbow_ns, context_matrix"),
+        ("cbow_hs", "ns_exponent", 1.0, "sgns, cbow_ns, context_matrix, subwords"),
         ("cbow_hs", "negative_sharing", "pair", "sgns, cbow_ns"),
     ],
 )
