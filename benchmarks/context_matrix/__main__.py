@@ -12,7 +12,7 @@ Where not said, cost is processor time of one core, and scores are means over --
         speed (figure 18): words/s of one worker and of two, quality of each gather_every, and a model of more workers:
             [--gathers 4 16 64 256] [--time-columns 1024] [--context-size 4096]
         subwords (figures 20, 21): words made of their characters, which need PyTorch: quality, words/s, and
-            neighbours of words that are not in the text: [--subword-columns 512] [--subword-size 100]
+            neighbours of words that are not in the text: [--subword-columns 4096] [--subword-size 100]
 
 All of it takes more than an hour: some 15 minutes for size, 20 for quality, 10 for losses, 15 for speed and 12 for
 subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained again, but words of

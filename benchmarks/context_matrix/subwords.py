@@ -26,9 +26,11 @@ def subwords(session: Session, setting: Setting, lab: Lab) -> None:
         session.note("Figures 20 and 21: words are made of their characters with PyTorch, which is not installed.")
         return
     columns, size = setting.subword_columns, setting.subword_size
+    shape = {"context_size": columns, "vector_size": size}
     kinds = {
-        name: setting.params(objective, context_size=columns, vector_size=size)
-        for name, objective in (("words by themselves", "context_matrix"), ("words of characters", "subwords"))
+        "words by themselves": setting.params(**shape),
+        # Its network is what costs: many columns for each of its steps
+        "words of characters": setting.params("subwords", gather_every=setting.subword_gather, **shape),
     }
     table = session.table(
         "figure 20", f"quality at l={columns:,}, d={size}: Spearman, 3CosAdd", (*SETS, MATRIX, TRAINING)

@@ -54,9 +54,9 @@ class Setting:
         Pairs of a batch of W2V-Vanilla; learning rates of its lazy Adam beside Chainer's dense one at 0.001.
     gathers, time_columns
         Values of `gather_every`; and columns of the matrix where time is taken.
-    subword_columns, subword_size, subword_time_columns
-        For words made of their characters: columns of the matrix and vector size where they are judged, columns where
-        time is taken.
+    subword_columns, subword_gather, subword_size, subword_time_columns
+        For words made of their characters: columns of the matrix, `gather_every` and vector size where they are judged,
+        columns where time is taken.
     judge
         Of figure 15's sets.
     """
@@ -74,9 +74,10 @@ class Setting:
     alphas: Sequence[float] = (0.0025, 0.005)
     gathers: Sequence[int] = (4, 16, 64, 256)
     time_columns: int = 1024
-    subword_columns: int = 512
+    subword_columns: int = 4096
+    subword_gather: int = 256
     subword_size: int = 100
-    subword_time_columns: int = 64
+    subword_time_columns: int = 512
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""

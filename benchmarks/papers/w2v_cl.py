@@ -86,7 +86,7 @@ def setting_of(session: Session) -> Setting:
     return Setting(
         parts=min(options.parts, PARTS), judge=CLASSIFIERS[options.classifier], vector_size=100, seeds=session.seeds(1),
         context_size=1024, context_sizes=(64, 256, 1024), samples=(0.0,), alphas=(0.005,), gathers=(16, 64),
-        time_columns=256, subword_columns=128, subword_time_columns=16,
+        time_columns=256, subword_columns=1024, subword_time_columns=256,
     )  # fmt: skip
 
 
