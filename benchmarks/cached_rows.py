@@ -26,7 +26,7 @@ from typing import TextIO
 
 from benchmarks.common import ANALOGY, SIMILARITY, alternate, finish, spread, wiki_parts, write_text
 from benchmarks.fma_peak import measure_peak
-from benchmarks.train_speed import Text, encode
+from benchmarks.texts import Text, encode
 from daskw2v.devices import Threads
 from daskw2v.evaluation import evaluate
 from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha

@@ -16,7 +16,7 @@ from distributed import Client, wait
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
 from benchmarks.cost_model import EPOCHS, GROUP, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
-from benchmarks.train_speed import Text
+from benchmarks.texts import Text
 from daskw2v.devices import CpuReplica, Threads
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import is_finite

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
-from benchmarks.train_speed import encode
+from benchmarks.texts import encode
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader

@@ -38,7 +38,7 @@ from benchmarks.cost_model import (
     rotation,
     zipf,
 )
-from benchmarks.train_speed import Text, encode, encode_file
+from benchmarks.texts import Text, encode, encode_file
 from daskw2v.params import Params
 from daskw2v.storage import Store
 

@@ -21,14 +21,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate, finish, one_thread, spread, write_text
+from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
+from benchmarks.texts import Text, encode
 from daskw2v.devices import threads_of
 from daskw2v.objectives import find_objective, settled
 from daskw2v.params import Params, Resources
@@ -36,13 +37,9 @@ from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, below, draws, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
-from daskw2v.shards.encode import build_corpus
-from daskw2v.shards.layout import Corpus
-from daskw2v.storage import Store
 from daskw2v.strategies.blocks import cut_tables, initial_block
 from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import Work
-from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 from daskw2v.vocabulary.huffman import huffman_tree
 
 SETTINGS = {
@@ -51,15 +48,6 @@ SETTINGS = {
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
 }
 TOOLS = ("daskw2v", *SPEED)
-
-
-class Text(NamedTuple):
-    """A plain file, and the same as encoded in a work directory."""
-
-    path: Path
-    work: Store
-    corpus: Corpus
-    vocabulary: StoredVocabulary
 
 
 @dataclass(frozen=True)
@@ -74,19 +62,6 @@ class Row:
     spread: str
     gflops: float | None = None
     share_of_peak: float | None = None
-
-
-def encode(folder: Path, n_parts: int, params: Params | None = None) -> Text:
-    """Write the first parts of the corpus, and encode them."""
-    return encode_file(write_text(folder / "wiki.txt", n_parts), Store(f"{folder}/work"), params or Params())
-
-
-def encode_file(path: Path, work: Store, params: Params) -> Text:
-    """Encode a file; Params say which words are known."""
-    resources = Resources()
-    with one_thread() as client:
-        corpus = build_corpus(path, work, params, resources, client)
-        return Text(path, work, corpus, build_vocabulary(corpus, work, params, resources, client))
 
 
 def our_speed(text: Text, params: Params, threads: int) -> Callable[[], float]:

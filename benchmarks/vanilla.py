@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
-from benchmarks.train_speed import Text, encode
+from benchmarks.texts import Text, encode
 from benchmarks.vanilla_kernels import Draws, State, Watched, decay_of, make_state, settle, step, train
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import evaluate

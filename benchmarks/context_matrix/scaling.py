@@ -28,7 +28,7 @@ from distributed import Client
 from benchmarks.calibration import measure_sending
 from benchmarks.context_matrix.training import matrix_of, train_anew
 from benchmarks.cost_model import Hardware
-from benchmarks.train_speed import Text
+from benchmarks.texts import Text
 from daskw2v.devices import find_device
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import Columns

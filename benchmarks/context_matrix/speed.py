@@ -14,7 +14,7 @@ from benchmarks.context_matrix.size import SETS
 from benchmarks.context_matrix.training import Lab, Setting, matrix_of, train_anew
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures, Spread
-from benchmarks.train_speed import Text
+from benchmarks.texts import Text
 from benchmarks.vanilla import judged
 from daskw2v.params import Params
 

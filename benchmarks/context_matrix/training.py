@@ -20,7 +20,7 @@ from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Spread
 from benchmarks.quality import CODE, Scores, kept
-from benchmarks.train_speed import Text
+from benchmarks.texts import Text
 from benchmarks.vanilla import MIN_COUNT, Losses, Vanilla, train_vanilla
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params, Resources

@@ -13,7 +13,8 @@ from benchmarks.fma_peak import measure_peak
 from benchmarks.papers.tables import Figures, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
-from benchmarks.train_speed import Text, encode, encode_file, our_speed
+from benchmarks.texts import Text, encode, encode_file
+from benchmarks.train_speed import our_speed
 from daskw2v.objectives import settled
 from daskw2v.params import Params
 from daskw2v.storage import Store

@@ -34,7 +34,9 @@ from daskw2v.objectives import OBJECTIVES
 from daskw2v.simd import LANES
 
 assert int(lanes) == LANES
-for name in OBJECTIVES:
+for name, objective in OBJECTIVES.items():
+    if objective.follows:
+        continue  # its rows move by the kernel of another
     module = import_module(f"daskw2v.objectives.{name}.cpu")
     train = getattr(module, "_train", None) or module.train
     (kernel,) = train.signatures

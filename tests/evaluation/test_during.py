@@ -11,7 +11,7 @@ from daskw2v.strategies import rotation
 STRATEGIES = {
     "averaging": Params(n_replicas=2, rounds_per_epoch=2),
     "rotation": Params(strategy="rotation", n_partitions=4, passes_per_epoch=2),
-    "columns": Params(objective="context_matrix", strategy="columns", context_size=40, gather_every=8, alpha=0.5),
+    "columns": Params(objective="context_matrix", strategy="columns", context_size=800, gather_every=160, alpha=0.5),
 }
 
 
