@@ -146,11 +146,10 @@ def test_columns__losses_of_a_run_that_began_without_are_made_anew(client, text,
     same(vectors, undisturbed["adam"])
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_path, name):
+def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_path):
     """On another number of workers; rounds done are not done again, and losses are those of an unbroken run."""
     resources = RESOURCES.replace(checkpoint_seconds=0, word_losses=True)
-    options = {"work": tmp_path, "params": ALL[name], "resources": resources}
+    options = {"work": tmp_path, "params": PARAMS, "resources": resources}
 
     def stop(progress):
         if progress.loss is not None and progress.done > 0.6 * progress.total:
@@ -164,9 +163,9 @@ def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_
             text, **options, client=two, listener=lambda p: seen.append(p.done) if p.loss is not None else None
         )
     assert 0 < len(seen) < 0.5 * len(rounds)
-    same(vectors, undisturbed[name])
+    same(vectors, undisturbed["adam"])
     assert len(vectors.metadata["metrics"]["history"]) == len(rounds)
-    whole = train(text, work=tmp_path / "whole", params=ALL[name], resources=resources, client=client)
+    whole = train(text, work=tmp_path / "whole", params=PARAMS, resources=resources, client=client)
     np.testing.assert_array_equal(*(read_losses(Store(v.url))[1] for v in (vectors, whole)))
     assert not [*tmp_path.glob("runs/*")]
 

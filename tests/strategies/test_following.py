@@ -104,8 +104,7 @@ def test_following__gives_the_same_bits_on_any_number_of_workers(text, undisturb
     assert min(rates) > 0
 
 
-@pytest.mark.parametrize("checkpoint_seconds", [0, 1000])
-def test_following__gives_the_same_bits_when_all_workers_are_killed(text, undisturbed, tmp_path, checkpoint_seconds):
+def test_following__gives_the_same_bits_when_all_workers_are_killed(text, undisturbed, tmp_path):
     killed = []
 
     def kill(client, progress):
@@ -114,7 +113,7 @@ def test_following__gives_the_same_bits_when_all_workers_are_killed(text, undist
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    resources = RESOURCES.replace(checkpoint_seconds=checkpoint_seconds)
+    resources = RESOURCES.replace(checkpoint_seconds=1000)
     same(on_a_cluster_of(2, text, tmp_path, resources, kill), undisturbed)
     assert len(killed) == 2
 
