@@ -25,6 +25,7 @@ from daskw2v.objectives.base import FloatArray
 from daskw2v.objectives.subwords.alphabet import Alphabet, Characters
 from daskw2v.objectives.subwords.network import Subwords, Weights, initial_weights
 from daskw2v.objectives.subwords.training import Moments, adam_step, first_moments, forward, gradients
+from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.storage import Store, read_array, write_array
@@ -100,9 +101,10 @@ def follow(parts: Parts, blocks: Sequence[Words], step: Step, held: Held, output
     starts = np.cumsum([0, *map(len, rows)])
     losses = []
     for words, start in zip(blocks, starts, strict=False):
-        columns = columns_of(parts, words, step._replace(alpha=_ROW_ALPHA), INPUT)
+        contexts = read_contexts(parts.matrix, words, (step.first, step.last))
+        columns = columns_of(parts, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
         losses.append(worked.train(INPUT, columns, int(start)))
-        pairs += int(np.count_nonzero(columns.contexts >= 0))
+        pairs += int(np.count_nonzero(contexts >= 0))
     (moved,) = worked.take(INPUT)
     asked = [
         gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA))

@@ -14,6 +14,7 @@ from daskw2v.models.store import read_table, write_table_rows
 from daskw2v.objectives import find_objective, settled
 from daskw2v.objectives.base import MOMENTS, Columns, FloatArray, is_finite
 from daskw2v.sampling.context_matrix import read_contexts
+from daskw2v.sampling.dealing import Integers
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
@@ -125,13 +126,13 @@ def train_part(
     worked = open_part(parts, tables, standing, threads)
     losses, loss, pairs = list[FloatArray](), 0.0, 0
     for step in steps:
+        contexts = read_contexts(parts.matrix, words, (step.first, step.last))
+        pairs += len(moving) * int(np.count_nonzero(contexts >= 0))
         for table in moving:
-            columns = columns_of(parts, words, step, table)
-            lost = worked.train(table, columns)
+            lost = worked.train(table, columns_of(parts, words, step, table, contexts))
             if keep_losses and table == INPUT:
                 losses.append(lost)
             loss += float(lost.sum(dtype=np.float64))
-            pairs += int(np.count_nonzero(columns.contexts >= 0))
     taken = {table: worked.take(table) for table in moving}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
     return Trained(
@@ -152,11 +153,10 @@ def open_part(
     return find_device(run.device).part(objective, run.params, _prepared(run), moving, tables, threads)
 
 
-def columns_of(parts: Parts, words: Words, step: Step, table: str) -> Columns:
-    """Return what a table's rows of some words train in a step."""
+def columns_of(parts: Parts, words: Words, step: Step, table: str, contexts: Integers) -> Columns:
+    """Return what a table's rows of some words train in a step, whose contexts these are."""
     params = parts.run.params
     key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
-    contexts = read_contexts(parts.matrix, words, (step.first, step.last))
     return Columns(contexts, words.start, step.epoch * params.context_size + step.first, step.alpha, key)
 
 
