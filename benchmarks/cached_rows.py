@@ -110,7 +110,15 @@ def compare_speed(text: Text, objective: str, choices: Sequence[Threads], times:
     for width in choices:
         seconds = results[name_of(width)]
         middle = statistics.median(seconds)
-        row = Speed(objective, *width, middle, text.vocabulary.total / middle, spread(seconds))
+        row = Speed(
+            objective,
+            width.n,
+            width.hot_rows,
+            width.flush_words,
+            middle,
+            text.vocabulary.total / middle,
+            spread(seconds),
+        )
         print(
             f"{objective}, {name_of(width)}: {row.seconds:.2f} s an epoch ({row.spread}), "
             f"{row.words_per_second / 1e6:.3f} million words/s",
@@ -138,7 +146,18 @@ def judge(text: Path, folder: Path, params: Params, width: Threads, seeds: Seque
     found = []
     for name in results[0]:
         values = [scores[name] for scores in results]
-        found.append(Quality(params.objective, *width, name, statistics.mean(values), min(values), max(values)))
+        found.append(
+            Quality(
+                params.objective,
+                width.n,
+                width.hot_rows,
+                width.flush_words,
+                name,
+                statistics.mean(values),
+                min(values),
+                max(values),
+            )
+        )
     figures = ", ".join(f"{row.score} {row.mean:.3f} ({row.low:.3f}..{row.high:.3f})" for row in found)
     print(f"{params.objective}, {name_of(width)}: {figures}", file=out, flush=True)
     return found

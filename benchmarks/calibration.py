@@ -108,7 +108,7 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
 
     def copy() -> bool:
-        replica = CpuReplica(objective, params, None, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1))
+        replica = CpuReplica(objective, params, None, dict, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1))
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
     return {

@@ -299,13 +299,20 @@ class Resources(_Checked):
     )
     hot_rows: int | None = _choice(
         None,
-        "most used rows of which each thread trains its own copy, where there is more than one; 254 / threads when not "
-        "given",
+        "most used rows: on cpu each thread trains its own copy of them, where there is more than one, 254 / threads "
+        "when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         _integer(0, 4096),
         optional=True,
     )
     flush_words: int = _choice(
         512, "centers after which a thread adds its copies of the 16 most used rows to the model", _integer(1, 8192)
+    )
+    max_in_flight: int | None = _choice(
+        None,
+        "warps of a GPU that train at the same time, at most; as many as it has room for when not given; never so many "
+        "that each has less than 1,024 centers of the text loaded at a time",
+        _integer(1, 65536),
+        optional=True,
     )
     memory_limit: str | int = _choice(
         "auto",

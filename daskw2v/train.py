@@ -10,7 +10,7 @@ from distributed import Client
 
 from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
-from daskw2v.devices import check_workers, find_device
+from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation.during import Judge
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
@@ -166,7 +166,7 @@ def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     check_options(params)
     check_strategy(params, resources)
-    find_device(resources.device)
+    check_device(resources)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
         raise ParameterError(
             f"eval_every={resources.eval_every} has nothing to evaluate on.",

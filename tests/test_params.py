@@ -34,7 +34,8 @@ OUT_OF_RANGE = {
     "objective": "", "strategy": "", "merge": "", "device": "", "scheduler": "", "workers": 0,
     "threads": 0, "memory_limit": "much", "block_size": "0 B", "checkpoint_seconds": -1,
     "eval_every": 0, "eval_similarity": "ws353.tsv", "eval_analogy": [1], "eval_categorization": None,
-    "storage_options": [], "negative_sharing": "sentence", "cbow_mean": 0, "hot_rows": -1, "flush_words": 0,
+    "storage_options": [], "negative_sharing": "sentence", "cbow_mean": 0, "hot_rows": -1,
+    "max_in_flight": 0, "flush_words": 0,
     "gather_every": 0, "centered": 1, "optimizer": "", "word_losses": 1,
     "context_size": 0, "base_matrix": "",
 }  # fmt: skip

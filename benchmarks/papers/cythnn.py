@@ -56,7 +56,8 @@ def times(session: Session) -> None:
     for n in sorted(session.options.threads):
         most = n == max(session.options.threads)
         chosen = ROWS if n > 1 else ROWS[:1]  # a thread alone caches nothing
-        runs = {name_of(rows): epoch_seconds(text, params, threads_of(n, Resources(hot_rows=rows))) for rows in chosen}
+        widths = {name_of(rows): threads_of(n, Resources(hot_rows=rows)) for rows in chosen}
+        runs = {name: epoch_seconds(text, params, width) for name, width in widths.items()}
         if "gensim" in session.options.tools:
             runs["gensim"] = partial(seconds_of, SPEED["gensim"](text.path, text.vocabulary, params, n))
         found = session.measure(runs)

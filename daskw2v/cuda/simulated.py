@@ -75,3 +75,9 @@ def store4(array: Any, start: int, *values: Any) -> None:
     """Write four floats to array[start:start + 4]."""
     for k, value in enumerate(values):
         array[start + k] = value
+
+
+def add4(array: Any, start: int, *values: Any) -> None:
+    """Add four floats to array[start:start + 4]. No two threads ever stand at the same place of a warp's row."""
+    for k, value in enumerate(values):
+        array[start + k] += value

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from numba import cuda
 
 from daskw2v.cuda import simulated
@@ -15,6 +16,7 @@ LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
 SUMS = 8  # that a warp makes at once
+ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
 
 
 def device(function: Callable[..., Any]) -> Any:
@@ -29,52 +31,92 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 if numba.config.ENABLE_CUDASIM:
     shuffle_xor, sync_warp = simulated.shuffle_xor, simulated.sync_warp
-    load4 = load4_constant = simulated.load4
-    store4, inverse_root = simulated.store4, simulated.inverse_root
+    load4 = load4_constant = load4_fresh = load4_shared = simulated.load4
+    store4 = store4_shared = simulated.store4
+    add4 = add4_at_once = simulated.add4
+    inverse_root = simulated.inverse_root
 else:
     from llvmlite import ir
     from numba.cuda import libdevice, types
     from numba.cuda.extending import intrinsic
 
-    _float = ir.FloatType()
+    _float, _address = ir.FloatType(), ir.IntType(64)
     _four = ir.VectorType(_float, FLOATS)
     _ALIGNED = 4 * FLOATS  # bytes
-    _GLOBAL = 1  # NVVM's address space
+    _GLOBAL, _SHARED = 1, 3  # NVVM's address spaces
 
-    def _place(context: Any, builder: Any, array_type: Any, array: Any, start: Any) -> Any:
-        """Return a pointer to four floats of an array in global memory."""
+    def _place(context: Any, builder: Any, array_type: Any, array: Any, start: Any, *, space: int = _GLOBAL) -> Any:
+        """Return a pointer to four floats of an array in global or in shared memory."""
         data = context.make_array(array_type)(context, builder, array).data
-        return builder.addrspacecast(builder.gep(data, [start]), _four.as_pointer(_GLOBAL))
+        return builder.addrspacecast(builder.gep(data, [start]), _four.as_pointer(space))
 
-    def _loading(constant: bool) -> Any:
+    def _parts(context: Any, builder: Any, signature: Any, extract: Any, value: Any, numbers: Any) -> Any:
+        return context.make_tuple(builder, signature.return_type, [extract(value, number) for number in numbers])
+
+    def _loading(space: int = _GLOBAL, *, constant: bool = False) -> Any:
         @intrinsic
         def load(typingctx: Any, array: Any, start: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                value = builder.load(_place(context, builder, signature.args[0], *args), align=_ALIGNED)
+                place = _place(context, builder, signature.args[0], *args, space=space)
+                value = builder.load(place, align=_ALIGNED)
                 if constant:
                     value.set_metadata("invariant.load", builder.module.add_metadata([]))
-                numbers = (ir.Constant(ir.IntType(32), k) for k in range(FLOATS))
-                parts = [builder.extract_element(value, number) for number in numbers]
-                return context.make_tuple(builder, signature.return_type, parts)
+                numbers = [ir.Constant(ir.IntType(32), k) for k in range(FLOATS)]
+                return _parts(context, builder, signature, builder.extract_element, value, numbers)
 
             return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
 
         return load
 
-    load4, load4_constant = _loading(False), _loading(True)
+    def _storing(space: int) -> Any:
+        @intrinsic
+        def store(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                value = ir.Constant(_four, ir.Undefined)
+                for k, part in enumerate(args[2:]):
+                    value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), k))
+                place = _place(context, builder, signature.args[0], *args[:2], space=space)
+                builder.store(value, place, align=_ALIGNED)
+                return context.get_dummy_value()
+
+            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+
+        return store
+
+    def _assembly(builder: Any, result: Any, code: str, constraint: str, *args: Any) -> Any:
+        function = ir.FunctionType(result, [arg.type for arg in args])
+        return builder.call(ir.InlineAsm(function, code, constraint, side_effect=True), args)
 
     @intrinsic
-    def store4(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-        """Write four floats to array[start:start + 4]."""
+    def load4_fresh(typingctx: Any, array: Any, start: Any) -> Any:
+        """Return array[start:start + 4] as L2 has it: other processors' additions do not reach this one's L1."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            value = ir.Constant(_four, ir.Undefined)
-            for k, part in enumerate(args[2:]):
-                value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), k))
-            builder.store(value, _place(context, builder, signature.args[0], *args[:2]), align=_ALIGNED)
-            return context.get_dummy_value()
+            place = builder.ptrtoint(_place(context, builder, signature.args[0], *args), _address)
+            result = ir.LiteralStructType([_float] * FLOATS)
+            code = "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
+            value = _assembly(builder, result, code, "=f,=f,=f,=f,l", place)
+            return _parts(context, builder, signature, builder.extract_value, value, range(FLOATS))
 
-        return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+        return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
+
+    def _adding(code: str) -> Any:
+        @intrinsic
+        def add(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                place = builder.ptrtoint(_place(context, builder, signature.args[0], *args[:2]), _address)
+                _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", place, *args[2:])
+                return context.get_dummy_value()
+
+            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+
+        return add
+
+    load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
+    store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
+    # Atomic, and nobody waits for it: one instruction from compute capability 9.0 on, else four
+    add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
+    add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
 
     @device
     def inverse_root(x: Any) -> Any:
@@ -90,6 +132,12 @@ else:
     def sync_warp() -> None:
         """Wait for all lanes of the warp: what they wrote to shared memory is then seen."""
         cuda.syncwarp(EVERYONE)
+
+
+@device
+def at(array: Any, i: Any) -> Any:
+    """Return array[i] for i >= 0: an index that may be negative takes four more instructions."""
+    return array[np.uint64(i)]
 
 
 @device

@@ -7,38 +7,65 @@ from distributed import Client
 
 from daskw2v.cuda import check_gpu
 from daskw2v.devices.base import Piece, Threads, threads_of
-from daskw2v.devices.cpu import CpuReplica
 from daskw2v.devices.cpu_meeting import CpuMeeting
 from daskw2v.devices.cpu_part import CpuPart
+from daskw2v.devices.cpu_replica import CpuReplica
+from daskw2v.devices.cuda_meeting import CudaMeeting
 from daskw2v.devices.cuda_part import CudaPart
+from daskw2v.devices.cuda_replica import CudaReplica
+from daskw2v.devices.meeting import Meeting
 from daskw2v.devices.part import Part
-from daskw2v.registry import find
+from daskw2v.devices.replica import Replica
+from daskw2v.params import Resources
+from daskw2v.registry import find, refuse_unread
 
 __all__ = [
-    "DEVICES", "CpuMeeting", "CpuPart", "CpuReplica", "CudaPart", "Device", "Part", "Piece", "Threads", "check_workers",
-    "find_device", "threads_of",
+    "DEVICES", "CpuMeeting", "CpuPart", "CpuReplica", "CudaMeeting", "CudaPart", "CudaReplica", "Device", "Meeting",
+    "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "threads_of",
 ]  # fmt: skip
 
 
 class Device(NamedTuple):
-    """What trains on a device: the rows of a part of the words, a replica of the whole model, or partitions of it.
+    """What trains on a device.
 
-    Where a device has none of the last two, no objective has a kernel for them. `check` raises where a process cannot
-    train on the device.
+    Parameters
+    ----------
+    options
+        The fields of Resources that this device reads and others may not.
+    part, replica, meeting
+        What trains the rows of a part of the words, a replica of the whole model, or partitions of it.
+    check
+        Raises where a process cannot train on the device.
     """
 
+    options: tuple[str, ...]
     part: type[Part]
-    replica: type[CpuReplica] | None = None
-    meeting: type[CpuMeeting] | None = None
+    replica: type[Replica]
+    meeting: type[Meeting]
     check: Callable[[], None] | None = None
 
 
-DEVICES = {"cpu": Device(CpuPart, CpuReplica, CpuMeeting), "cuda": Device(CudaPart, check=check_gpu)}
+DEVICES = {
+    "cpu": Device(("hot_rows", "flush_words"), CpuPart, CpuReplica, CpuMeeting),
+    "cuda": Device(("hot_rows", "max_in_flight"), CudaPart, CudaReplica, CudaMeeting, check_gpu),
+}
 
 
 def find_device(name: str) -> Device:
     """Return a device, or raise a ParameterError that lists them."""
     return find(DEVICES, "device", name)
+
+
+def check_device(resources: Resources) -> None:
+    """Refuse what the device of these Resources would not read.
+
+    Raises
+    ------
+    ParameterError
+        If the device does not exist, or an option of others is set.
+    """
+    find_device(resources.device)
+    refuse_unread(resources, "device", resources.device, {name: device.options for name, device in DEVICES.items()})
 
 
 def check_workers(client: Client, device: str) -> None:

@@ -6,8 +6,6 @@ from daskw2v.objectives.base import Rate
 from daskw2v.params import Resources
 from daskw2v.sampling.segments import Segment
 
-_HOT_ROWS = 254  # of all threads together
-
 
 class Piece(NamedTuple):
     """The centers first..last-1 of a segment, in an epoch, at a learning rate."""
@@ -20,26 +18,22 @@ class Piece(NamedTuple):
 
 
 class Threads(NamedTuple):
-    """The threads of a training task.
+    """How wide a training task works.
 
     Parameters
     ----------
     n
-        How many train a replica.
-    hot_rows, flush_words
+        How many threads train a replica, or feed the GPU that does.
+    hot_rows, flush_words, max_in_flight
         As in Resources.
     """
 
     n: int
-    hot_rows: int
-    flush_words: int
+    hot_rows: int | None = None
+    flush_words: int = 512
+    max_in_flight: int | None = None
 
 
 def threads_of(n: int, resources: Resources) -> Threads:
-    """Return the threads of a training task as Resources have them.
-
-    Where they leave the hot rows open, the more threads there are, the fewer: what all of them know and the tables do
-    not is a step that all take at once, and diverges where it is too long (16 threads with 255 rows each do).
-    """
-    rows = _HOT_ROWS // n if resources.hot_rows is None else resources.hot_rows
-    return Threads(n, rows, resources.flush_words)
+    """Return the threads of a training task as Resources have them."""
+    return Threads(n, resources.hot_rows, resources.flush_words, resources.max_in_flight)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from daskw2v.devices.lending import lent
 from daskw2v.objectives import find_column_trainer
 from daskw2v.objectives.base import Columns, FloatArray, Objective, PartMemory
 from daskw2v.objectives.hidden import BATCH
@@ -49,7 +50,7 @@ class Part(ABC):
         self._batches = -(-self._words // BATCH)
         self._threads = min(threads, max(1, self._batches))
         self._start()
-        self._prepared = self._lent(prepared)
+        self._prepared = lent(self._put, prepared)
         self._moving = {name: self._put(self._tables(tables)) for name, tables in moving.items()}
         self._standing = {name: self._put(self._table(rows)) for name, rows in standing.items()}
 
@@ -70,7 +71,7 @@ class Part(ABC):
         others = self._standing[other] if other in self._standing else self._moving[other][:length]
         memory = PartMemory(self._moving[table][at * self._width :], others, self._width, length)
         losses = self._put(np.zeros(len(columns.contexts), np.float32))
-        self._run(-(-len(losses) // BATCH), self._lent(columns), memory, losses)
+        self._run(-(-len(losses) // BATCH), lent(self._put, columns), memory, losses)
         summed: FloatArray = self._back(losses)
         return summed
 
@@ -94,10 +95,6 @@ class Part(ABC):
     @abstractmethod
     def _run(self, n_batches: int, columns: Columns, memory: PartMemory, losses: Any) -> None:
         """Train batches."""
-
-    def _lent(self, values: Any) -> Any:
-        """Return a NamedTuple with its arrays in the device's memory."""
-        return type(values)(*(self._put(v) if isinstance(v, np.ndarray) else v for v in values))
 
     def _tables(self, tables: Sequence[FloatArray]) -> FloatArray:
         """Return padded copies one behind the other, in whole batches."""

@@ -65,6 +65,37 @@ class Memory(NamedTuple):
     hot: HotRows
 
 
+class Warps(NamedTuple):
+    """What the warps of a GPU train on; arrays lie in its memory.
+
+    Parameters
+    ----------
+    source, output, width
+        As in `Memory`.
+    hot_rows
+        The first rows of the input table, of which no warp keeps a copy from window to window.
+    max_in_flight
+        Warps that train at the same time, at most.
+    source_touched, output_touched
+        How likely a window touches each of the first rows of both tables, float32: those that so many warps would move
+        too far (`objectives.cuda.pieces.crowded`).
+    totals
+        Examples and summed loss, to be added to, shape (2,) float64.
+    stream
+        Where work is put in order.
+    """
+
+    source: Any
+    output: Any
+    width: int
+    hot_rows: int
+    max_in_flight: int
+    source_touched: Any
+    output_touched: Any
+    totals: Any
+    stream: Any
+
+
 class Columns(NamedTuple):
     """Columns of the word-context matrix, for the words of a part.
 
@@ -111,16 +142,16 @@ class PartMemory(NamedTuple):
     moving_floats: int
 
 
-# (segment, first, last, memory, rate, epoch, prepared) -> (examples, loss)
-Trainer = Callable[[Any, int, int, Memory, Rate, int, Any], tuple[int, float]]
+# (segment, first, last, Memory or Warps, rate, epoch, prepared) -> (examples, loss); a GPU adds them to `totals`
+Trainer = Callable[[Any, int, int, Any, Rate, int, Any], Any]
 
 
 # (columns, first batch, last batch, memory, prepared, losses of the part's words: added to)
 ColumnTrainer = Callable[[Columns, int, int, PartMemory, Any, FloatArray], None]
 
 
-# (bucket, source, output, width, alpha, params, words, key) -> (pairs, loss)
-BucketTrainer = Callable[[Bucket, FloatArray, FloatArray, int, float, Params, Any, np.uint64], tuple[int, float]]
+# (bucket, Memory or Warps, alpha, params, words, key) -> (pairs, loss); a GPU adds the loss to `totals`
+BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
 @dataclass(frozen=True)
@@ -149,6 +180,9 @@ class Objective:
         The function that trains the bucket of two partitions in place, by device; some objectives have none.
     follows
         Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
+    touched
+        How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
+        whose windows are trained many at a time.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     """
@@ -163,6 +197,7 @@ class Objective:
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
+    touched: Callable[[Any, npt.NDArray[np.int64]], dict[str, npt.NDArray[np.float64]]] | None = None
 
 
 def is_finite(rows: FloatArray) -> bool:

@@ -15,10 +15,11 @@ Matrix = npt.NDArray[np.float64]
 
 
 class Window(NamedTuple):
-    """A center's word, its position in the corpus, its contexts, and its learning rate."""
+    """A center's word, its position in the corpus, the places and words of its contexts, and its learning rate."""
 
     word: int
     position: int
+    places: list[int]
     contexts: list[int]
     alpha: float
 
@@ -31,9 +32,10 @@ def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Ite
         reach = reach_of(windows, position)
         start = max(int(segment.bounds[sentence]), center - reach)
         stop = min(int(segment.bounds[sentence + 1]), center + reach + 1)
-        contexts = [int(segment.tokens[i]) for i in range(start, stop) if i != center]
+        places = [i for i in range(start, stop) if i != center]
+        contexts = [int(segment.tokens[i]) for i in places]
         alpha = float(np.float32(windows.alpha + windows.slope * (position - windows.origin)))
-        yield Window(int(segment.tokens[center]), position, contexts, alpha)
+        yield Window(int(segment.tokens[center]), position, places, contexts, alpha)
 
 
 def reach_of(windows: Windows, position: int) -> int:

@@ -58,6 +58,12 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
 
 
 @inline
+def bits_of_negative(state: Any, k: Any) -> Any:
+    """Return the 64 random bits of negative k (from 0) of a pair, whose draws start from `state`."""
+    return mix(state + WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN)
+
+
+@inline
 def row_of_negative(state: Any, k: Any, words: Any) -> Any:
     """Return the row of negative k (from 0) of a pair in its partition, whose `word_table` is given."""
-    return pick(words, mix(state + WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN))
+    return pick(words, bits_of_negative(state, k))

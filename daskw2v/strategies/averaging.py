@@ -159,7 +159,7 @@ def _check(params: Params) -> None:
 AVERAGING = Strategy(
     "averaging",
     ("n_replicas", "rounds_per_epoch", "merge", "warmup"),
-    ("hot_rows", "flush_words"),
+    ("hot_rows", "flush_words", "max_in_flight"),
     find_trainer,
     _check,
     _train,

@@ -76,11 +76,14 @@ class Parts:
         The run.
     partitions, counts
         How words are spread, and how often they occur.
+    max_in_flight
+        As in Resources.
     """
 
     run: Run
     partitions: Partitions
     counts: PartitionCounts
+    max_in_flight: int | None
 
     def rows(self, table: str, partition: int, rows: Rows) -> FloatArray:
         """Return a partition's rows, shape (rows, D), wherever they are."""
@@ -161,13 +164,15 @@ def meet(
             words[k] = parts.words(k, held[k])
             yield k, parts.rows(OUTPUT, k, held[k])
 
-    params, meeting = parts.run.params, find_device(parts.run.device).meeting
-    assert meeting is not None  # the strategy has found a kernel for it
-    group = meeting(
+    params = parts.run.params
+    group = find_device(parts.run.device).meeting(
         find_objective(params.objective),
         params,
         ((k, parts.rows(INPUT, k, held[k])) for k, held in sources.items()),  # one after the other: each is large
         open_outputs(),
+        parts.counts.read,
+        parts.run.vocabulary.total,
+        parts.max_in_flight,
     )
 
     def train(work: Work) -> tuple[int, float]:

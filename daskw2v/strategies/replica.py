@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ class _Text(NamedTuple):
     reader: SegmentReader
     length: int
     keep: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.int64]
     prepared: object
 
 
@@ -41,6 +42,7 @@ def _text(work: Store, corpus_name: str, vocabulary: StoredVocabulary, params: P
         SegmentReader(work, corpus, vocabulary),
         corpus.n_tokens,
         keep_thresholds(counts, params.sample),
+        counts,
         find_objective(params.objective).prepare(params, counts),
     )
 
@@ -55,21 +57,27 @@ def train_replica(
     tables: dict[str, list[FloatArray]] = {}
     for block, part in zip(blocks, rows, strict=True):
         tables.setdefault(block.table, []).append(part)
-    of_device = find_device(run.device).replica
-    assert of_device is not None  # the strategy has found a kernel for it
-    replica = of_device(objective, params, text.prepared, tables, threads)
-    words: list[int] = []
-    pairs, loss = replica.train(_loads(params, text, work, words))
+    of_device, words = find_device(run.device).replica, list[int]()
+    replica = of_device(objective, params, text.prepared, partial(_touched, run), tables, threads)
+    pairs, loss = replica.train(_loads(params, text, work, of_device.positions, words))
     trained = [part for parts in replica.take().values() for part in parts]
     finite = all(map(is_finite, trained))
     return trained, Totals(pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began)
 
 
-def _loads(params: Params, text: _Text, work: Work, words: list[int]) -> Iterator[Callable[[], Piece]]:
-    """Yield what loads each piece of the work, in order; loading one appends its number of corpus words."""
+@lru_cache(maxsize=2)
+def _touched(run: Run) -> dict[str, npt.NDArray[np.float64]]:
+    """Return how likely a window touches each row. Only a cache, as `_text` is."""
+    text, of = _text(run.work, run.corpus, run.vocabulary, run.params), find_objective(run.params.objective).touched
+    assert of is not None  # all objectives have it that train windows
+    return of(text.prepared, text.counts)
+
+
+def _loads(params: Params, text: _Text, work: Work, length: int, words: list[int]) -> Iterator[Callable[[], Piece]]:
+    """Yield what loads each piece of the work, of some length, in order; loading one appends its corpus words."""
     for epoch, start, stop, rate in work.pieces(text.length):
         key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
-        for a, b in cut(start, stop):
+        for a, b in cut(start, stop, length):
 
             def load(a: int = a, b: int = b, key: np.uint64 = key, rate: Rate = rate, epoch: int = epoch) -> Piece:
                 segment, known = text.reader.read(a, b, params.window, text.keep, key)

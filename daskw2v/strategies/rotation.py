@@ -51,7 +51,7 @@ def _train(
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     dealer = Dealer(run, counts.weights)
-    parts = Parts(run, partitions, counts)
+    parts = Parts(run, partitions, counts, resources.max_in_flight)
     passes = Rotations(params, length)
     state = _restore(place, n)
     (place / stored.FOLDER).remove()  # of a run that was cut short: a checkpoint needs none of it
@@ -167,7 +167,7 @@ def _check(params: Params) -> None:
 ROTATION = Strategy(
     "rotation",
     ("n_partitions", "n_groups", "passes_per_epoch", "negative_rule", "pair_epochs"),
-    (),
+    ("max_in_flight",),
     find_bucket_trainer,
     _check,
     _train,

@@ -2,16 +2,20 @@
 
 import numba
 import numpy as np
+import pytest
 from distributed import Client
 from numba import cuda
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.cuda.warp import kernel, sum_of_lanes, sums_of_lanes
+from daskw2v.objectives import OBJECTIVES, find_objective
 
-PARAMS = Params(
+COLUMNS = Params(
     objective="context_matrix", strategy="columns", vector_size=6, negative=2, min_count=1, epochs=1, sample=1.0,
     context_size=12, gather_every=8, alpha=0.1, window=3,
 )  # fmt: skip
+
+PIECES = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 
 
 @kernel
@@ -31,16 +35,49 @@ def test_lanes__have_one_sum_or_eight():
     assert eight.copy_to_host().tolist() == [32 * 100 * (lane // 4) + lanes for lane in range(32)]
 
 
+def train_both(folder, params, sentences=60, **resources):
+    """Train sentences of two topics on both devices."""
+    rng, text = np.random.default_rng(0), folder / "text.txt"
+    topics = rng.integers(0, 2, sentences)
+    lines = [" ".join("abcd"[w] + str(topic) for w in rng.integers(0, 4, 8)) for topic in topics]
+    text.write_text("".join(f"{line}\n" for line in lines))
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        return [
+            train(
+                text, work=folder / device, params=params, client=client,
+                resources=Resources(device=device, threads=1, **(resources if device == "cuda" else {})),
+            )
+            for device in ("cpu", "cuda")
+        ]  # fmt: skip
+
+
+def loss_of(model):
+    return Store(model.url).read_manifest()["metrics"]["loss"]
+
+
 def test_train__gives_the_model_of_the_cpu(tmp_path):
     """The same draws and the same order of moves, up to float32 rounding; and it learns."""
-    rng, text = np.random.default_rng(0), tmp_path / "text.txt"
-    sentences = [["abcd"[w] + str(topic) for w in rng.integers(0, 4, 8)] for topic in rng.integers(0, 2, 60)]
-    text.write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
-    models = {}
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
-        for device in ("cpu", "cuda"):
-            resources = Resources(device=device, threads=1)
-            models[device] = train(text, work=tmp_path / device, params=PARAMS, resources=resources, client=client)
-    np.testing.assert_allclose(models["cuda"].vectors[:], models["cpu"].vectors[:], rtol=1e-3, atol=1e-4)
-    loss = Store(models["cuda"].url).read_manifest()["metrics"]["loss"]
-    assert loss < 0.99 * (1 + PARAMS.negative) * np.log(2), "what it was before the first step"
+    on_cpu, on_cuda = train_both(tmp_path, COLUMNS)
+    np.testing.assert_allclose(on_cuda.vectors[:], on_cpu.vectors[:], rtol=1e-3, atol=1e-4)
+    assert loss_of(on_cuda) < 0.99 * (1 + COLUMNS.negative) * np.log(2), "what it was before the first step"
+
+
+SMALL = Params(
+    min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=2
+)
+ROTATION = Params(
+    strategy="rotation", n_partitions=2, passes_per_epoch=1, negative=2, min_count=1, vector_size=6, window=1,
+    sample=1.0, epochs=1, alpha=0.01,
+)  # fmt: skip
+TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), ROTATION]
+
+
+@pytest.mark.parametrize("params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy}")
+def test_train__gives_nearly_the_model_of_the_cpu(tmp_path, params):
+    """The same pairs with the same draws; but a step sees a little less of those just before it."""
+    on_cpu, on_cuda = train_both(tmp_path, params, sentences=15, max_in_flight=1)
+    assert len({model.metadata["metrics"]["pairs"] for model in (on_cpu, on_cuda)}) == 1
+    first = find_objective(params.objective).initial(params, "input", np.arange(len(on_cpu)))
+    moves = [(model.vectors[:] - first).ravel() for model in (on_cpu, on_cuda)]
+    assert np.dot(*moves) > 0.9 * np.prod([np.linalg.norm(move) for move in moves])
+    assert loss_of(on_cuda) == pytest.approx(loss_of(on_cpu), rel=2e-3)

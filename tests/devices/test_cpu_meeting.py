@@ -26,7 +26,7 @@ def test_cpu_meeting__trains_as_the_reference(rule, vector_size):
     params = Params(vector_size=vector_size, negative_rule=rule)
     other = np.ones((3, vector_size), np.float32)
     sources, outputs = [(2, other), (5, source)], [(7, output), (5, other)]
-    both = find_device("cpu").meeting(find_objective("sgns"), params, sources, outputs)
+    both = find_device("cpu").meeting(find_objective("sgns"), params, sources, outputs, dict, 0, None)
     n, loss = both.train(5, 7, bucket, 0.05, words, key)
     truth = [rows.astype(np.float64) for rows in (source, output)]
     expected = train_bucket(tuple(bucket.pairs), tuple(bucket.noise), *truth, 0.05, *EACH[rule], words, key)

@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from daskw2v.devices import Piece, Threads, cpu, find_device, threads_of
+from daskw2v.devices import Piece, Threads, cpu_replica, find_device, threads_of
+from daskw2v.devices.cpu_replica import hot_rows_of
 from daskw2v.errors import ParameterError
 from daskw2v.objectives import OBJECTIVES, Rate, find_objective
 from daskw2v.params import Params, Resources
@@ -28,7 +29,7 @@ def make_blocks(objective="sgns", words=WORDS):
 def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
     found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
     prepared = found.prepare(params, np.arange(words, 0, -1))
-    return find_device("cpu").replica(found, params, prepared, blocks, threads)
+    return find_device("cpu").replica(found, params, prepared, dict, blocks, threads)
 
 
 def make_segment(n, words=WORDS):
@@ -72,7 +73,7 @@ def test_replica__trains_a_copy():
 @pytest.mark.parametrize("hot_rows", [0, 5, 4096])
 def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, hot_rows):
     """4096 rows are more than the table has: all rows are hot then."""
-    monkeypatch.setattr(cpu, "_CHUNK", 500)
+    monkeypatch.setattr(cpu_replica, "_CHUNK", 500)
     segment, losses, vectors = make_segment(6000), {}, {}
     for threads in (1, 3):
         replica = make_replica(Threads(threads, hot_rows, 7), make_blocks(objective), objective)
@@ -97,7 +98,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
     segment, results = make_segment(2000), []
     options = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
     for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
-        monkeypatch.setattr(cpu, "_CHUNK", chunk)
+        monkeypatch.setattr(cpu_replica, "_CHUNK", chunk)
         replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective, **options)
         n, loss = replica.train(loads(segment, cuts))
         results.append((n, loss, replica.take()))
@@ -153,12 +154,17 @@ def test_find_device__names_what_exists():
         find_device("tpu")
 
 
-def test_threads_of__share_the_hot_rows_that_are_not_given():
+def test_hot_rows__are_shared_out_where_their_number_is_open():
     """Copies that together know too much that the tables do not make a step too long: the model diverges."""
-    for n in range(1, 300):
-        threads = threads_of(n, Resources())
-        assert n * threads.hot_rows <= 254
-        assert (n, threads.flush_words) == (threads.n, Resources().flush_words)
-    assert threads_of(2, Resources()).hot_rows == 127
-    assert threads_of(16, Resources(hot_rows=31, flush_words=9)) == Threads(16, 31, 9)
-    assert threads_of(16, Resources(hot_rows=0)).hot_rows == 0
+    for n in range(2, 300):
+        assert n * hot_rows_of(threads_of(n, Resources())) <= 254
+    assert hot_rows_of(threads_of(2, Resources())) == 127
+    assert hot_rows_of(threads_of(16, Resources(hot_rows=31))) == 31
+    assert hot_rows_of(threads_of(16, Resources(hot_rows=0))) == 0
+    assert hot_rows_of(threads_of(1, Resources(hot_rows=31))) == 0, "nobody else writes"
+
+
+def test_threads_of__says_what_resources_say():
+    resources = Resources(hot_rows=31, flush_words=9)
+    assert threads_of(16, resources) == Threads(16, 31, 9, None)
+    assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, 512, 7)

@@ -49,7 +49,7 @@ def test_draw_targets__are_those_of_the_reference(negative, n_words):
     words, positions = rng.integers(0, n_words, n).astype(np.int32), rng.integers(0, 10**12, n)
     draw_all(words, positions, negatives, hot, scratch.states, rows, signs)
     for i in range(n):
-        window = Window(int(words[i]), int(positions[i]), [], 0.0)
+        window = Window(int(words[i]), int(positions[i]), [], [], 0.0)
         targets, expected = targets_of(prepared.noise, negatives.key, window, negative)
         targets = np.concatenate([targets, [words[i]] * (len(rows) - 1 - negative)]).astype(np.int64)
         assert rows[:, i].tolist() == (BASE + (targets + n_words * (targets < hot.rows)) * (4 * WIDTH)).tolist()
@@ -108,7 +108,7 @@ def test_draw_batches__are_the_negatives_of_the_first_window_and_each_ones_own_w
         )
         for i in range(n - 3):
             centers = [start + i + w * apart for w in range(BATCH)]
-            window = Window(-1, int(segment.positions[start + i]), [], 0.0)
+            window = Window(-1, int(segment.positions[start + i]), [], [], 0.0)
             drawn = targets_of(prepared.noise, negatives.key, window, negative)[0][1:]
             assert rows[:negative, i].tolist() == (BASE + (drawn + n_words * (drawn < 3)) * (4 * WIDTH)).tolist()
             for w, center in enumerate(centers):

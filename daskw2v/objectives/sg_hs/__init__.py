@@ -1,8 +1,10 @@
 """Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
-from daskw2v.objectives.base import Memory, Objective, Rate, initial_rows
+from daskw2v.cuda import load
+from daskw2v.objectives.base import Memory, Objective, Rate, Warps, initial_rows
 from daskw2v.objectives.paths import Prepared, prepare_tree, tree_tables, way_scratch
 from daskw2v.objectives.sg_hs import cpu
+from daskw2v.objectives.touched import touched_nodes
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 
@@ -15,4 +17,21 @@ def _train_cpu(
     return int(pairs), float(loss)
 
 
-SG_HS = Objective("sg_hs", {"sgd": 0.025}, (), tree_tables, initial_rows, prepare_tree, {"cpu": _train_cpu})
+def _train_cuda(
+    segment: Segment, first: int, last: int, memory: Warps, rate: Rate, epoch: int, prepared: Prepared
+) -> None:
+    params, cuda = prepared.params, load("daskw2v.objectives.sg_hs.cuda")
+    windows = windows_of(params, rate, epoch)
+    cuda.train(segment, first, last, memory, windows, prepared.tree, prepared.depth)
+
+
+SG_HS = Objective(
+    "sg_hs",
+    {"sgd": 0.025},
+    (),
+    tree_tables,
+    initial_rows,
+    prepare_tree,
+    {"cpu": _train_cpu, "cuda": _train_cuda},
+    touched=touched_nodes,
+)

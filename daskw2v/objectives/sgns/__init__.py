@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.objectives.base import FloatArray, Memory, Objective, Rate, initial_rows
+from daskw2v.cuda import load
+from daskw2v.objectives.base import Memory, Objective, Rate, Warps, initial_rows
 from daskw2v.objectives.negatives import (
     RUN,
     Prepared,
@@ -16,6 +17,7 @@ from daskw2v.objectives.negatives import (
     word_tables,
 )
 from daskw2v.objectives.sgns import buckets, cpu
+from daskw2v.objectives.touched import touched_words
 from daskw2v.objectives.windows import windows_of
 from daskw2v.params import Params
 from daskw2v.sampling.hierarchy import RULES, split_negatives
@@ -37,16 +39,32 @@ def _train_cpu(
     return int(pairs), float(loss)
 
 
+def _train_cuda(
+    segment: Segment, first: int, last: int, memory: Warps, rate: Rate, epoch: int, prepared: Prepared
+) -> None:
+    params, cuda = prepared.params, load("daskw2v.objectives.sgns.cuda.windows")
+    windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
+    cuda.train(segment, first, last, memory, windows, negatives, each=params.negative_sharing == "pair")
+
+
 def _train_bucket_cpu(
-    bucket: Bucket, source: FloatArray, output: FloatArray, width: int, alpha: float, params: Params,
-    words: npt.NDArray[np.uint64], key: np.uint64,
-) -> tuple[int, float]:  # fmt: skip
+    bucket: Bucket, memory: Memory, alpha: float, params: Params, words: npt.NDArray[np.uint64], key: np.uint64
+) -> tuple[int, float]:
     negative, each = split_negatives(RULES[params.negative_rule], params.negative)
     pairs, noise = ((contexts, centers) for contexts, centers in bucket)
-    return buckets.train_bucket(pairs, noise, source, output, width, alpha, negative, each, words, key)
+    return buckets.train_bucket(pairs, noise, *memory[:3], alpha, negative, each, words, key)
+
+
+def _train_bucket_cuda(
+    bucket: Bucket, memory: Warps, alpha: float, params: Params, words: npt.NDArray[np.uint64], key: np.uint64
+) -> None:
+    negative, each = split_negatives(RULES[params.negative_rule], params.negative)
+    cuda = load("daskw2v.objectives.sgns.cuda.buckets")
+    cuda.train_bucket(bucket, memory, alpha, negative, each, words, key)
 
 
 SGNS = Objective(
     "sgns", {"sgd": 0.035}, ("negative", "ns_exponent", "negative_sharing"), word_tables, initial_rows, prepare_noise,
-    {"cpu": _train_cpu}, {"cpu": _train_bucket_cpu},
+    {"cpu": _train_cpu, "cuda": _train_cuda}, {"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
+    touched=touched_words,
 )  # fmt: skip

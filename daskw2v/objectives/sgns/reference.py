@@ -1,5 +1,7 @@
 """SGNS in float64 NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,8 +45,12 @@ def train_bucket(
     each: int,
     words: npt.NDArray[np.uint64],
     key: np.uint64,
+    train_batch: Callable[..., float] = train_hidden,
 ) -> tuple[int, float]:
-    """Train a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64."""
+    """Train a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64.
+
+    `train_batch` has the arguments of `train_hidden`: targets are the shared ones, then one for each context.
+    """
     batches = [-(-len(contexts) // BATCH) for contexts, _ in (pairs, noise)]
     n, loss = -(-max(batches) // SLICE), 0.0
     kinds = (pairs, key, negative, 0), (noise, key ^ NOISE, max(each - 1, 0), BATCH)
@@ -58,7 +64,7 @@ def train_bucket(
                 own = drawn[n_shared:][: len(centers)] if n_own else centers
                 kind = np.where(own == centers, 0.0, -1.0) if n_own else np.ones(len(centers))
                 signs = np.where(drawn[:n_shared] == centers[:, None], 0.0, -1.0)
-                loss += train_hidden(
+                loss += train_batch(
                     source, contexts[:, None].tolist(), output, np.concatenate([drawn[:n_shared], own]),
                     np.hstack([signs, np.diag(kind)]), [], alpha, True,
                 )  # fmt: skip

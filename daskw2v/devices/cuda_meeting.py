@@ -1,0 +1,64 @@
+"""Partitions of a model in the memory of an NVIDIA GPU: that which CUDA gives this process first."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.cuda import load
+from daskw2v.devices.meeting import Meeting
+from daskw2v.objectives.base import FloatArray, Warps
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.objectives.touched import touched_in_partition
+from daskw2v.sampling.hierarchy import RULES, split_negatives
+from daskw2v.sampling.skipgrams import Bucket
+
+
+class CudaMeeting(Meeting):
+    """Two partitions are trained by warps without locks: the result depends on their order, which nobody knows.
+
+    Raises
+    ------
+    MissingExtraError, ClusterError
+        As `cuda.check_gpu` does.
+    """
+
+    device = "cuda"
+
+    def _start(self) -> None:
+        self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
+        self._in_flight = min(self._max_in_flight or self._pieces.room(), self._pieces.room())
+        _, each = split_negatives(RULES[self._params.negative_rule], self._params.negative)
+        self._negatives = max(self._params.negative, each + BATCH)  # of a batch, at most
+
+    @lru_cache(maxsize=64)  # noqa: B019 (as long as the meeting)
+    def _likely(self, table: str, number: int) -> Any:
+        """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
+        touched = touched_in_partition(self._params, self._counts(number), self._total, self._negatives)
+        return self._cuda.to_device(self._pieces.crowded(touched[table], self._in_flight))
+
+    def train(
+        self, source: int, output: int, bucket: Bucket, alpha: float, words: npt.NDArray[np.uint64], key: np.uint64
+    ) -> tuple[int, float]:
+        """Train the bucket of two partitions, as `Meeting.train` says; each thread's go to the GPU by themselves."""
+        stream = self._cuda.stream()
+
+        def put(values: Any) -> Any:
+            return self._cuda.to_device(np.ascontiguousarray(values), stream=stream)
+
+        there, totals = Bucket(*map(put, bucket)), put(np.zeros(2))
+        tables = self._sources[source], self._outputs[output]
+        likely = self._likely("input", source), self._likely("output", output)
+        memory = Warps(*tables, self._width, 0, self._in_flight, *likely, totals, stream)
+        self._train(there, memory, alpha, self._params, put(words), key)
+        _, loss = totals.copy_to_host(stream=stream)
+        stream.synchronize()
+        return bucket.pairs.shape[1], float(loss)
+
+    def _put(self, table: FloatArray) -> Any:
+        return self._cuda.to_device(table)
+
+    def _back(self, table: Any) -> FloatArray:
+        rows: FloatArray = table.copy_to_host()
+        return rows

@@ -1,0 +1,112 @@
+"""CBOW on an NVIDIA GPU: a window's contexts together meet their targets, and then share the move.
+
+The hidden vector stays until all targets have met it. Contexts are then read again: a window may have a thousand, and
+of those in the ring a warp keeps nothing else.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskw2v.cuda.rows import reading
+from daskw2v.cuda.warp import LANES, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
+from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.pieces import Aim, Shape, adder, contexts, factor_of, mover, over_pieces
+
+_SHARE = LANES // SUMS  # lanes that have the same sum
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+def cbow(shape: Shape, aim: Aim, mean: bool) -> Any:
+    """Return the kernel; a hidden vector is the mean of a window's contexts, or their sum."""
+    slots = shape.slots(aim.listed)
+    return over_pieces(shape, aim, _train_window(shape, aim, slots, mean), slots)
+
+
+def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..., Any]:
+    train_group, write, size, floats = _train_group(shape, aim), aim.write, aim.size, shape.floats
+    read, add, _, _ = contexts(shape, slots)
+    moved = mover(shape)
+
+    @device
+    def train_window(
+        tables: Any, text: Any, aim: Any, place: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
+        slot: Any, alpha: Any, lane: Any,
+    ) -> Any:  # fmt: skip
+        row, hidden, share = place.row, place.hidden, _ONE / np.float32(max(stop - start - 1, 1))
+        if stop - start == 1:
+            return 0, _NONE
+        sync_warp()  # nobody still reads the list
+        n = write(aim, text, center, first, last, 0, lane, place.listed, place.signs)
+        sync_warp()
+        for k in range(floats):
+            hidden[0, k], hidden[1, k] = _NONE, _NONE
+        here = slot
+        for i in range(start, stop):
+            if i != center:
+                read(tables, place, here, at(text.tokens, i), lane)
+                for k in range(floats):
+                    hidden[0, k] += row[0, k]
+            here = moved(here, 1)
+        if mean:
+            for k in range(floats):
+                hidden[0, k] *= share
+        loss = _NONE
+        for target in range(0, n, size):
+            loss += train_group(tables, place, target, n, alpha, lane)
+        if not mean:
+            for k in range(floats):
+                hidden[1, k] *= share
+        here = slot
+        for i in range(start, stop):
+            if i != center:
+                word = at(text.tokens, i)
+                read(tables, place, here, word, lane)
+                for k in range(floats):
+                    row[1, k] = hidden[1, k]
+                add(tables, place, here, word, lane)
+            here = moved(here, 1)
+        return 1, loss
+
+    return train_window
+
+
+def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
+    read_fresh, add_to_table = reading(shape.width, load4_fresh), adder(shape.width, shape.at_once)
+    width, floats, size = shape.width, shape.floats, aim.size
+
+    @device
+    def train_group(tables: Any, place: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
+        """Train the hidden vector against the targets from number `target` of the list on; add to its move."""
+        near, hidden, dots = place.near, place.hidden, place.dots
+        own = lane // _SHARE
+        sign = at(place.signs, target + own) if own < size else _NONE
+        for t in range(size):
+            for k in range(floats):
+                near[t, k] = _NONE
+            if target + t < n:
+                read_fresh(tables.output, np.int64(at(place.listed, target + t)) * width, lane, near, t)
+        for t in range(SUMS):
+            dots[t] = _NONE
+        for t in range(size):
+            for k in range(floats):
+                dots[t] += hidden[0, k] * near[t, k]
+        gain, loss = gradient(sums_of_lanes(lane, dots), sign, alpha)
+        sync_warp()  # nobody still reads the gains
+        if lane % _SHARE == 0:
+            place.gains[np.uint64(own)] = gain
+        sync_warp()
+        for t in range(size):
+            gain = at(place.gains, t)
+            for k in range(floats):
+                hidden[1, k] += gain * near[t, k]
+            if target + t < n:
+                word = at(place.listed, target + t)
+                gain *= factor_of(tables.output_touched, word, tables.in_flight)
+                for k in range(floats):
+                    near[t, k] = gain * hidden[0, k]
+                add_to_table(tables.output, np.int64(word) * width, lane, near, t)
+        return loss
+
+    return train_group

@@ -1,0 +1,54 @@
+"""Targets of negative sampling on an NVIDIA GPU: a center and its negatives, drawn as on the CPU."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from daskw2v.cuda.warp import LANES, at, device
+from daskw2v.objectives.cuda.pieces import Aim, Shape
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.sampling.alias import choose
+from daskw2v.sampling.rng import below, draw
+
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+@lru_cache(maxsize=64)
+def negative_targets(shape: Shape, negative: int, *, each: bool = False, batches: bool = False) -> Aim:
+    """Return a center and its negatives as targets; kernels get `objectives.negatives.Negatives`.
+
+    Parameters
+    ----------
+    each
+        Whether each context draws negatives of its own.
+    batches
+        Whether BATCH windows share theirs, each a quarter of the range from the one before.
+    """
+    targets = 1 + negative
+    groups = -(-targets // shape.group)
+    size = -(-targets // groups)
+    listed = groups * size
+
+    @device
+    def write(
+        aim: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed_words: Any, signs: Any
+    ) -> Any:
+        word, drawer = at(text.tokens, center), center
+        if batches:
+            drawer = first + (center - first) % ((last - first + BATCH - 1) // BATCH)
+        # Casts: under the simulator these functions return Python's numbers
+        state = np.uint64(draw(aim.key, at(text.positions, drawer)))
+        for k in range(lane, listed, LANES):
+            target, sign = word, _NONE
+            if k == 0:
+                sign = _ONE
+            elif k <= negative:
+                bits = np.uint64(draw(state, number * negative + k))
+                slot = np.uint64(below(bits, aim.table.size))
+                target = np.int32(choose(slot, aim.table[slot], bits))
+                sign = _NONE if target == word else -_ONE
+            listed_words[np.uint64(k)], signs[np.uint64(k)] = target, sign
+        return targets
+
+    return Aim(listed, size, write, each)

@@ -1,0 +1,34 @@
+"""Targets of hierarchical softmax on an NVIDIA GPU: the inner nodes on a word's way, from the leaf up."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import int32
+
+from daskw2v.cuda.warp import LANES, at, device
+from daskw2v.objectives.cuda.pieces import Aim, Shape
+
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+@lru_cache(maxsize=64)
+def way_targets(shape: Shape, depth: int) -> Aim:
+    """Return the nodes of a center's way, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
+    size = shape.group
+    longest = max(size, -(-depth // size) * size)
+
+    @device
+    def write(
+        tree: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed: Any, signs: Any
+    ) -> Any:
+        word = at(text.tokens, center)
+        start, stop = at(tree.starts, word), at(tree.starts, word + 1)
+        n = int32(stop - start)
+        for k in range(lane, (n + size - 1) // size * size, LANES):
+            node = stop - 1 - k if k < n else start
+            listed[np.uint64(k)] = at(tree.nodes, node)
+            signs[np.uint64(k)] = (-_ONE if at(tree.turns, node) else _ONE) if k < n else _NONE
+        return n
+
+    return Aim(longest, size, write, False)

@@ -1,0 +1,180 @@
+"""What kernels over pieces of text compute, in float64 NumPy, with one warp: the truth that they are held to."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.objectives.base import Rate
+from daskw2v.objectives.hidden import BATCH
+from daskw2v.objectives.negatives import negatives_of
+from daskw2v.objectives.paths import way_of
+from daskw2v.objectives.reference import Matrix, Window, targets_of, windows_in
+from daskw2v.objectives.windows import Windows, windows_of
+from daskw2v.params import Params
+from daskw2v.sampling.segments import Segment
+
+
+class Care(NamedTuple):
+    """How a kernel is kept from harm, and how it is cut.
+
+    Parameters
+    ----------
+    kept
+        Whether contexts of a word have a copy at each place.
+    source, output
+        What the moves of each row are multiplied by, shape (rows, 1).
+    size
+        Targets of a group.
+    pieces
+        Into how many the range is cut, which are trained one after the other.
+    """
+
+    kept: Callable[[int], bool]
+    source: Matrix
+    output: Matrix
+    size: int
+    pieces: int
+
+
+class Reach(NamedTuple):
+    """A window, all rows that contexts may stand in, and those in which the window's contexts do."""
+
+    window: Window
+    rows: Matrix
+    contexts: list[int]
+
+
+def windows_of_warp(
+    segment: Segment, first: int, last: int, source: Matrix, windows: Windows, care: Care
+) -> Iterator[Reach]:
+    """Yield the windows of a range piece by piece."""
+    n_words, tokens, reach = len(source), segment.tokens, windows.window
+    rows = np.concatenate([source, np.zeros((len(tokens), source.shape[1]))])
+    before = rows.copy()
+
+    def enter(places: range) -> None:
+        for i in places:
+            before[n_words + i] = rows[n_words + i] = rows[tokens[i]]
+
+    def leave(places: range) -> None:
+        for i in places:
+            if care.kept(tokens[i]):
+                rows[tokens[i]] += care.source[tokens[i]] * (rows[n_words + i] - before[n_words + i])
+
+    for piece in range(care.pieces):
+        start, stop = (first + (last - first) * number // care.pieces for number in (piece, piece + 1))
+        while start < stop:
+            sentence = int(np.searchsorted(segment.bounds, start, side="right"))
+            low, high = int(segment.bounds[sentence - 1]), int(segment.bounds[sentence])
+            end = min(stop, high)
+            enter(range(max(low, start - reach), min(high, start + reach)))
+            for center in range(start, end):
+                enter(range(center + reach, min(high, center + reach + 1)))
+                (window,) = windows_in(segment, center, center + 1, windows)
+                contexts = [n_words + i if care.kept(tokens[i]) else int(tokens[i]) for i in window.places]
+                yield Reach(window, rows, contexts)
+                leave(range(max(low, center - reach), center - reach + 1))
+            leave(range(max(low, end - reach), min(high, end + reach)))
+            start = end
+    source[:] = rows[:n_words]
+
+
+def train(
+    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, rate: Rate, epoch: int, prepared: Any,
+    care: Care,
+) -> tuple[int, float]:  # fmt: skip
+    """Train as the kernel of the objective does whose `prepared` this is; tables are (rows, D) float64."""
+    params: Params = prepared.params
+    windows, examples, loss = windows_of(params, rate, epoch), 0, 0.0
+    for number, this in enumerate(windows_of_warp(segment, first, last, source, windows, care)):
+        window, rows, contexts = this
+        if params.objective in ("sg_hs", "cbow_hs"):
+            goals = [way_of(prepared.tree, window.word)]
+        else:
+            key, negative = negatives_of(prepared, epoch).key, params.negative
+            draws = [(window, 0)]
+            if params.negative_sharing == "pair" and params.objective == "sgns":
+                draws = [(window, pair) for pair in range(len(contexts))]
+            if params.negative_sharing == "shared" and params.objective == "cbow_ns":
+                drawer = first + number % -(-(last - first) // BATCH)
+                draws = [(window._replace(position=int(segment.positions[drawer])), 0)]
+            goals = [targets_of(prepared.noise, key, of, negative, pair) for of, pair in draws]
+        if params.objective in ("cbow_ns", "cbow_hs"):
+            if contexts:
+                loss += train_hidden(rows, contexts, output, *goals[0], window.alpha, params.cbow_mean, care)
+                examples += 1
+            continue
+        examples += len(contexts)
+        together = [contexts] if len(goals) == 1 else [[context] for context in contexts]
+        for those, (targets, signs) in zip(together, goals, strict=True):
+            loss += train_targets(rows, those, output, targets, signs, window.alpha, care)
+    return examples, loss
+
+
+def train_targets(
+    rows: Matrix, contexts: list[int], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix, alpha: float,
+    care: Care,
+) -> float:  # fmt: skip
+    """Train contexts one by one against targets, which move when all have met them, group by group."""
+    loss = 0.0
+    for g in range(0, len(targets), care.size):
+        group, sign = targets[g : g + care.size], signs[g : g + care.size]
+        near, moves = output[group], np.zeros((len(group), output.shape[1]))
+        for context in contexts:
+            x = rows[context].copy()
+            gain, lost = _gain(near @ x, sign, alpha)
+            own = context < len(care.source)  # a word's row itself, no copy of it
+            rows[context] += (care.source[context] if own else 1.0) * (gain @ near)
+            moves += gain[:, None] * x
+            loss += lost
+        np.add.at(output, group, care.output[group] * moves)
+    return loss
+
+
+def train_hidden(
+    rows: Matrix, contexts: list[int], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix, alpha: float,
+    mean: bool, care: Care,
+) -> float:  # fmt: skip
+    """Train what contexts say together against targets group by group; it stays until all have moved."""
+    loss, n = 0.0, len(contexts)
+    x = rows[contexts].sum(axis=0) / (n if mean else 1)
+    move = np.zeros_like(x)
+    for g in range(0, len(targets), care.size):
+        group, sign = targets[g : g + care.size], signs[g : g + care.size]
+        near = output[group]
+        gain, lost = _gain(near @ x, sign, alpha)
+        move += gain @ near
+        loss += lost
+        np.add.at(output, group, care.output[group] * gain[:, None] * x)
+    factors = np.concatenate([care.source, np.ones((len(rows) - len(care.source), 1))])[contexts]
+    np.add.at(rows, contexts, factors * move / (1 if mean else n))
+    return loss
+
+
+def train_items(
+    source: Matrix, contexts: list[list[int]], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix,
+    own: list[int], alpha: float, mean: bool, *, size: int, factors: tuple[Matrix, Matrix],
+) -> float:  # fmt: skip
+    """Train a batch of a bucket: contexts against groups of targets that they share, then against one each.
+
+    `factors` are what the moves of each row are multiplied by, of both tables, shapes (rows, 1).
+    """
+    rows = [row for (row,) in contexts]
+    x, shared, loss = source[rows], len(targets) - len(rows), 0.0
+    moves = np.zeros_like(x)
+    groups = [*(slice(g, min(g + size, shared)) for g in range(0, shared, size)), slice(shared, len(targets))]
+    for group in groups:
+        near = output[targets[group]]
+        gain, lost = _gain(x @ near.T, signs[:, group], alpha)
+        moves += gain @ near
+        loss += lost
+        np.add.at(output, targets[group], factors[1][targets[group]] * (gain.T @ x))
+    np.add.at(source, rows, factors[0][rows] * moves)
+    return loss
+
+
+def _gain(dots: Matrix, signs: Matrix, alpha: float) -> tuple[Matrix, float]:
+    p = 1.0 / (1.0 + np.exp(-np.clip(signs * dots, -30.0, 30.0)))
+    return alpha * signs * (1.0 - p), -float((np.abs(signs) * np.log(p)).sum())

@@ -1,0 +1,122 @@
+"""Skip-gram on an NVIDIA GPU: each context of a window meets all targets, which stay in registers meanwhile.
+
+Contexts of a window come one after another. Targets of a group stay as they were read until all contexts have met them;
+what they move by is kept beside them. Group follows group, and sees the contexts as the one before left them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import int32
+
+from daskw2v.cuda.rows import reading
+from daskw2v.cuda.warp import LANES, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
+from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.pieces import Aim, Shape, adder, contexts, factor_of, mover, over_pieces
+
+_SHARE = LANES // SUMS  # lanes that have the same sum
+_NONE = np.float32(0.0)
+
+
+def skip_gram(shape: Shape, aim: Aim) -> Any:
+    """Return the kernel."""
+    slots = shape.slots(aim.listed)
+    return over_pieces(shape, aim, _train_window(shape, aim, slots), slots)
+
+
+def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
+    train_group, write, each = _train_group(shape, aim, slots), aim.write, aim.each
+    size, moved = aim.size, mover(shape)
+
+    @device
+    def train_all(
+        tables: Any, text: Any, place: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
+        lane: Any,
+    ) -> Any:  # fmt: skip
+        loss = _NONE
+        for target in range(0, n, size):
+            loss += train_group(tables, text, place, target, n, center, start, stop, slot, alpha, lane)
+        return loss
+
+    @device
+    def train_window(
+        tables: Any, text: Any, aim: Any, place: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
+        slot: Any, alpha: Any, lane: Any,
+    ) -> Any:  # fmt: skip
+        if not each:
+            sync_warp()  # nobody still reads the list
+            n = write(aim, text, center, first, last, 0, lane, place.listed, place.signs)
+            sync_warp()
+            loss = train_all(tables, text, place, n, center, start, stop, slot, alpha, lane)
+            return stop - start - 1, loss
+        loss, number = _NONE, 0
+        for i in range(start, stop):
+            if i != center:
+                sync_warp()
+                n = write(aim, text, center, first, last, number, lane, place.listed, place.signs)
+                sync_warp()
+                loss += train_all(tables, text, place, n, center, i, int32(i + 1), slot, alpha, lane)
+                number += 1
+            slot = moved(slot, 1)
+        return number, loss
+
+    return train_window
+
+
+def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
+    read_fresh, add_to_table = reading(shape.width, load4_fresh), adder(shape.width, shape.at_once)
+    read, add, _, _ = contexts(shape, slots)
+    width, floats, size, moved = shape.width, shape.floats, aim.size, mover(shape)
+
+    @device
+    def train_group(
+        tables: Any, text: Any, place: Any, target: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any,
+        alpha: Any, lane: Any,
+    ) -> Any:  # fmt: skip
+        """Train contexts against the targets from number `target` of the list on."""
+        near, moves, row, dots = place.near, place.moves, place.row, place.dots
+        own, turn, loss = lane // _SHARE, int32(0), _NONE
+        sign = at(place.signs, target + own) if own < size else _NONE
+        sync_warp()  # nobody still reads the gains
+        for t in range(size):
+            for k in range(floats):
+                near[t, k], moves[t, k] = _NONE, _NONE
+            if target + t < n:
+                read_fresh(tables.output, np.int64(at(place.listed, target + t)) * width, lane, near, t)
+        for t in range(size, SUMS):
+            dots[t] = _NONE
+        for i in range(start, stop):
+            if i != center:
+                word = at(text.tokens, i)
+                read(tables, place, slot, word, lane)
+                for t in range(size):
+                    total = _NONE
+                    for k in range(floats):
+                        total += row[0, k] * near[t, k]
+                    dots[t] = total
+                gain, lost = gradient(sums_of_lanes(lane, dots), sign, alpha)
+                loss += lost
+                if lane % _SHARE == 0:
+                    place.gains[np.uint64(turn + own)] = gain
+                sync_warp()  # one will do: the other turn's gains are written before the next one is reached
+                for k in range(floats):
+                    row[1, k] = _NONE
+                for t in range(size):
+                    gain = at(place.gains, turn + t)
+                    for k in range(floats):
+                        row[1, k] += gain * near[t, k]
+                        moves[t, k] += gain * row[0, k]
+                add(tables, place, slot, word, lane)
+                turn = int32(SUMS - turn)
+            slot = moved(slot, 1)
+        for t in range(size):
+            if target + t < n:
+                word = at(place.listed, target + t)
+                factor = factor_of(tables.output_touched, word, tables.in_flight)
+                for k in range(floats):
+                    moves[t, k] *= factor
+                add_to_table(tables.output, np.int64(word) * width, lane, moves, t)
+        return loss
+
+    return train_group

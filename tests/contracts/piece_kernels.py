@@ -1,0 +1,184 @@
+"""Kernels of an NVIDIA GPU over pieces of text are their float64 reference: `test_cuda` runs this in the simulator.
+
+Where there is a GPU, one warp is in flight here, so that it too has one order only.
+"""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import cuda
+
+from daskw2v.devices.lending import lent
+from daskw2v.objectives import OBJECTIVES, Rate
+from daskw2v.objectives.base import Warps
+from daskw2v.objectives.cuda import pieces
+from daskw2v.objectives.cuda.negatives import negative_targets
+from daskw2v.objectives.cuda.paths import way_targets
+from daskw2v.objectives.cuda.pieces import PIECE, TOGETHER, Shape
+from daskw2v.objectives.cuda.reference import Care, train
+from daskw2v.params import Params
+from daskw2v.sampling.segments import Segment
+from daskw2v.simd import padded
+
+KERNELS = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
+
+
+def make_segment(lengths, n_words, rng, gap=3):
+    """Sentences of the given lengths, with gaps where words were dropped."""
+    n = sum(lengths)
+    positions = np.cumsum(rng.integers(1, gap + 1, n)).astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Segment(rng.integers(0, n_words, n).astype(np.int32), positions, bounds)
+
+
+def aim_of(params, prepared, shape):
+    if params.objective in ("sg_hs", "cbow_hs"):
+        return way_targets(shape, prepared.depth)
+    each = params.objective == "sgns" and params.negative_sharing == "pair"
+    return negative_targets(shape, params.negative, each=each)
+
+
+def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, counts=None, n_pieces=1):
+    """Train a range on one warp and in float64; return the tables before and after."""
+    objective, width = OBJECTIVES[params.objective], padded(params.vector_size)
+    last = len(segment.tokens) if last is None else last
+    counts = rng.integers(1, 100, n_words) ** rng.integers(1, 5) if counts is None else counts  # trees flat to deep
+    prepared, rate = objective.prepare(params, counts), Rate(0.05, -1e-6, 10)
+    tables = []
+    for n_rows in objective.tables(params, n_words).values():
+        tables.append(np.zeros((n_rows, width), np.float32))
+        tables[-1][:, : params.vector_size] = rng.normal(scale=0.3, size=(n_rows, params.vector_size))
+    there = [cuda.to_device(table.ravel()) for table in tables]
+    totals = cuda.to_device(np.zeros(2))
+    touched = [np.sort(rng.random(len(table) // 2) * 9)[::-1].astype(np.float32) for table in tables]
+    memory = Warps(*there, width, hot_rows, n_pieces, *map(cuda.to_device, touched), totals, cuda.default_stream())
+    kernel = objective.trainers["cuda"]
+    kernel(lent(cuda.to_device, segment), first, last, memory, rate, 2, lent(cuda.to_device, prepared))
+    shape = Shape(width, params.window, True)
+    aim = aim_of(params, prepared, shape)
+    truth = [table[:, : params.vector_size].astype(np.float64) for table in tables]
+    factors = [np.ones((len(table), 1)) for table in tables]
+    n = pieces.n_pieces(last - first, n_pieces)
+    for all_of, some in zip(factors, touched, strict=True):
+        all_of[: len(some), 0] = TOGETHER / np.maximum(TOGETHER, n * some)
+    has_ring = shape.slots(aim.listed) > 0
+    care = Care(lambda word: has_ring and word >= hot_rows, *factors, aim.size, n)
+    n, loss = train(segment, first, last, *truth, rate, 2, prepared, care)
+    examples, lost = totals.copy_to_host()
+    assert examples == n
+    assert lost == pytest.approx(loss, rel=1e-5, abs=1e-5)
+    after = [rows.copy_to_host().reshape(-1, width) for rows in there]
+    for rows, expected in zip(after, truth, strict=True):
+        np.testing.assert_allclose(rows[:, : params.vector_size], expected, rtol=1e-4, atol=3e-5)
+        assert not rows[:, params.vector_size :].any(), "padding must stay zero"
+    return tables, after
+
+
+# Two groups of targets where rows are long or negatives are many; one place to fill in the last
+@st.composite
+def options(draw, objective):
+    chosen = {}
+    if "negative" in OBJECTIVES[objective].options:
+        chosen["negative"] = draw(st.sampled_from([1, 5, 5, 8, 17]))
+        chosen["negative_sharing"] = draw(st.sampled_from(["shared", "pair"]))
+    if "cbow_mean" in OBJECTIVES[objective].options:
+        chosen["cbow_mean"] = draw(st.booleans())
+    return chosen
+
+
+@pytest.mark.parametrize("objective", KERNELS)
+@settings(max_examples=5)
+@given(
+    lengths=st.lists(st.integers(1, 9), max_size=3),
+    n_words=st.sampled_from([1, 2, 3, 30]),
+    vector_size=st.sampled_from([1, 16, 40, 100, 130, 300]),
+    window=st.integers(1, 7),
+    shrink_windows=st.booleans(),
+    hot_rows=st.sampled_from([0, 0, 2]),
+    seed=st.integers(0, 2**31),
+    data=st.data(),
+)
+def test_warp__equals_its_reference(
+    objective, lengths, n_words, vector_size, window, shrink_windows, hot_rows, seed, data
+):
+    rng = np.random.default_rng(seed)
+    params = Params(
+        objective=objective, vector_size=vector_size, window=window, shrink_windows=shrink_windows, seed=seed,
+        **data.draw(options(objective)),
+    )  # fmt: skip
+    compare(params, make_segment(lengths, n_words, rng), n_words, rng, hot_rows=hot_rows)
+
+
+EDGES = {
+    "sentences of one token": ([1] * 9, 12, 5, 20),
+    "window longer than any sentence, and no ring for it": ([2, 3], 12, 300, 20),
+    "two words, so that many negatives are the center": ([9, 3], 2, 5, 20),
+    "no ring for rows so long": ([4], 12, 2, 1300),
+}
+
+
+@pytest.mark.parametrize("objective", KERNELS)
+@pytest.mark.parametrize("edge", EDGES)
+def test_warp__equals_its_reference_at_the_edges(objective, edge):
+    lengths, n_words, window, vector_size = EDGES[edge]
+    rng = np.random.default_rng(0)
+    params = (
+        Params(objective=objective, vector_size=vector_size, window=window, negative=2, shrink_windows=False)
+        if ("negative" in OBJECTIVES[objective].options)
+        else Params(objective=objective, vector_size=vector_size, window=window, shrink_windows=False)
+    )
+    compare(params, make_segment(lengths, n_words, rng), n_words, rng)
+
+
+@pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="on a GPU nobody knows which piece is first")
+@pytest.mark.parametrize("objective", KERNELS)
+def test_pieces__begin_and_end_inside_a_sentence(objective, monkeypatch):
+    monkeypatch.setattr(pieces, "PIECE", 5)
+    rng = np.random.default_rng(0)
+    params = Params(objective=objective, vector_size=8, window=2)
+    compare(params, make_segment([3, 14], 3, rng), 3, rng, n_pieces=3)
+
+
+def test_n_pieces__are_long_and_not_too_many():
+    assert [pieces.n_pieces(n, 3) for n in (1, PIECE, 2 * PIECE - 1, 2 * PIECE, 9 * PIECE)] == [1, 1, 1, 2, 3]
+
+
+def test_crowded__are_the_first_rows_that_too_many_touch():
+    touched = np.array([0.5, 0.1, 0.05, 0.01])
+    assert [len(pieces.crowded(touched, n)) for n in (1, 8, 9, 41, 81, 500)] == [0, 0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(pieces.crowded(touched, 41), np.float32([0.5, 0.1]))
+
+
+@pytest.mark.parametrize("objective", KERNELS)
+def test_warp__trains_a_range_of_centers_only(objective):
+    rng = np.random.default_rng(0)
+    params = Params(objective=objective, vector_size=8, window=3)
+    compare(params, make_segment([6, 30], 12, rng), 12, rng, first=4, last=21)
+
+
+@pytest.mark.parametrize("objective", ["cbow_hs", "sg_hs"])
+def test_warp__equals_its_reference_on_the_deepest_ways(objective):
+    """Counts that grow by powers make a tree that is one long way: several groups of nodes."""
+    rng = np.random.default_rng(1)
+    params = Params(objective=objective, vector_size=8, window=2)
+    compare(params, make_segment([8], 25, rng), 25, rng, counts=2 ** np.arange(25, 0, -1))
+
+
+@pytest.mark.parametrize("objective", KERNELS)
+def test_warp__leaves_the_model_alone_where_there_is_no_center(objective):
+    rng = np.random.default_rng(0)
+    params = Params(objective=objective, vector_size=8)
+    for lengths, last in (([], 0), ([5], 0), ([1, 1], 2)):
+        before, after = compare(params, make_segment(lengths, 12, rng), 12, rng, last=last)
+        for rows, trained in zip(before, after, strict=True):
+            np.testing.assert_array_equal(rows, trained)
+
+
+def test_ring__has_the_places_of_a_window_or_none():
+    """So a window of any length, and rows of any length, can be trained."""
+    assert Shape(128, 5, True).slots(6) == 11
+    assert Shape(128, 1024, True).slots(6) == 0
+    assert Shape(65536, 1, True).slots(6) == 0
+    assert [Shape(width, 5, True).group for width in (16, 128, 144, 512, 2048)] == [8, 8, 6, 3, 1]
