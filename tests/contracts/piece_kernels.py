@@ -16,7 +16,7 @@ from daskw2v.objectives.base import Warps
 from daskw2v.objectives.cuda import pieces
 from daskw2v.objectives.cuda.negatives import negative_targets
 from daskw2v.objectives.cuda.paths import way_targets
-from daskw2v.objectives.cuda.pieces import PIECE, TOGETHER, Shape
+from daskw2v.objectives.cuda.pieces import FLUSH, PIECE, TOGETHER, Shape
 from daskw2v.objectives.cuda.reference import Care, train
 from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
@@ -63,8 +63,11 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
     n = pieces.n_pieces(last - first, n_pieces)
     for all_of, some in zip(factors, touched, strict=True):
         all_of[: len(some), 0] = TOGETHER / np.maximum(TOGETHER, n * some)
-    has_ring = shape.slots(aim.listed) > 0
-    care = Care(lambda word: has_ring and word >= hot_rows, *factors, aim.size, n)
+    has_ring = shape.slots(aim) > 0
+    flushed = np.ones((aim.top, 1))
+    some = touched[1][: aim.top]
+    flushed[: len(some), 0] = TOGETHER / np.maximum(TOGETHER, n * FLUSH * some)
+    care = Care(lambda word: has_ring and word >= hot_rows, *factors, aim.size, n, aim.top, flushed)
     n, loss = train(segment, first, last, *truth, rate, 2, prepared, care)
     examples, lost = totals.copy_to_host()
     assert examples == n
@@ -178,7 +181,11 @@ def test_warp__leaves_the_model_alone_where_there_is_no_center(objective):
 
 def test_ring__has_the_places_of_a_window_or_none():
     """So a window of any length, and rows of any length, can be trained."""
-    assert Shape(128, 5, True).slots(6) == 11
-    assert Shape(128, 1024, True).slots(6) == 0
-    assert Shape(65536, 1, True).slots(6) == 0
+
+    def slots(width, window):
+        shape = Shape(width, window, True)
+        return shape.slots(negative_targets(shape, 5))
+
+    assert [slots(128, 5), slots(128, 1024), slots(65536, 1)] == [11, 0, 0]
     assert [Shape(width, 5, True).group for width in (16, 128, 144, 512, 2048)] == [8, 8, 6, 3, 1]
+    assert [Shape(width, 5, True).top for width in (16, 128, 144, 512, 1024, 2048)] == [63, 7, 7, 1, 1, 0]

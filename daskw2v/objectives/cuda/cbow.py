@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.cuda.rows import reading
-from daskw2v.cuda.warp import LANES, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
+from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.pieces import Aim, Shape, adder, contexts, factor_of, mover, over_pieces
+from daskw2v.objectives.cuda.pieces import Aim, Shape, contexts, mover, over_pieces, targets
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
@@ -20,7 +19,7 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 def cbow(shape: Shape, aim: Aim, mean: bool) -> Any:
     """Return the kernel; a hidden vector is the mean of a window's contexts, or their sum."""
-    slots = shape.slots(aim.listed)
+    slots = shape.slots(aim)
     return over_pieces(shape, aim, _train_window(shape, aim, slots, mean), slots)
 
 
@@ -73,8 +72,8 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
 
 
 def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
-    read_fresh, add_to_table = reading(shape.width, load4_fresh), adder(shape.width, shape.at_once)
-    width, floats, size = shape.width, shape.floats, aim.size
+    read_target, add_target, _, _ = targets(shape, aim)
+    floats, size = shape.floats, aim.size
 
     @device
     def train_group(tables: Any, place: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
@@ -86,7 +85,7 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
             for k in range(floats):
                 near[t, k] = _NONE
             if target + t < n:
-                read_fresh(tables.output, np.int64(at(place.listed, target + t)) * width, lane, near, t)
+                read_target(tables, place, at(place.listed, target + t), lane, near, t)
         for t in range(SUMS):
             dots[t] = _NONE
         for t in range(size):
@@ -101,12 +100,9 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
             gain = at(place.gains, t)
             for k in range(floats):
                 hidden[1, k] += gain * near[t, k]
+                near[t, k] = gain * hidden[0, k]
             if target + t < n:
-                word = at(place.listed, target + t)
-                gain *= factor_of(tables.output_touched, word, tables.in_flight)
-                for k in range(floats):
-                    near[t, k] = gain * hidden[0, k]
-                add_to_table(tables.output, np.int64(word) * width, lane, near, t)
+                add_target(tables, place, at(place.listed, target + t), lane, near, t)
         return loss
 
     return train_group

@@ -51,4 +51,4 @@ def negative_targets(shape: Shape, negative: int, *, each: bool = False, batches
             listed_words[np.uint64(k)], signs[np.uint64(k)] = target, sign
         return targets
 
-    return Aim(listed, size, write, each)
+    return Aim(listed, size, write, each=each)

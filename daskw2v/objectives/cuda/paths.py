@@ -31,4 +31,4 @@ def way_targets(shape: Shape, depth: int) -> Aim:
             signs[np.uint64(k)] = (-_ONE if at(tree.turns, node) else _ONE) if k < n else _NONE
         return n
 
-    return Aim(longest, size, write, False)
+    return Aim(longest, size, write, top=shape.top)

@@ -9,7 +9,9 @@ output table are read for each window, and what they move by is added to the tab
 
 So a row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice
 in reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:
-they are read from the table and added to it in each window. Nor is any where no ring fits into shared memory.
+they are read from the table and added to it in each window. Nor is any where no ring fits into shared memory. Rows at
+the top of a tree, targets of most windows, lie in shared memory too; what a warp changed of them is added every few
+windows (Vuurens et al. 2016).
 
 All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
 than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
@@ -45,10 +47,12 @@ from daskw2v.objectives.base import FloatArray, Warps
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.dealing import reach_of
 
-PIECE = 1024  # centers of a piece, at least: shorter ones cost 4 % of the quality
+PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
+FLUSH = 8  # windows after which a warp adds what it changed of its top rows
 TOGETHER = np.float32(4.0)  # windows that may move a row at a time in full
 _WARPS = 16  # of some 128 registers, that a multiprocessor has room for
 _SHARED = 48 << 10  # bytes of shared memory that a block may have
+_TOP = 8 << 10  # bytes of it for top rows, at most
 _REGISTERS = 48  # floats of targets that a lane keeps at once; it keeps their moves besides
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
@@ -81,9 +85,15 @@ class Shape(NamedTuple):
         """Most targets that a warp keeps in registers."""
         return min(SUMS, max(1, _REGISTERS // self.floats))
 
-    def slots(self, listed: int) -> int:
-        """Return the places of the ring where `listed` targets lie beside it in shared memory; 0 where none fits."""
-        slots, needed = 2 * self.window + 1, 8 * listed + 8 * SUMS
+    @property
+    def top(self) -> int:
+        """Rows that fill levels of a tree from its root on, of which a warp has room for copies."""
+        levels = (_TOP // (8 * self.width) + 1).bit_length() - 1
+        return (1 << levels) - 1
+
+    def slots(self, aim: "Aim") -> int:
+        """Return the places of the ring; 0 where none fits into shared memory beside targets and top rows."""
+        slots, needed = 2 * self.window + 1, 8 * aim.listed + 8 * SUMS + 8 * aim.top * self.width
         return slots if 8 * slots * self.width + needed <= _SHARED else 0
 
 
@@ -102,12 +112,15 @@ class Aim(NamedTuple):
         given, first..last-1 the range of centers.
     each
         Whether each context has targets of its own.
+    top
+        The first rows of the output table, of which each warp has a copy: they are targets of many windows.
     """
 
     listed: int
     size: int
     write: Callable[..., Any]
-    each: bool
+    each: bool = False
+    top: int = 0
 
 
 class Tables(NamedTuple):
@@ -136,6 +149,8 @@ class Place(NamedTuple):
     ----------
     ring
         Shared: the rows of all places now, and behind them as they were read.
+    top
+        Shared: the same of the top rows.
     listed, signs, gains
         Shared: the window's targets and their signs, and gains of a group, twice.
     near, moves, row, hidden, dots
@@ -143,6 +158,7 @@ class Place(NamedTuple):
     """
 
     ring: Any
+    top: Any
     listed: Any
     signs: Any
     gains: Any
@@ -226,6 +242,61 @@ def contexts(shape: Shape, slots: int) -> Context:
     return Context(read, add, enter, leave)
 
 
+class Targets(NamedTuple):
+    """The device functions for targets' rows: read one as row t, add row t to it, take copies of the top, give back."""
+
+    read: Callable[..., Any]
+    add: Callable[..., Any]
+    take_top: Callable[..., Any]
+    give_top: Callable[..., Any]
+
+
+def targets(shape: Shape, aim: Aim) -> Targets:
+    """Return the device functions for targets."""
+    width, floats, top, behind = shape.width, shape.floats, aim.top, aim.top * shape.width
+    read_fresh, add_to_table = reading(width, load4_fresh), adder(width, shape.at_once)
+    read_top, write_top = reading(width, load4_shared), writing(width, store4_shared)
+
+    @device
+    def read(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        if row < top:
+            read_top(place.top, row * width, lane, rows, t)
+        else:
+            read_fresh(tables.output, np.int64(row) * width, lane, rows, t)
+
+    @device
+    def add(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        if row < top:
+            read_top(place.top, row * width, lane, place.row, 0)
+            for k in range(floats):
+                rows[t, k] += place.row[0, k]
+            write_top(place.top, row * width, lane, rows, t)
+        else:
+            factor = factor_of(tables.output_touched, row, tables.in_flight)
+            for k in range(floats):
+                rows[t, k] *= factor
+            add_to_table(tables.output, np.int64(row) * width, lane, rows, t)
+
+    @device
+    def take_top(tables: Any, place: Any, lane: Any) -> None:
+        for row in range(int32(min(top, tables.output.size // width))):
+            read_fresh(tables.output, np.int64(row) * width, lane, place.row, 0)
+            write_top(place.top, row * width, lane, place.row, 0)
+            write_top(place.top, behind + row * width, lane, place.row, 0)
+
+    @device
+    def give_top(tables: Any, place: Any, lane: Any) -> None:
+        for row in range(int32(min(top, tables.output.size // width))):
+            read_top(place.top, row * width, lane, place.row, 0)
+            read_top(place.top, behind + row * width, lane, place.row, 1)
+            factor = factor_of(tables.output_touched, row, tables.in_flight * FLUSH)
+            for k in range(floats):
+                place.row[1, k] = factor * (place.row[0, k] - place.row[1, k])
+            add_to_table(tables.output, np.int64(row) * width, lane, place.row, 1)
+
+    return Targets(read, add, take_top, give_top)
+
+
 def mover(shape: Shape) -> Callable[..., Any]:
     """Return what moves a place of the ring on by up to `window` places, or back."""
     around = 2 * shape.window + 1
@@ -272,6 +343,8 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, mover(shape)
     ring_floats, both, share = max(FLOATS, 2 * slots * width), 2 * SUMS, LANES // SUMS
     _, _, enter, leave = contexts(shape, slots)
+    _, _, take_top, give_top = targets(shape, aim)
+    top, top_floats = aim.top, max(FLOATS, 2 * aim.top * width)
 
     @device
     def share_of(first: Any, last: Any, piece: Any) -> Any:
@@ -283,6 +356,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
         lane = cuda.threadIdx.x
         place = Place(  # one a line: the simulator knows shared arrays by theirs
             cuda.shared.array(ring_floats, float32, ALIGNED),
+            cuda.shared.array(top_floats, float32, ALIGNED),
             cuda.shared.array(listed_size, int32),
             cuda.shared.array(listed_size, float32),
             cuda.shared.array(both, float32),
@@ -293,6 +367,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
             cuda.local.array(SUMS, float32),
         )
         examples, loss = 0, _NONE
+        take_top(tables, place, lane)
         start, stop = share_of(first, last, cuda.blockIdx.x), share_of(first, last, cuda.blockIdx.x + 1)
         sentence = sentence_of(text.bounds, start)
         while start < stop:
@@ -315,9 +390,13 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
                 if center - window >= low:
                     leave(tables, place, moved(slot, -window), at(text.tokens, center - window), lane)
                 slot = moved(slot, 1)
+                if top > 0 and (center - first) % FLUSH == 0:
+                    give_top(tables, place, lane)
+                    take_top(tables, place, lane)
             for i in range(int32(max(low, end - window)), int32(min(high, end + window))):
                 leave(tables, place, moved(slot, i - end), at(text.tokens, i), lane)
             start, sentence = end, sentence + 1
+        give_top(tables, place, lane)
         loss = sum_of_lanes(loss)
         if lane == 0:
             cuda.atomic.add(totals, 0, float(examples))

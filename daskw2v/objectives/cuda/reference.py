@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
+from daskw2v.objectives.cuda.pieces import FLUSH
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.negatives import negatives_of
 from daskw2v.objectives.paths import way_of
@@ -29,6 +30,9 @@ class Care(NamedTuple):
         Targets of a group.
     pieces
         Into how many the range is cut, which are trained one after the other.
+    top, flushed
+        The first rows of the output table, of which a warp has a copy; and what their moves are multiplied by when it
+        is flushed, shape (top, 1).
     """
 
     kept: Callable[[int], bool]
@@ -36,23 +40,38 @@ class Care(NamedTuple):
     output: Matrix
     size: int
     pieces: int
+    top: int
+    flushed: Matrix
 
 
 class Reach(NamedTuple):
-    """A window, all rows that contexts may stand in, and those in which the window's contexts do."""
+    """A window, all rows that contexts may stand in, those in which its contexts do, and all of targets.
+
+    Of the output rows, copies of the top stand behind the table's own.
+    """
 
     window: Window
     rows: Matrix
     contexts: list[int]
+    output: Matrix
 
 
 def windows_of_warp(
-    segment: Segment, first: int, last: int, source: Matrix, windows: Windows, care: Care
+    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, windows: Windows, care: Care
 ) -> Iterator[Reach]:
-    """Yield the windows of a range piece by piece."""
+    """Yield the windows of a range piece by piece; trained rows are back in both tables at the end."""
     n_words, tokens, reach = len(source), segment.tokens, windows.window
     rows = np.concatenate([source, np.zeros((len(tokens), source.shape[1]))])
     before = rows.copy()
+
+    top, n_output = min(care.top, len(output)), len(output)
+    targets, taken = np.concatenate([output, output[:top]]), output[:top].copy()
+
+    def take_top() -> None:
+        taken[:] = targets[n_output:] = targets[:top]
+
+    def give_top() -> None:
+        targets[:top] += care.flushed[:top] * (targets[n_output:] - taken)
 
     def enter(places: range) -> None:
         for i in places:
@@ -65,6 +84,7 @@ def windows_of_warp(
 
     for piece in range(care.pieces):
         start, stop = (first + (last - first) * number // care.pieces for number in (piece, piece + 1))
+        take_top()
         while start < stop:
             sentence = int(np.searchsorted(segment.bounds, start, side="right"))
             low, high = int(segment.bounds[sentence - 1]), int(segment.bounds[sentence])
@@ -74,11 +94,15 @@ def windows_of_warp(
                 enter(range(center + reach, min(high, center + reach + 1)))
                 (window,) = windows_in(segment, center, center + 1, windows)
                 contexts = [n_words + i if care.kept(tokens[i]) else int(tokens[i]) for i in window.places]
-                yield Reach(window, rows, contexts)
+                yield Reach(window, rows, contexts, targets)
                 leave(range(max(low, center - reach), center - reach + 1))
+                if (center - first) % FLUSH == 0:
+                    give_top()
+                    take_top()
             leave(range(max(low, end - reach), min(high, end + reach)))
             start = end
-    source[:] = rows[:n_words]
+        give_top()
+    source[:], output[:] = rows[:n_words], targets[:n_output]
 
 
 def train(
@@ -88,10 +112,11 @@ def train(
     """Train as the kernel of the objective does whose `prepared` this is; tables are (rows, D) float64."""
     params: Params = prepared.params
     windows, examples, loss = windows_of(params, rate, epoch), 0, 0.0
-    for number, this in enumerate(windows_of_warp(segment, first, last, source, windows, care)):
-        window, rows, contexts = this
+    for number, this in enumerate(windows_of_warp(segment, first, last, source, output, windows, care)):
+        window, rows, contexts, nodes = this
         if params.objective in ("sg_hs", "cbow_hs"):
-            goals = [way_of(prepared.tree, window.word)]
+            way, signs = way_of(prepared.tree, window.word)
+            goals = [(np.where(way < care.top, way + len(output), way), signs)]
         else:
             key, negative = negatives_of(prepared, epoch).key, params.negative
             draws = [(window, 0)]
@@ -103,13 +128,13 @@ def train(
             goals = [targets_of(prepared.noise, key, of, negative, pair) for of, pair in draws]
         if params.objective in ("cbow_ns", "cbow_hs"):
             if contexts:
-                loss += train_hidden(rows, contexts, output, *goals[0], window.alpha, params.cbow_mean, care)
+                loss += train_hidden(rows, contexts, nodes, *goals[0], window.alpha, params.cbow_mean, care)
                 examples += 1
             continue
         examples += len(contexts)
         together = [contexts] if len(goals) == 1 else [[context] for context in contexts]
         for those, (targets, signs) in zip(together, goals, strict=True):
-            loss += train_targets(rows, those, output, targets, signs, window.alpha, care)
+            loss += train_targets(rows, those, nodes, targets, signs, window.alpha, care)
     return examples, loss
 
 
@@ -129,7 +154,7 @@ def train_targets(
             rows[context] += (care.source[context] if own else 1.0) * (gain @ near)
             moves += gain[:, None] * x
             loss += lost
-        np.add.at(output, group, care.output[group] * moves)
+        np.add.at(output, group, _factors(care.output, output)[group] * moves)
     return loss
 
 
@@ -147,9 +172,8 @@ def train_hidden(
         gain, lost = _gain(near @ x, sign, alpha)
         move += gain @ near
         loss += lost
-        np.add.at(output, group, care.output[group] * gain[:, None] * x)
-    factors = np.concatenate([care.source, np.ones((len(rows) - len(care.source), 1))])[contexts]
-    np.add.at(rows, contexts, factors * move / (1 if mean else n))
+        np.add.at(output, group, _factors(care.output, output)[group] * gain[:, None] * x)
+    np.add.at(rows, contexts, _factors(care.source, rows)[contexts] * move / (1 if mean else n))
     return loss
 
 
@@ -173,6 +197,11 @@ def train_items(
         np.add.at(output, targets[group], factors[1][targets[group]] * (gain.T @ x))
     np.add.at(source, rows, factors[0][rows] * moves)
     return loss
+
+
+def _factors(factors: Matrix, rows: Matrix) -> Matrix:
+    """Return the factor of each row; copies behind the table's own have none."""
+    return np.concatenate([factors, np.ones((len(rows) - len(factors), 1))])
 
 
 def _gain(dots: Matrix, signs: Matrix, alpha: float) -> tuple[Matrix, float]:

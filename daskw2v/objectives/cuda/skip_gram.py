@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.cuda.rows import reading
-from daskw2v.cuda.warp import LANES, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
+from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.pieces import Aim, Shape, adder, contexts, factor_of, mover, over_pieces
+from daskw2v.objectives.cuda.pieces import Aim, Shape, contexts, mover, over_pieces, targets
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE = np.float32(0.0)
@@ -21,7 +20,7 @@ _NONE = np.float32(0.0)
 
 def skip_gram(shape: Shape, aim: Aim) -> Any:
     """Return the kernel."""
-    slots = shape.slots(aim.listed)
+    slots = shape.slots(aim)
     return over_pieces(shape, aim, _train_window(shape, aim, slots), slots)
 
 
@@ -65,9 +64,9 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
 
 
 def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
-    read_fresh, add_to_table = reading(shape.width, load4_fresh), adder(shape.width, shape.at_once)
     read, add, _, _ = contexts(shape, slots)
-    width, floats, size, moved = shape.width, shape.floats, aim.size, mover(shape)
+    read_target, add_target, _, _ = targets(shape, aim)
+    floats, size, moved = shape.floats, aim.size, mover(shape)
 
     @device
     def train_group(
@@ -83,7 +82,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
             for k in range(floats):
                 near[t, k], moves[t, k] = _NONE, _NONE
             if target + t < n:
-                read_fresh(tables.output, np.int64(at(place.listed, target + t)) * width, lane, near, t)
+                read_target(tables, place, at(place.listed, target + t), lane, near, t)
         for t in range(size, SUMS):
             dots[t] = _NONE
         for i in range(start, stop):
@@ -112,11 +111,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
             slot = moved(slot, 1)
         for t in range(size):
             if target + t < n:
-                word = at(place.listed, target + t)
-                factor = factor_of(tables.output_touched, word, tables.in_flight)
-                for k in range(floats):
-                    moves[t, k] *= factor
-                add_to_table(tables.output, np.int64(word) * width, lane, moves, t)
+                add_target(tables, place, at(place.listed, target + t), lane, moves, t)
         return loss
 
     return train_group
