@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, get_worker, wait
-from distributed.comm import CommClosedError
+from distributed.comm import CommClosedError, get_address_host
 
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.params import Resources
+from daskw2v.shared import given_bytes
 from daskw2v.storage import Store
 
 _PATIENCE = 60  # seconds to wait for a first worker
@@ -123,8 +124,20 @@ def shared_memory(client: Client) -> float:
     return float(a_thread * total_threads(client))
 
 
+def share_hosts(client: Client) -> bool:
+    """Tell whether two worker processes at least are at one address, so that what they return may lie in shared memory.
+
+    Only a guess, which costs or saves a copy: each two of them find out by themselves (`daskw2v.shared`).
+    """
+    hosts = [get_address_host(address) for address in client.nthreads() if not address.startswith("inproc")]
+    return len({*hosts}) < len(hosts)
+
+
 class Usage(NamedTuple):
-    """What a worker process has used since it began: most resident memory, and bytes sent to other workers."""
+    """What a worker process has used since it began: most resident memory, and bytes sent to other workers.
+
+    What lies in shared memory is not sent.
+    """
 
     threads: int
     peak_memory: int
@@ -139,7 +152,7 @@ def usage(client: Client) -> dict[str, Usage]:
 
 def _usage(dask_worker: Worker) -> Usage:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total)
+    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total - given_bytes())
 
 
 def this_worker() -> str:

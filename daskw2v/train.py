@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
+from daskw2v.cluster import Usage, check_cluster, connect, gather, share_hosts, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_workers, find_device
 from daskw2v.errors import ParameterError
@@ -108,7 +108,7 @@ def train_model(
     if (models / version).read_manifest() is not None:
         _check_losses(models / version, resources)
     else:
-        run = _run(corpus, vocabulary, store, params, resources)
+        run = _run(corpus, vocabulary, store, params, resources, client)
         before, began = usage(client), time.monotonic()
         judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
         strategy = find_strategy(params.strategy)
@@ -139,13 +139,15 @@ def build_matrix(
     listener: Listener = silent,
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
-    return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
+    return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources, client), listener)
 
 
-def _run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources) -> Run:
+def _run(
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources, client: Client
+) -> Run:
     # Tasks need no tokenizer: by its name, they need not carry the function
     named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-    return Run(store, corpus.name, vocabulary, named, resources.device)
+    return Run(store, corpus.name, vocabulary, named, resources.device, share_hosts(client))
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:

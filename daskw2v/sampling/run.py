@@ -21,6 +21,8 @@ class Run:
         The experiment.
     device
         What a training task runs on.
+    shared
+        Whether tasks return rows in memory that other workers of their host can open.
     """
 
     work: Store
@@ -28,3 +30,4 @@ class Run:
     vocabulary: StoredVocabulary
     params: Params
     device: str
+    shared: bool = False

@@ -9,7 +9,6 @@ does again what a lost worker had done.
 import time
 import uuid
 from operator import itemgetter
-from typing import Any
 
 from distributed import Client, Future
 
@@ -20,12 +19,13 @@ from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
+from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import Block, cut_tables, initial_block, join_blocks, save_blocks
 from daskw2v.strategies.checkpoint import State
-from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves
+from daskw2v.strategies.merge import Merged, MergeRule, Moves, add_moves, find_merge_rule, join_moves
 from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import AveragingRounds, Round
 
@@ -118,7 +118,7 @@ def _play(
         if len(trained) == 1:
             new_blocks[block] = trained[0]
             continue
-        merged = _merge(client, rule, state.blocks[block], state.velocity.get(block), trained, f"{key}-{number}")
+        merged = _merge(client, run, rule, state.blocks[block], state.velocity.get(block), trained, f"{key}-{number}")
         new_blocks[block] = client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
         if rule.has_velocity:
             new_velocity[block] = client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
@@ -131,7 +131,7 @@ def _nth_block(trained: tuple[list[FloatArray], Totals], number: int) -> FloatAr
 
 
 def _merge(
-    client: Client, rule: MergeRule, base: Future, velocity: Future | None, trained: list[Future], key: str
+    client: Client, run: Run, rule: MergeRule, base: Future, velocity: Future | None, trained: list[Future], key: str
 ) -> Future:
     """Return the future of a block's `Merged`, by a tree whose shape depends on the number of replicas only."""
     parts = [
@@ -145,11 +145,12 @@ def _merge(
             for i in range(0, len(parts), _FAN_IN)
         ]
         level += 1
-    return client.submit(_finish, rule.name, base, velocity, parts[0], key=f"merge-{key}")
+    return client.submit(_finish, run, rule.name, base, velocity, parts[0], key=f"merge-{key}")
 
 
-def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> tuple[Any, Any]:
-    return find_merge_rule(rule).finish(base, velocity, moves)
+def _finish(run: Run, rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
+    merged = find_merge_rule(rule).finish(base, velocity, moves)
+    return merged._replace(rows=share(merged.rows, run.shared))
 
 
 def _check(params: Params) -> None:
