@@ -1,4 +1,4 @@
-"""What workers of one host share is the same array, goes by no wire, lies in nobody's way, and is never the only way."""
+"""What workers of one host share goes by no wire, ends with those who hold it, and is never the only way."""
 
 import gc
 import os
@@ -184,7 +184,7 @@ def test_share__refuses_other_memory_in_the_same_place(made):
     wrong = made.place._replace(mark=bytes(16))
     with pytest.raises(FileNotFoundError):
         shared._open(wrong)
-    header, frames = serialize(made, context={"recipient": {shared._KEY: wrong}})
+    _, frames = serialize(made, context={"recipient": {shared._KEY: wrong}})
     assert len(frames) == 1, "of another host, where this process and file happen to exist too"
 
 
