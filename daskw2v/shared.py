@@ -35,6 +35,7 @@ Fields = TypeVar("Fields", bound=NamedTuple)
 
 _LEAST = mmap.PAGESIZE  # bytes that are worth a file
 _MARK = 16  # bytes behind the content, random: they tell a file from another one of the same number
+_NAME = "daskw2v"  # of the memory, for those who look at /proc
 _KEY = "daskw2v-memory"  # of the handshake
 
 
@@ -150,7 +151,7 @@ def _write(content: Any) -> tuple[int, Place]:
     OSError
         If there is no room, or half of the files that this process may open are open: others need some too.
     """
-    file, mark = os.memfd_create("daskw2v", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
+    file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
     try:
         _check_number(file)
         with os.fdopen(file, "wb", closefd=False) as stream:
@@ -170,7 +171,10 @@ def _check_number(file: int) -> None:
 
 def _open(place: Place) -> int:
     """Return a file of memory that lies somewhere; raise an OSError where it cannot be opened, or is another one."""
-    file = os.open(f"/proc/{place.pid}/fd/{place.file}", os.O_RDONLY | os.O_CLOEXEC)
+    path = f"/proc/{place.pid}/fd/{place.file}"
+    if not os.readlink(path).startswith(f"/memfd:{_NAME}"):  # to open a pipe would wait, to open a device do anything
+        raise FileNotFoundError(f"{place} is gone")
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     if os.pread(file, _MARK, place.size) != place.mark:
         os.close(file)
         raise FileNotFoundError(f"{place} is gone")

@@ -182,8 +182,12 @@ def test_share__what_is_made_of_it_has_no_place(made):
 
 def test_share__refuses_other_memory_in_the_same_place(made):
     wrong = made.place._replace(mark=bytes(16))
-    with pytest.raises(FileNotFoundError):
-        shared._open(wrong)
+    ends = os.pipe()
+    for place in (wrong, made.place._replace(file=ends[0]), made.place._replace(file=ends[1] + 100)):
+        with pytest.raises(FileNotFoundError):
+            shared._open(place)
+    for end in ends:
+        os.close(end)
     _, frames = serialize(made, context={"recipient": {shared._KEY: wrong}})
     assert len(frames) == 1, "of another host, where this process and file happen to exist too"
 

@@ -136,8 +136,10 @@ def train_part(
             loss += float(lost.sum(dtype=np.float64))
     taken = {table: worked.take(table) for table in moving}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
+    for held in taken.values():
+        held[0] = share(held[0], parts.run.shared)
     return Trained(
-        {table: share(rows, parts.run.shared) for table, (rows, *_) in taken.items()},
+        {table: rows for table, (rows, *_) in taken.items()},
         {table: kept for table, (_, *kept) in taken.items()},
         Totals(pairs, loss, finite, 0, this_worker(), time.perf_counter() - began),
         np.array(losses, np.float32),
