@@ -7,6 +7,7 @@ experiments run with and without shared memory, by turns.
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -20,7 +21,7 @@ import numpy as np
 import psutil
 from distributed import Client, Worker, wait
 
-from benchmarks.common import alternate, cluster_of, machine, spread
+from benchmarks.common import Peaks, alternate, cluster_of, machine, spread
 from benchmarks.texts import Text, encode_file
 from daskw2v.cluster import share_hosts
 from daskw2v.params import Params, Resources
@@ -30,22 +31,21 @@ from daskw2v.storage import Store
 WIDTH = 100
 STAGES = import_module("daskw2v.train")  # not the function of that name
 KNOWN = Params(min_count=1, sample=0)
-AVERAGING = KNOWN.replace(vector_size=WIDTH, n_replicas=2, rounds_per_epoch=6, warmup=0)
+AVERAGING = KNOWN.replace(vector_size=WIDTH, n_replicas=2, rounds_per_epoch=5, warmup=0)
 ROTATION = KNOWN.replace(vector_size=2 * WIDTH, strategy="rotation", n_partitions=2, n_groups=2, passes_per_epoch=4)
 KEPT = slice(2, None)  # of rounds or passes: the first compile, and workers have not told each other what they can
-MEMORY = "2600 MB"
+MEMORY = "4 GB"  # a limit that nothing comes near, or Dask would spill
 WAYS = {"TCP": False, "shared memory": True}
 
 
 class Spent(NamedTuple):
-    """What a step took: seconds, megabytes that workers sent, and of these what went over TCP; of the largest worker
-    its resident memory, and all workers' memory where shared pages count once, in megabytes."""
+    """What a step took: seconds, megabytes that workers moved, what of these went over TCP, and the largest worker's
+    peak of resident memory, in megabytes."""
 
     seconds: float
     moved: float
     wired: float
-    resident: float
-    together: float
+    peak: float
 
 
 def traffic(dask_worker: Worker) -> tuple[int, int]:
@@ -53,17 +53,18 @@ def traffic(dask_worker: Worker) -> tuple[int, int]:
 
 
 def memory() -> tuple[int, int]:
+    """Return resident memory, and that where a page counts for each of its n processes as an n-th."""
     found = psutil.Process().memory_full_info()
     return found.rss, found.pss
 
 
 def counted(client: Client, steps: Callable[[], list[float]]) -> Spent:
     """Call what returns the seconds of steps that are alike; return their median, and a step's share of the rest."""
-    before = np.array([*client.run(traffic).values()]).sum(axis=0)
+    before, peaks = np.array([*client.run(traffic).values()]).sum(axis=0), Peaks([*client.run(os.getpid).values()])
     seconds = steps()
+    peaks.stop()
     moved, wired = (np.array([*client.run(traffic).values()]).sum(axis=0) - before) / len(seconds) / 1e6
-    resident, together = zip(*client.run(memory).values(), strict=True)
-    return Spent(statistics.median(seconds[KEPT]), moved, wired, max(resident) / 1e6, sum(together) / 1e6)
+    return Spent(statistics.median(seconds[KEPT]), moved, wired, max(peaks.rss.values()) / 1e6)
 
 
 def move(client: Client, size: int, shared: bool) -> list[float]:
@@ -79,7 +80,13 @@ def move(client: Client, size: int, shared: bool) -> list[float]:
         taken = client.submit(read, rows, workers=[b], pure=False)
         wait(taken)
         seconds.append(time.perf_counter() - there)
-        print(f"    made in {there - began:.3f} s, taken and read in {seconds[-1]:.3f} s", flush=True)
+        held = client.run(memory)
+    resident, together = np.array([*held.values()]).T / 1e6
+    print(
+        f"    made in {there - began:.3f} s; while both hold it: {resident.round()} MB resident, "
+        f"{together.sum():.0f} MB together",
+        flush=True,
+    )
     return seconds
 
 
@@ -127,15 +134,15 @@ def main() -> None:
             "a turn of rotation": partial(train, client, text, ROTATION, seeds),
         }
         print(machine(), f"\n{text.vocabulary.size:,} words of {options.megabytes} MB a worker\n")
-        rows = ["| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker, MB | both, MB |"]
-        rows.append("|---|---|---|---|---|---|---|---|")
+        rows = ["| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker's peak, MB |"]
+        rows.append("|---|---|---|---|---|---|---|")
         for name, step in steps.items():
             runs = {way: partial(counted, client, partial(step, shared)) for way, shared in WAYS.items()}
             for way, found in alternate(runs, options.times).items():
                 s = Spent(*(statistics.median(values) for values in zip(*found, strict=True)))
                 rows.append(
                     f"| {name} | {way} | {s.seconds:.3f} ({spread([f.seconds for f in found])}) | {s.moved:.0f} | "
-                    f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.resident:.0f} | {s.together:.0f} |"
+                    f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.peak:.0f} |"
                 )
                 print(rows[-1], flush=True)
     print("\n" + "\n".join(rows))
