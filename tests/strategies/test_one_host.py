@@ -30,28 +30,32 @@ def text(tmp_path_factory):
     return path
 
 
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
-def test_strategies__share_memory_and_give_the_same_bits(client, text, tmp_path):
-    """The session's cluster is this process, where nothing is sent; of the other one a worker dies."""
-    assert PARAMS.keys() == STRATEGIES.keys()
+@pytest.fixture(scope="module")
+def pair():
+    """A client of two workers, where the session's cluster is this process, in which nothing is sent."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as other,
+        Client(cluster) as client,
     ):
-        for name, params in PARAMS.items():
-            given, killed = [], []
+        yield client
 
-            def listen(progress, given=given, killed=killed, dies=name == "rotation"):
-                if progress.loss is not None:
-                    given.append(sum(other.run(given_bytes).values()))
-                if dies and len(given) == 4 and not killed:
-                    killed.append(other.run(os.getpid).popitem()[1])
-                    os.kill(killed[-1], signal.SIGKILL)
 
-            before = sum(other.run(given_bytes).values())
-            options = {"params": params, "resources": RESOURCES}
-            alone = train(text, work=tmp_path / name, client=client, **options)
-            both = train(text, work=tmp_path / f"{name}-shared", client=other, listener=listen, **options)
-            np.testing.assert_array_equal(alone.vectors[:], both.vectors[:], err_msg=name)
-            assert max(given) > before, name
-            assert len(killed) == (name == "rotation")
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_strategies__share_memory_and_give_the_same_bits(client, pair, text, tmp_path, name):
+    """Where partitions rotate, a worker dies too."""
+    given, killed = [sum(pair.run(given_bytes).values())], []
+
+    def listen(progress):
+        if progress.loss is not None:
+            given.append(sum(pair.run(given_bytes).values()))
+        if name == "rotation" and len(given) == 5 and not killed:
+            killed.append(pair.run(os.getpid).popitem()[1])
+            os.kill(killed[-1], signal.SIGKILL)
+
+    options = {"params": PARAMS[name], "resources": RESOURCES}
+    alone = train(text, work=tmp_path / "alone", client=client, **options)
+    both = train(text, work=tmp_path / "both", client=pair, listener=listen, **options)
+    np.testing.assert_array_equal(alone.vectors[:], both.vectors[:])
+    assert max(given) > given[0]
+    assert len(killed) == (name == "rotation")
