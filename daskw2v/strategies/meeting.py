@@ -183,8 +183,9 @@ def meet(
     def settle(table: str, k: int, rows: FloatArray) -> Rows:
         finite.append(is_finite(rows))
         if home is None:
-            rows = share(rows, parts.run.shared)
-            return rows if table == INPUT else Output(rows, share(words[k], parts.run.shared))
+            if table == INPUT:
+                return rows  # they stay where they are, as a rule: not worth the copy
+            return Output(share(rows, parts.run.shared), share(words[k], parts.run.shared))
         home.write_raw(f"{table}-{k}-{attempt}", rows)
         return Origin(home, f"{table}-{k}-{attempt}")
 
