@@ -5,7 +5,7 @@ import resource
 import sys
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.params import Resources
+from daskw2v.shared import given_bytes
 from daskw2v.storage import Store
 
 _PATIENCE = 60  # seconds to wait for a first worker
@@ -108,6 +109,38 @@ def _sees(work: Store, name: str, token: str) -> bool:
     return work.read_bytes(name) == token.encode()
 
 
+class Trainers(NamedTuple):
+    """The workers that train.
+
+    Parameters
+    ----------
+    threads
+        Their threads, by address.
+    takes
+        The Dask resources that a training task takes of its worker; None where all workers train.
+    """
+
+    threads: Mapping[str, int]
+    takes: dict[str, int] | None = None
+
+    def preferring(self, worker: str) -> dict[str, Any]:
+        """Return what `submit` is told so that this worker does a task, or any other where it is gone ("": any)."""
+        # Not where tasks take resources: with that worker gone, Dask would not look at these either
+        return {"workers": [worker], "allow_other_workers": True} if worker and not self.takes else {}
+
+
+def find_trainers(client: Client, resource: str | None) -> Trainers:
+    """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all where none does."""
+    workers = _workers(client)
+    if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
+        return Trainers({name: worker["nthreads"] for name, worker in having.items()}, {resource: 1})
+    return Trainers({name: worker["nthreads"] for name, worker in workers.items()})
+
+
+def _workers(client: Client) -> dict[str, Any]:
+    return dict(client.scheduler_info(n_workers=-1)["workers"])
+
+
 def total_threads(client: Client) -> int:
     """Return the number of threads of all workers, at least 1."""
     return max(1, int(sum(client.nthreads().values())))
@@ -118,13 +151,16 @@ def shared_memory(client: Client) -> float:
 
     Infinity where none has a limit.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = _workers(client).values()
     a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
     return float(a_thread * total_threads(client))
 
 
 class Usage(NamedTuple):
-    """What a worker process has used since it began: most resident memory, and bytes sent to other workers."""
+    """What a worker process has used since it began: most resident memory, and bytes sent to other workers.
+
+    What lies in shared memory is not sent.
+    """
 
     threads: int
     peak_memory: int
@@ -139,7 +175,7 @@ def usage(client: Client) -> dict[str, Usage]:
 
 def _usage(dask_worker: Worker) -> Usage:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total)
+    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total - given_bytes())
 
 
 def this_worker() -> str:
@@ -150,31 +186,49 @@ def this_worker() -> str:
         return ""
 
 
-def first_done(client: Client, futures: Collection[Future]) -> set[Future]:
+def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, int] | None = None) -> set[Future]:
     """Wait until some of the tasks are done, and return these.
+
+    Parameters
+    ----------
+    client, futures
+        The tasks, and who knows of them.
+    takes
+        The resources that some of them take.
 
     Raises
     ------
     ClusterError
-        If the cluster has had no worker for a while, or its scheduler is gone: the tasks would wait for ever.
+        If the cluster has had no worker for a while, or none with these resources, or its scheduler is gone: the tasks
+        would wait for ever.
     """
     alone_since: float | None = None
     while True:
         try:
             done: set[Future] = wait(futures, timeout=_CHECK, return_when="FIRST_COMPLETED").done
         except TimeoutError:
-            if client.nthreads():
+            if any(_has(worker, takes) for worker in _workers(client).values()):
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()
             if time.monotonic() - alone_since > _ALONE:
+                which = f" with {_written(takes)}" if takes else ""
                 raise ClusterError(
-                    f"The cluster has had no worker for {_ALONE} s.", f"Start workers. {_AGAIN}"
+                    f"The cluster has had no worker{which} for {_ALONE} s.", f"Start workers{which}. {_AGAIN}"
                 ) from None
         except _LOST as error:
             raise _lost() from error
         else:
             return done
+
+
+def _has(worker: Mapping[str, Any], takes: Mapping[str, int] | None) -> bool:
+    return all(worker["resources"].get(name, 0) >= n for name, n in (takes or {}).items())
+
+
+def _written(takes: Mapping[str, int]) -> str:
+    """Return resources as `dask worker` takes them."""
+    return f"--resources {','.join(f'{name}={n}' for name, n in takes.items())}"
 
 
 def result_of(future: Future, task: str) -> Any:
@@ -193,11 +247,11 @@ def result_of(future: Future, task: str) -> Any:
         return future.result()
 
 
-def gather(client: Client, futures: Sequence[Future], task: str) -> list[Any]:
+def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:
     """Wait for all of the tasks and return their results, in order; raises as `first_done` and `result_of` do."""
     waiting = set(futures)
     while waiting:
-        done = first_done(client, waiting)
+        done = first_done(client, waiting, takes)
         for future in done:
             if future.status != "finished":
                 result_of(future, task)

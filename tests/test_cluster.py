@@ -3,11 +3,20 @@
 from types import SimpleNamespace
 
 import pytest
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
 from distributed.comm import CommClosedError
 
 from daskw2v import cluster
-from daskw2v.cluster import check_cluster, connect, first_done, gather, result_of, shared_memory
+from daskw2v.cluster import (
+    Trainers,
+    check_cluster,
+    connect,
+    find_trainers,
+    first_done,
+    gather,
+    result_of,
+    shared_memory,
+)
 from daskw2v.errors import ClusterError, InputError, TrainingError
 from daskw2v.params import Resources
 from daskw2v.storage import Store
@@ -81,6 +90,31 @@ def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
         pytest.raises(ClusterError, match=r"no worker for 0.3 s.*Start workers"),
     ):
         first_done(client, [client.submit(echo, 1)])
+
+
+@pytest.fixture
+def mixed():
+    """A client of a worker that declares two resources, and one that declares none, both inside this process."""
+    options = [{"nthreads": 2, "resources": {"GPU": 1, "FAST": 3}}, {"nthreads": 1}]
+    workers = {n: {"cls": Worker, "options": {"protocol": "inproc", **chosen}} for n, chosen in enumerate(options)}
+    scheduler = {"cls": Scheduler, "options": {"protocol": "inproc", "dashboard_address": ":0"}}
+    with SpecCluster(workers, scheduler) as cluster, Client(cluster) as client:
+        yield client
+
+
+def test_find_trainers__are_those_that_declare_a_resource_or_all(mixed):
+    (having,) = (address for address, threads in mixed.nthreads().items() if threads == 2)
+    assert find_trainers(mixed, "GPU") == Trainers({having: 2}, {"GPU": 1})
+    assert find_trainers(mixed, "TPU") == find_trainers(mixed, None) == Trainers(mixed.nthreads())
+
+
+def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed, monkeypatch):
+    monkeypatch.setattr(cluster, "_CHECK", 0.1)
+    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    task = mixed.submit(echo, 1, resources={"TPU": 2})
+    with pytest.raises(ClusterError, match=r"no worker with --resources TPU=2 for 0.3 s.*Start workers with --res"):
+        gather(mixed, [task], "echo", {"TPU": 2})
+    assert first_done(mixed, [mixed.submit(echo, 2, resources={"GPU": 1})], {"GPU": 1})
 
 
 def test_check_cluster__needs_a_worker(monkeypatch, tmp_path):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from distributed import Client
 
+from daskw2v.cluster import Trainers, find_trainers
 from daskw2v.cuda import check_gpu
 from daskw2v.devices.base import Piece, Threads, threads_of
 from daskw2v.devices.cpu_meeting import CpuMeeting
@@ -22,6 +23,7 @@ from daskw2v.registry import find, refuse_unread
 __all__ = [
     "DEVICES", "CpuMeeting", "CpuPart", "CpuReplica", "CudaMeeting", "CudaPart", "CudaReplica", "Device", "Meeting",
     "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "threads_of",
+    "trainers_of",
 ]  # fmt: skip
 
 
@@ -36,6 +38,8 @@ class Device(NamedTuple):
         What trains the rows of a part of the words, a replica of the whole model, or partitions of it.
     check
         Raises where a process cannot train on the device.
+    resource
+        What Dask's workers declare that have one, where some have none.
     """
 
     options: tuple[str, ...]
@@ -43,11 +47,12 @@ class Device(NamedTuple):
     replica: type[Replica]
     meeting: type[Meeting]
     check: Callable[[], None] | None = None
+    resource: str | None = None
 
 
 DEVICES = {
     "cpu": Device(("hot_rows", "flush_words"), CpuPart, CpuReplica, CpuMeeting),
-    "cuda": Device(("hot_rows", "max_in_flight"), CudaPart, CudaReplica, CudaMeeting, check_gpu),
+    "cuda": Device(("hot_rows", "max_in_flight"), CudaPart, CudaReplica, CudaMeeting, check_gpu, "GPU"),
 }
 
 
@@ -68,8 +73,13 @@ def check_device(resources: Resources) -> None:
     refuse_unread(resources, "device", resources.device, {name: device.options for name, device in DEVICES.items()})
 
 
+def trainers_of(client: Client, device: str) -> Trainers:
+    """Return the workers that train on a device: those that declare its resource, or all where none does."""
+    return find_trainers(client, find_device(device).resource)
+
+
 def check_workers(client: Client, device: str) -> None:
-    """Check that all workers of a cluster can train on a device; raises what its `check` raises on one of them."""
+    """Check that workers that train on a device can; raises what its `check` raises on one of them."""
     check = find_device(device).check
     if check is not None:
-        client.run(check)
+        client.run(check, workers=[*trainers_of(client, device).threads])

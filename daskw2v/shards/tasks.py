@@ -30,7 +30,11 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def run_tasks(
-    client: Client, stage: str, function: Callable[..., Any], jobs: Mapping[Any, tuple[Any, ...]]
+    client: Client,
+    stage: str,
+    function: Callable[..., Any],
+    jobs: Mapping[Any, tuple[Any, ...]],
+    takes: dict[str, int] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Call `function(*args)` on the cluster for each job.
 
@@ -44,6 +48,8 @@ def run_tasks(
         Idempotent, importable on the workers: Dask may run it more than once.
     jobs
         Arguments by name.
+    takes
+        The Dask resources that a job takes of its worker.
 
     Yields
     ------
@@ -64,7 +70,8 @@ def run_tasks(
     names: dict[Future, Hashable] = {}
 
     def submit(name: Hashable) -> Future:
-        future = client.submit(_answer, function, jobs[name], key=f"{stage}-{name}-{run}", pure=False, retries=2)
+        key = f"{stage}-{name}-{run}"
+        future = client.submit(_answer, function, jobs[name], key=key, pure=False, retries=2, resources=takes)
         names[future] = name
         return future
 
@@ -72,7 +79,7 @@ def run_tasks(
     active = {submit(name) for name in islice(waiting, limit)}
     try:
         while active:
-            for future in first_done(client, active):
+            for future in first_done(client, active, takes):
                 name = names.pop(future)
                 active.discard(future)
                 answer = result_of(future, f"{stage} {name}")

@@ -8,24 +8,26 @@ does again what a lost worker had done.
 
 import time
 import uuid
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
 from distributed import Client, Future
 
-from daskw2v.cluster import gather, total_threads
-from daskw2v.devices import Threads, threads_of
+from daskw2v.cluster import Trainers, gather
+from daskw2v.devices import Threads, threads_of, trainers_of
 from daskw2v.objectives import find_objective, find_trainer
 from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
+from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
 from daskw2v.strategies.blocks import Block, cut_tables, initial_block, join_blocks, save_blocks
 from daskw2v.strategies.checkpoint import State
-from daskw2v.strategies.merge import MergeRule, Moves, add_moves, find_merge_rule, join_moves
+from daskw2v.strategies.merge import Merged, MergeRule, Moves, add_moves, find_merge_rule, join_moves
 from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import AveragingRounds, Round
 
@@ -44,7 +46,8 @@ def _train(
         If the model is no longer finite, or a task keeps killing its workers.
     """
     params = run.params
-    threads = threads_of(_threads(client, params, resources), resources)
+    trainers = trainers_of(client, run.device)
+    threads = threads_of(_threads(trainers, params, resources), resources)
     if threads.n > 1:
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads.n)))
     blocks = cut_tables(find_objective(params.objective).tables(params, run.vocabulary.size), params.vector_size)
@@ -58,7 +61,7 @@ def _train(
     for this in map(rounds.__getitem__, range(state.next_round, len(rounds))):
         began = time.monotonic()
         key = f"{session}-{this.number}"
-        state, totals = _play(client, run, threads, this, state, rule, key)
+        state, totals = _play(client, run, trainers, threads, this, state, rule, key)
         for work, total in zip(this.works, totals, strict=True):
             check_finite(f"Replica {work.replica} of round {this.number}", [total], work.alpha_start, place)
         shares.add(totals)
@@ -77,11 +80,12 @@ def _train(
     return Outcome(state.history, threads.n, shares, save)
 
 
-def _threads(client: Client, params: Params, resources: Resources) -> int:
-    """Return the threads of a training task: replicas share the cluster's, and a task stays on one worker."""
-    largest = max(client.nthreads().values(), default=1)
+def _threads(trainers: Trainers, params: Params, resources: Resources) -> int:
+    """Return the threads of a training task: replicas share the workers', and a task stays on one worker."""
+    threads = trainers.threads.values()
+    largest = max(threads, default=1)
     most = min(resources.threads or largest, largest)
-    return max(1, min(most, total_threads(client) // params.n_replicas))
+    return max(1, min(most, sum(threads) // params.n_replicas))
 
 
 def _initial(client: Client, params: Params, blocks: list[Block], session: str) -> dict[Block, Future]:
@@ -92,7 +96,7 @@ def _initial(client: Client, params: Params, blocks: list[Block], session: str) 
 
 
 def _play(
-    client: Client, run: Run, threads: Threads, this: Round, state: State, rule: MergeRule, key: str
+    client: Client, run: Run, trainers: Trainers, threads: Threads, this: Round, state: State, rule: MergeRule, key: str
 ) -> tuple[State, list[Totals]]:
     """Do one round; return the state after it and what each replica did."""
     blocks = list(state.blocks)
@@ -106,6 +110,7 @@ def _play(
             *state.blocks.values(),
             key=f"train-{key}-{work.replica}",
             retries=2,
+            resources=trainers.takes,
         )
         for work in this.works
     ]
@@ -122,7 +127,7 @@ def _play(
         new_blocks[block] = client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
         if rule.has_velocity:
             new_velocity[block] = client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
-    done = gather(client, totals, f"Round {this.number}")
+    done = gather(client, totals, f"Round {this.number}", trainers.takes)
     return State(this.number + 1, new_blocks, new_velocity, state.history), done
 
 
@@ -135,21 +140,27 @@ def _merge(
 ) -> Future:
     """Return the future of a block's `Merged`, by a tree whose shape depends on the number of replicas only."""
     parts = [
-        client.submit(add_moves, base, *trained[i : i + _FAN_IN], key=f"moves-{key}-{i}")
+        client.submit(_add, add_moves, base, *trained[i : i + _FAN_IN], key=f"moves-{key}-{i}")
         for i in range(0, len(trained), _FAN_IN)
     ]
     level = 0
     while len(parts) > 1:
         parts = [
-            client.submit(join_moves, *parts[i : i + _FAN_IN], key=f"join-{key}-{level}-{i}")
+            client.submit(_add, join_moves, *parts[i : i + _FAN_IN], key=f"join-{key}-{level}-{i}")
             for i in range(0, len(parts), _FAN_IN)
         ]
         level += 1
     return client.submit(_finish, rule.name, base, velocity, parts[0], key=f"merge-{key}")
 
 
-def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> tuple[Any, Any]:
-    return find_merge_rule(rule).finish(base, velocity, moves)
+def _add(add: Callable[..., Moves], *parts: Any) -> Moves:
+    moves = add(*parts)
+    return moves._replace(total=share(moves.total))
+
+
+def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
+    rows, faster = find_merge_rule(rule).finish(base, velocity, moves)
+    return Merged(share(rows), faster if faster is None else share(faster))
 
 
 def _check(params: Params) -> None:

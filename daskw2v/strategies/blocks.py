@@ -11,6 +11,7 @@ from daskw2v.models.store import create_model, read_table, write_table_rows
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params
+from daskw2v.shared import share
 from daskw2v.storage import Store
 
 _BLOCK_BYTES = 32 << 20
@@ -45,7 +46,7 @@ def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[Block]:
 
 def initial_block(params: Params, block: Block) -> FloatArray:
     """Task: the block's rows before training."""
-    return find_objective(params.objective).initial(params, block.table, np.arange(block.start, block.stop))
+    return share(find_objective(params.objective).initial(params, block.table, np.arange(block.start, block.stop)))
 
 
 def join_blocks(*rows: FloatArray) -> FloatArray:
@@ -55,7 +56,7 @@ def join_blocks(*rows: FloatArray) -> FloatArray:
 
 def load_block(store: Store, block: Block) -> FloatArray:
     """Task: the block's rows as a store holds them."""
-    return read_table(store, block.table, block.start, block.stop)
+    return share(read_table(store, block.table, block.start, block.stop))
 
 
 def save_block(store: Store, block: Block, rows: FloatArray) -> None:

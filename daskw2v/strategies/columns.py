@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
+from daskw2v.cluster import Trainers, gather
+from daskw2v.devices import trainers_of
 from daskw2v.models.store import create_model
 from daskw2v.objectives import find_column_trainer, find_objective
 from daskw2v.params import Params, Resources
@@ -77,9 +78,10 @@ class Home(NamedTuple):
 
 @dataclass(frozen=True)
 class Crew:
-    """Who trains: the client, all parts, where each is at home, and what tells this client's tasks from others'."""
+    """Who trains: the client, its workers, all parts, where each is at home, and what tells our tasks from others'."""
 
     client: Client
+    trainers: Trainers
     parts: Parts
     homes: tuple[Home, ...]
     session: str
@@ -142,7 +144,7 @@ def _train(
             state.next_round += 1
             continue
         this, futures, rows = waiting.popleft()
-        totals: list[Totals] = gather(client, futures, f"Round {this.number}")
+        totals: list[Totals] = gather(client, futures, f"Round {this.number}", crew.trainers.takes)
         check_finite(f"A part in round {this.number}", totals, this.steps[-1].alpha, place)
         shares.add(totals)
         words = Totals(0, 0.0, True, matrix.text_words * len(this) // run.params.context_size)
@@ -170,14 +172,15 @@ def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources,
     """Share the words among the workers there are, by their threads, along units."""
     n_words, unit = run.vocabulary.size, _unit(run.vocabulary.size)
     n = -(-n_words // unit)
-    workers = sorted(client.nthreads().items())[:n] or [("", 1)]
+    trainers = trainers_of(client, run.device)
+    workers = sorted(trainers.threads.items())[:n] or [("", 1)]
     homes = [Home(address, min(resources.threads or threads, threads)) for address, threads in workers]
     weights = [home.threads for home in homes]
     ends = [n * sum(weights[:k]) // sum(weights) for k in range(len(homes) + 1)]
     words = [Words(a * unit, min(n_words, b * unit)) for a, b in pairwise(ends)]
     busy = [number for number, part in enumerate(words) if part.stop > part.start]
     parts = Parts(run, matrix.place, tuple(words[number] for number in busy))
-    return Crew(client, parts, tuple(homes[number] for number in busy), session)
+    return Crew(client, trainers, parts, tuple(homes[number] for number in busy), session)
 
 
 def _unit(n_words: int) -> int:
@@ -233,10 +236,10 @@ def _follow(crew: Crew, state: State, step: Step) -> tuple[list[list[Words]], li
         shares = [blocks[k::n_threads] for k in range(min(n_threads, len(blocks)))]
         followed = [
             client.submit(
-                follow, parts, share, step, state.network, state.rows[OUTPUT], key=f"follow-{key}-{k}", retries=2
-            )
-            for k, share in enumerate(shares)
-        ]
+                follow, parts, share, step, state.network, state.rows[OUTPUT],
+                key=f"follow-{key}-{k}", retries=2, resources=crew.trainers.takes,
+            ) for k, share in enumerate(shares)
+        ]  # fmt: skip
         state.network = client.submit(learn, run, step.alpha, shares, state.network, *followed, key=f"learn-{key}")
         all_shares += shares
         all_followed += followed
@@ -267,13 +270,11 @@ def _submit(
 ) -> Future:  # fmt: skip
     moving = {table: (state.rows[table][part], state.moments[table][part]) for table in tables}
     # Preferred, not pinned; and nothing is preferred that waits for no task: see `travelling`
-    first = not any(isinstance(rows, Future) for rows, _ in moving.values())
-    home = crew.homes[part]
-    where: dict[str, Any] = {} if first or not home.worker else {"workers": [home.worker], "allow_other_workers": True}
+    first, home = not any(isinstance(rows, Future) for rows, _ in moving.values()), crew.homes[part]
     return crew.client.submit(
         train_part, crew.parts, part, steps, moving, standing, home.threads,
         keep_losses=keep_losses, key=f"train-{crew.session}-{steps[0].number}-{'-'.join(tables)}-{part}", retries=2,
-        **where,
+        resources=crew.trainers.takes, **crew.trainers.preferring("" if first else home.worker),
     )  # fmt: skip
 
 

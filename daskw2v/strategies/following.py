@@ -28,6 +28,7 @@ from daskw2v.objectives.subwords.training import Moments, adam_step, first_momen
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
+from daskw2v.shared import share
 from daskw2v.storage import Store, read_array, write_array
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.column_schedule import Step
@@ -137,7 +138,7 @@ def compose(parts: Parts, part: int, held: Held) -> FloatArray:
     weights, (start, stop) = open_network(parts.run, held).weights, parts.words[part]
     # Block by block, as words are everywhere: how many rows a matrix product has may round them in other ways
     blocks = [forward(weights, _characters(parts.run, Words(a, b))) for a, b in cut(start, stop, _BLOCK)]
-    return np.concatenate(blocks)
+    return share(np.concatenate(blocks))
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[Words]], *losses: Sequence[FloatArray]) -> FloatArray:

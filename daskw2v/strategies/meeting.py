@@ -22,6 +22,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import SkipGrams, read_bucket
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.shards.tasks import new_attempt
+from daskw2v.shared import by_fields, share
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.rotations import Pass, Step
@@ -31,6 +32,7 @@ INPUT, OUTPUT = "input", "output"
 Words = npt.NDArray[np.uint64]
 
 
+@by_fields
 class Output(NamedTuple):
     """An output partition, which travels: its rows, and the alias table of its words."""
 
@@ -186,7 +188,7 @@ def meet(
     def settle(table: str, k: int, rows: FloatArray) -> Rows:
         finite.append(is_finite(rows))
         if home is None:
-            return rows if table == INPUT else Output(rows, words[k])
+            return share(rows) if table == INPUT else Output(share(rows), share(words[k]))
         home.write_raw(f"{table}-{k}-{attempt}", rows)
         return Origin(home, f"{table}-{k}-{attempt}")
 

@@ -16,8 +16,10 @@ import numpy as np
 from daskw2v.jit import kernel
 from daskw2v.objectives.base import FloatArray
 from daskw2v.registry import find
+from daskw2v.shared import by_fields
 
 
+@by_fields
 class Moves(NamedTuple):
     """Replicas' moves away from the common model, added up row by row.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from distributed import Client, Future
 
+from daskw2v.devices import trainers_of
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.shards.tasks import run_tasks
 from daskw2v.storage import Store
@@ -32,6 +33,7 @@ def play(
 
     Files lie below `place`; those that the turn's replace are deleted.
     """
+    takes = trainers_of(client, parts.run.device).takes
     for groups in turns:
         jobs = {}
         for number, steps in enumerate(groups):
@@ -40,7 +42,7 @@ def play(
             outputs = {work.centers: state.output[work.centers] for work in rounds[0]}
             jobs[number] = (rounds, sources, outputs, parts, 1, place / FOLDER)
         totals = []
-        for _, (sources, outputs, total) in run_tasks(client, f"pass {this.number}", meet, jobs):
+        for _, (sources, outputs, total) in run_tasks(client, f"pass {this.number}", meet, jobs, takes):
             totals.append(total)
             for table, now in ((state.input, sources), (state.output, outputs)):
                 for k, origin in now.items():

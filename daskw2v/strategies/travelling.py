@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import getitem
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
+from daskw2v.cluster import Trainers, gather
+from daskw2v.devices import trainers_of
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.meeting import INPUT, OUTPUT, Parts, State, Work, meet, works_of
@@ -37,18 +38,19 @@ def play(
     key: str,
 ) -> Iterator[list[Totals]]:
     """Do a pass; yield what the meetings of each turn did, as they are done."""
-    slots = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)] or [""]
+    trainers = trainers_of(client, parts.run.device)
+    slots = [address for address, threads in sorted(trainers.threads.items()) for _ in range(threads)] or [""]
     waiting: deque[list[Future]] = deque()
     for turn, groups in enumerate(turns):
         waiting.append([])
         for number, steps in enumerate(groups):
             rounds = [works_of(parts, this, grams, step) for step in steps]
             for job in _jobs(rounds, _share(slots, number, len(groups)), -turn * len(rounds)):
-                waiting[-1] += _submit(client, parts, state, job, f"{key}-{turn}")
+                waiting[-1] += _submit(client, trainers, parts, state, job, f"{key}-{turn}")
         if len(waiting) == _AHEAD:
-            yield gather(client, waiting.popleft(), f"Pass {this.number}")
+            yield gather(client, waiting.popleft(), f"Pass {this.number}", trainers.takes)
     for futures in waiting:
-        yield gather(client, futures, f"Pass {this.number}")
+        yield gather(client, futures, f"Pass {this.number}", trainers.takes)
 
 
 class _Job(NamedTuple):
@@ -77,12 +79,12 @@ def _share(slots: Sequence[str], group: int, n_groups: int) -> Sequence[str]:
     return slots[first : max(last, first + 1)]
 
 
-def _submit(client: Client, parts: Parts, state: State, job: _Job, key: str) -> list[Future]:
+def _submit(client: Client, trainers: Trainers, parts: Parts, state: State, job: _Job, key: str) -> list[Future]:
     """Give tasks to the cluster, whose results then hold their partitions; return the futures of what they do."""
     # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
     # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
     first = not any(isinstance(state.input[work.contexts], Future) for rounds in job.tasks for work in rounds[0])
-    where: dict[str, Any] = {} if first or not job.home else {"workers": [job.home], "allow_other_workers": True}
+    where = trainers.preferring("" if first else job.home)
     numbers = [([work.contexts for work in rounds[0]], [work.centers for work in rounds[0]]) for rounds in job.tasks]
     met = client.map(
         meet,
@@ -94,6 +96,7 @@ def _submit(client: Client, parts: Parts, state: State, job: _Job, key: str) -> 
         key=[f"meet-{key}-{rounds[0][0].contexts}-{rounds[0][0].centers}" for rounds in job.tasks],
         priority=job.priority,
         retries=2,
+        resources=trainers.takes,
         **where,
     )
     nth, keys = zip(*((n, f"{name}-{f.key}") for n, name in enumerate(_RESULTS) for f in met), strict=True)

@@ -1,0 +1,159 @@
+"""What shared memory saves two workers of one host: one array, a round of `averaging`, and a turn of `rotation`.
+
+Words occur about once, so that there is little to train and much to move: 256 MB a worker by default. The same
+experiments run with and without shared memory, by turns.
+
+    python -m benchmarks.one_host [--megabytes 256] [--times 3] [--work DIR]
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+from distributed import Client, Worker, wait
+
+from benchmarks.common import Peaks, alternate, cluster_of, machine, spread
+from benchmarks.texts import Text, encode_file
+from daskw2v import shared as sharing
+from daskw2v.params import Params, Resources
+from daskw2v.shared import share
+from daskw2v.storage import Store
+
+WIDTH = 100
+STAGES = import_module("daskw2v.train")  # not the function of that name
+OPENS = sharing._opens
+KNOWN = Params(min_count=1, sample=0)
+AVERAGING = KNOWN.replace(vector_size=WIDTH, n_replicas=2, rounds_per_epoch=5, warmup=0)
+ROTATION = KNOWN.replace(vector_size=2 * WIDTH, strategy="rotation", n_partitions=2, n_groups=2, passes_per_epoch=4)
+KEPT = slice(2, None)  # of rounds or passes: the first compile, and workers have not told each other what they can
+MEMORY = "4 GB"  # a limit that nothing comes near, or Dask would spill
+WAYS = {"TCP": False, "shared memory": True}
+
+
+class Spent(NamedTuple):
+    """What a step took: seconds, megabytes that workers moved, what of these went over TCP, and the largest worker's
+    peak of resident memory, in megabytes."""
+
+    seconds: float
+    moved: float
+    wired: float
+    peak: float
+
+
+def traffic(dask_worker: Worker) -> tuple[int, int]:
+    return dask_worker.transfer_outgoing_bytes_total, sum(e["compressed"] for e in dask_worker.transfer_outgoing_log)
+
+
+def memory() -> tuple[int, int]:
+    """Return resident memory, and that where a page counts for each of its n processes as an n-th."""
+    found = psutil.Process().memory_full_info()
+    return found.rss, found.pss
+
+
+def counted(client: Client, steps: Callable[[], list[float]]) -> Spent:
+    """Call what returns the seconds of steps that are alike; return their median, and a step's share of the rest."""
+    before, peaks = np.array([*client.run(traffic).values()]).sum(axis=0), Peaks([*client.run(os.getpid).values()])
+    seconds = steps()
+    peaks.stop()
+    moved, wired = (np.array([*client.run(traffic).values()]).sum(axis=0) - before) / len(seconds) / 1e6
+    return Spent(statistics.median(seconds[KEPT]), moved, wired, max(peaks.rss.values()) / 1e6)
+
+
+def move(client: Client, size: int, shared: bool) -> list[float]:
+    """Let a worker make an array, and the other one take it and read all of it; return the seconds of either."""
+    client.run(allow, shared)
+    a, b = sorted(client.nthreads())
+    seconds = []
+    for _ in range(2 + 5):
+        wait([client.submit(made, 1 << 16, workers=[name], pure=False) for name in (a, b)])
+        began = time.perf_counter()
+        rows = client.submit(made, size, workers=[a], pure=False)
+        wait(rows)
+        there = time.perf_counter()
+        taken = client.submit(read, rows, workers=[b], pure=False)
+        wait(taken)
+        seconds.append(time.perf_counter() - there)
+        held = client.run(memory)
+    resident, together = np.array([*held.values()]).T / 1e6
+    print(
+        f"    made in {there - began:.3f} s; while both hold it: {resident.round()} MB resident, "
+        f"{together.sum():.0f} MB together",
+        flush=True,
+    )
+    return seconds
+
+
+def allow(shared: bool) -> None:
+    """Let this worker give arrays by their place, or only as bytes."""
+    sharing._opens = OPENS if shared else lambda _: False
+
+
+def made(size: int) -> Any:
+    return share(np.ones(size // 4, np.float32))
+
+
+def read(rows: Any) -> float:
+    return float(rows.sum())
+
+
+def train(client: Client, text: Text, params: Params, seeds: Iterator[int], shared: bool) -> list[float]:
+    """Train; return the seconds of each round or pass, but for the dealing of pairs."""
+    client.run(allow, shared)
+    vectors = STAGES.train_model(
+        text.corpus, text.vocabulary, text.work, params.replace(seed=next(seeds)),
+        Resources(threads=1, checkpoint_seconds=1e9), client,
+    )  # fmt: skip
+    history = vectors.metadata["metrics"]["history"]
+    (text.work / "models").remove()
+    turns = params.n_groups or 1
+    return [(entry["seconds"] - entry.get("deal_seconds", 0)) / turns for entry in history for _ in range(turns)]
+
+
+def write_words(path: Path, n_words: int) -> Path:
+    words = np.random.default_rng(0).permutation(2 * n_words) // 2
+    path.write_text(
+        "\n".join(" ".join(f"w{word}" for word in line) for line in np.array_split(words, len(words) // 20))
+    )
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=256, help="rows of a worker")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
+    options = parser.parse_args()
+    size, seeds = options.megabytes * 1_000_000, iter(range(1, 1000))
+    with tempfile.TemporaryDirectory(dir=options.work) as folder, cluster_of(2, MEMORY) as client:
+        text = encode_file(write_words(Path(folder) / "text", size // (2 * 4 * WIDTH)), Store(f"{folder}/work"), KNOWN)
+        steps = {
+            "one array": partial(move, client, size),
+            "a round of averaging": partial(train, client, text, AVERAGING, seeds),
+            "a turn of rotation": partial(train, client, text, ROTATION, seeds),
+        }
+        print(machine(), f"\n{text.vocabulary.size:,} words of {options.megabytes} MB a worker\n")
+        rows = ["| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker's peak, MB |"]
+        rows.append("|---|---|---|---|---|---|---|")
+        for name, step in steps.items():
+            runs = {way: partial(counted, client, partial(step, shared)) for way, shared in WAYS.items()}
+            for way, found in alternate(runs, options.times).items():
+                s = Spent(*(statistics.median(values) for values in zip(*found, strict=True)))
+                rows.append(
+                    f"| {name} | {way} | {s.seconds:.3f} ({spread([f.seconds for f in found])}) | {s.moved:.0f} | "
+                    f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.peak:.0f} |"
+                )
+                print(rows[-1], flush=True)
+    print("\n" + "\n".join(rows))
+
+
+if __name__ == "__main__":
+    main()
