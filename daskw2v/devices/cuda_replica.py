@@ -95,8 +95,8 @@ class _Buffer:
 
     def _array(self, name: str, values: Any) -> Any:
         n = len(values)
-        if len(self._pinned.get(name, ())) < n:
-            room = n + n // 4
+        if name not in self._pinned or len(self._pinned[name]) < n:
+            room = n + n // 4 + 1
             self._pinned[name] = self._cuda.pinned_array(room, values.dtype)
             self._there[name] = self._cuda.device_array(room, values.dtype)
         self._pinned[name][:n] = values
