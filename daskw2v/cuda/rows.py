@@ -20,7 +20,7 @@ def chunks_of(width: int) -> int:
     return -(-width // _CHUNK)
 
 
-def inside(width: int) -> Callable[..., Any]:
+def _inside(width: int) -> Callable[..., Any]:
     """Return what tells whether the four floats at `column`, a lane's in `chunk`, belong to a row of `width`."""
     whole = width // _CHUNK  # chunks that no row ends in
 
@@ -33,7 +33,7 @@ def inside(width: int) -> Callable[..., Any]:
 
 def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
     """Return what reads a row of `width` floats with `load`, as row t; behind its end a lane has zeros."""
-    chunks, is_inside = chunks_of(width), inside(width)
+    chunks, is_inside = chunks_of(width), _inside(width)
 
     @device
     def read(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:
@@ -49,7 +49,7 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
 
 def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
     """Return what writes row t to a row of `width` floats with `store`, or adds it with `warp.add4`."""
-    chunks, is_inside = chunks_of(width), inside(width)
+    chunks, is_inside = chunks_of(width), _inside(width)
 
     @device
     def write(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:

@@ -5,7 +5,6 @@ no race, so that the result is as reproducible as on the CPU. The warps of a bat
 four loads of a target find it in the block's L1 cache, and each draw is made once.
 """
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda, float32, int32
 
+from daskw2v.cuda.rows import chunks_of, reading, writing
 from daskw2v.cuda.warp import (
     FLOATS,
     LANES,
@@ -29,16 +29,16 @@ from daskw2v.cuda.warp import (
 )
 from daskw2v.objectives.base import Columns, FloatArray, PartMemory
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.sampling.alias import choose
 from daskw2v.sampling.rng import below, draw
 
-_CHUNK = LANES * FLOATS  # floats of a row that a warp loads at once
 _DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _KEPT = 48  # floats of targets that a lane keeps from the dot products to the moves, at most
 _HALF = np.uint64(32)
-_NONE, _ONE, _BOUND = np.float32(0.0), np.float32(1.0), np.float32(30.0)
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
 _A1, _A2 = np.float32(1.0 - BETA1), np.float32(1.0 - BETA2)
 _SMALL = np.float32(EPSILON**2)
 
@@ -72,42 +72,54 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
     Those of more than a thousand floats or so are not: the compiler puts them where it puts what no register holds, in
     the lane's part of the GPU's memory, which is slower, but the same.
     """
-    chunks = -(-width // _CHUNK)
-    whole = width // _CHUNK
+    chunks = chunks_of(width)
     groups = -(-(1 + negative) // SUMS)
     size = -(-(1 + negative) // groups)  # targets of a group: the last one may have places to fill
     keeping = groups == 1 and size * chunks * FLOATS <= _KEPT
     across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
     places, n_drawn, floats = groups * size, across * negative, chunks * FLOATS
-    moments, near_floats = floats if adam else 1, floats if keeping else 1
-
-    @device
-    def inside(chunk: Any, column: Any) -> Any:
-        return chunk < whole or column < width  # the first is known when the kernel is compiled
-
-    @device
-    def read(table: Any, start: Any, lane: Any, row: Any) -> None:
-        for chunk in range(chunks):
-            column = chunk * _CHUNK + lane * FLOATS
-            if inside(chunk, column):
-                a, b, c, d = load4(table, start + column)
-            else:
-                a, b, c, d = _NONE, _NONE, _NONE, _NONE
-            k = chunk * FLOATS
-            row[k], row[k + 1], row[k + 2], row[k + 3] = a, b, c, d
-
-    @device
-    def write(table: Any, start: Any, lane: Any, row: Any) -> None:
-        for chunk in range(chunks):
-            column = chunk * _CHUNK + lane * FLOATS
-            k = chunk * FLOATS
-            if inside(chunk, column):
-                store4(table, start + column, row[k], row[k + 1], row[k + 2], row[k + 3])
+    read, write = reading(width, load4), writing(width, store4)
+    read_target, tables = reading(width, load4_constant), 3 if adam else 1
 
     @device
     def target(drawn: Any, start: Any, place: Any, context: Any) -> Any:
         """Return the word at a place among the targets: the context where none was drawn."""
         return drawn[start + place - 1] if 0 < place <= negative else context
+
+    @device
+    def weigh(
+        others: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
+    ) -> Any:
+        """Write how far the row moves along each target; return the lane's part of the loss."""
+        loss, own = _NONE, lane // _SHARE
+        for group in range(groups):
+            for t in range(SUMS):
+                dots[t] = _NONE
+            for t in range(size):
+                word, kept = target(drawn, start, group * size + t, context), t if keeping else 0
+                read_target(others, np.int64(word) * width, lane, near, kept)
+                for k in range(floats):
+                    dots[t] += near[kept, k] * row[0, k]
+            place, sign = group * size + own, -_ONE
+            if place == 0:
+                sign = _ONE
+            elif own >= size or target(drawn, start, place, context) == context:
+                sign = _NONE
+            weight, lost = gradient(sums_of_lanes(lane, dots), sign, _ONE)
+            loss += lost
+            if own < size and lane % _SHARE == 0:
+                weights[place] = weight
+        return loss
+
+    @device
+    def pull(others: Any, drawn: Any, start: Any, context: Any, weights: Any, move: Any, near: Any, lane: Any) -> None:
+        """Add up the targets by their weights."""
+        for place in range(groups * size):
+            kept = place if keeping else 0
+            if not keeping:
+                read_target(others, np.int64(target(drawn, start, place, context)) * width, lane, near, kept)
+            for k in range(floats):
+                move[k] += weights[place] * near[kept, k]
 
     @kernel
     def run(
@@ -121,17 +133,13 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         drawn = cuda.shared.array(n_drawn, int32)
         own = cuda.shared.array((BATCH, across), int32)
         weights = cuda.shared.array((BATCH, places), float32)
-        row = cuda.local.array(floats, float32)
-        mean = cuda.local.array(moments, float32)
-        square = cuda.local.array(moments, float32)
+        row = cuda.local.array((tables, floats), float32)  # and its moments
         move = cuda.local.array(floats, float32)
-        near = cuda.local.array((size, near_floats), float32)
+        near = cuda.local.array((size if keeping else 1, floats), float32)
         dots = cuda.local.array(SUMS, float32)
         home = word * width
-        read(moving, home, lane, row)
-        if adam:
-            read(moving, home + apart, lane, mean)
-            read(moving, home + 2 * apart, lane, square)
+        for table in range(tables):
+            read(moving, home + table * apart, lane, row, table)
         loss = _NONE
         for left in range(0, n_columns, across):
             right = min(left + across, n_columns)
@@ -146,73 +154,27 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                 own[member, j - left] = contexts[word, j] if word < n_words else -1
             cuda.syncthreads()
             for j in range(left, right):
-                context = own[member, j - left]
-                start = (j - left) * negative
+                context, start = own[member, j - left], (j - left) * negative
                 for k in range(floats):
                     move[k] = _NONE
                 if context >= 0:  # for all lanes or none
-                    for group in range(groups):
-                        for t in range(SUMS):
-                            dots[t] = _NONE
-                        for t in range(size):
-                            at = np.int64(target(drawn, start, group * size + t, context)) * width
-                            for chunk in range(chunks):
-                                column = chunk * _CHUNK + lane * FLOATS
-                                k = chunk * FLOATS
-                                if inside(chunk, column):
-                                    a, b, c, d = load4_constant(others, at + column)
-                                else:
-                                    a, b, c, d = _NONE, _NONE, _NONE, _NONE
-                                if keeping:
-                                    near[t, k], near[t, k + 1], near[t, k + 2], near[t, k + 3] = a, b, c, d
-                                dots[t] += a * row[k] + b * row[k + 1] + c * row[k + 2] + d * row[k + 3]
-                        dot = sums_of_lanes(lane, dots)  # of a target
-                        t = lane // _SHARE
-                        place = group * size + t
-                        sign = -_ONE
-                        if place == 0:
-                            sign = _ONE
-                        elif t >= size or target(drawn, start, place, context) == context:
-                            sign = _NONE
-                        odds = float32(math.exp(-min(max(sign * dot, -_BOUND), _BOUND)))
-                        if sign != _NONE:
-                            loss += float32(math.log(_ONE + odds))
-                        if t < size and lane % _SHARE == 0:
-                            weights[member, place] = sign * odds / (_ONE + odds)
+                    loss += weigh(others, drawn, start, context, weights[member], row, near, dots, lane)
                     sync_warp()
-                    for group in range(groups):
-                        for t in range(size):
-                            weight = weights[member, group * size + t]
-                            at = np.int64(target(drawn, start, group * size + t, context)) * width
-                            for chunk in range(chunks):
-                                column = chunk * _CHUNK + lane * FLOATS
-                                k = chunk * FLOATS
-                                if keeping:
-                                    a, b, c, d = near[t, k], near[t, k + 1], near[t, k + 2], near[t, k + 3]
-                                elif inside(chunk, column):
-                                    a, b, c, d = load4_constant(others, at + column)
-                                else:
-                                    a, b, c, d = _NONE, _NONE, _NONE, _NONE
-                                move[k] += weight * a
-                                move[k + 1] += weight * b
-                                move[k + 2] += weight * c
-                                move[k + 3] += weight * d
+                    pull(others, drawn, start, context, weights[member], move, near, lane)
                     sync_warp()  # nobody still reads the weights
                 rate = rates[j]
                 for k in range(floats):
                     if adam:
                         g = move[k]
-                        mean[k] = BETA1 * mean[k] + _A1 * g
-                        square[k] = BETA2 * square[k] + _A2 * g * g
-                        row[k] += rate * mean[k] * inverse_root(square[k] + _SMALL)
+                        row[1, k] = BETA1 * row[1, k] + _A1 * g
+                        row[2, k] = BETA2 * row[2, k] + _A2 * g * g
+                        row[0, k] += rate * row[1, k] * inverse_root(row[2, k] + _SMALL)
                     else:
-                        row[k] += rate * move[k]
+                        row[0, k] += rate * move[k]
         loss = sum_of_lanes(loss)
         if word < n_words:
-            write(moving, home, lane, row)
-            if adam:
-                write(moving, home + apart, lane, mean)
-                write(moving, home + 2 * apart, lane, square)
+            for table in range(tables):
+                write(moving, home + table * apart, lane, row, table)
             if lane == 0:
                 losses[word] += loss / _SHARE  # as many lanes had each of its terms
 
