@@ -1,0 +1,61 @@
+"""How likely windows touch rows: as often as they do in the text that is trained."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.objectives import OBJECTIVES
+from daskw2v.objectives.paths import way_of
+from daskw2v.objectives.touched import touched_in_partition
+from daskw2v.params import Params
+from daskw2v.sampling.segments import keep_thresholds
+
+WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
+
+
+def touched_of(params, counts):
+    objective = OBJECTIVES[params.objective]
+    return objective.touched(objective.prepare(params, counts), counts)
+
+
+@pytest.mark.parametrize("objective", WINDOWS)
+@given(
+    counts=st.lists(st.integers(1, 10**9), min_size=1, max_size=40),
+    sample=st.sampled_from([0.0, 1e-3, 1e-1]),
+    window=st.integers(1, 9),
+    shrink=st.booleans(),
+)
+def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, shrink):
+    """So many contexts and targets a window has, whatever the text; likely rows come first."""
+    params = Params(objective=objective, sample=sample, window=window, shrink_windows=shrink)
+    counts = np.sort(np.array(counts))[::-1]
+    touched = touched_of(params, counts)
+    assert {name: len(rows) for name, rows in touched.items()} == OBJECTIVES[objective].tables(params, len(counts))
+    assert touched["input"].sum() == pytest.approx(window + 1 if shrink else 2 * window)
+    for rows in touched.values():
+        assert (np.diff(rows) <= 1e-9).all() or sample, "subsampling may turn neighbours round"
+    if objective in ("sgns", "cbow_ns"):
+        assert touched["output"].sum() == pytest.approx(1 + params.negative)
+    elif len(counts) > 1:
+        assert touched["output"][0] == pytest.approx(1), "the root is on all ways"
+
+
+@pytest.mark.parametrize("objective", ["sg_hs", "cbow_hs"])
+def test_touched__is_what_lies_below_a_node(objective):
+    params, counts = Params(objective=objective, sample=0.01), np.array([90, 40, 40, 9, 3, 1])
+    prepared = OBJECTIVES[objective].prepare(params, counts)
+    kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
+    expected = np.zeros(5)
+    for word, share in enumerate(kept / kept.sum()):
+        expected[way_of(prepared.tree, word)[0]] += share
+    np.testing.assert_allclose(touched_of(params, counts)["output"], expected)
+
+
+def test_touched_in_partition__has_the_rows_of_a_batch():
+    params, counts = Params(negative=5, sample=1e-3), np.array([500, 70, 30])
+    touched = touched_in_partition(params, counts, 10_000, 6)
+    assert touched["input"].sum() == pytest.approx(4)
+    assert touched["output"].sum() == pytest.approx(4 + 6)
+    kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
+    np.testing.assert_allclose(touched["input"], 4 * kept / kept.sum())
