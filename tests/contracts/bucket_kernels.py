@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numba import cuda
 
 from daskw2v.objectives.base import Warps
-from daskw2v.objectives.cuda.pieces import TOGETHER
+from daskw2v.objectives.cuda.access import TOGETHER
 from daskw2v.objectives.cuda.reference import train_items
 from daskw2v.objectives.sgns.cuda.buckets import group_of, train_bucket
 from daskw2v.objectives.sgns.reference import train_bucket as expected_of

@@ -14,10 +14,12 @@ from daskw2v.devices.lending import lent
 from daskw2v.objectives import OBJECTIVES, Rate
 from daskw2v.objectives.base import Warps
 from daskw2v.objectives.cuda import pieces
+from daskw2v.objectives.cuda.access import FLUSH, TOGETHER
 from daskw2v.objectives.cuda.negatives import negative_targets
 from daskw2v.objectives.cuda.paths import way_targets
-from daskw2v.objectives.cuda.pieces import FLUSH, PIECE, TOGETHER, Shape
+from daskw2v.objectives.cuda.pieces import PIECE
 from daskw2v.objectives.cuda.reference import Care, train
+from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import padded

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.pieces import Aim, Shape, contexts, mover, over_pieces, targets
+from daskw2v.objectives.cuda.pieces import over_pieces
+from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.cuda.warp import LANES, at, device
-from daskw2v.objectives.cuda.pieces import Aim, Shape
+from daskw2v.objectives.cuda.shape import Aim, Shape
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.sampling.alias import choose
 from daskw2v.sampling.rng import below, draw

@@ -7,7 +7,7 @@ import numpy as np
 from numba import int32
 
 from daskw2v.cuda.warp import LANES, at, device
-from daskw2v.objectives.cuda.pieces import Aim, Shape
+from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 

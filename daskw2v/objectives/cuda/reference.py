@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.cuda.pieces import FLUSH
+from daskw2v.objectives.cuda.access import FLUSH
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.negatives import negatives_of
 from daskw2v.objectives.paths import way_of

@@ -11,8 +11,10 @@ import numpy as np
 from numba import int32
 
 from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.pieces import Aim, Shape, contexts, mover, over_pieces, targets
+from daskw2v.objectives.cuda.pieces import over_pieces
+from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE = np.float32(0.0)

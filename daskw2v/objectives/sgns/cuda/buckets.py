@@ -3,7 +3,7 @@
 Batches, draws, and the turns of pairs and noise are those of `sgns.buckets`. The contexts of a batch stay in registers,
 with their moves, until they have met all targets, group by group. What rows move by is added atomically; a row that
 stands twice in a batch is two rows, whose moves add up. Warps take long runs of slices, and rows that many warps have
-at a time take shorter steps, as `objectives.cuda.pieces` says.
+at a time take shorter steps, as `objectives.cuda.access` says.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,9 @@ from daskw2v.cuda.warp import (
     sync_warp,
 )
 from daskw2v.objectives.base import Warps
+from daskw2v.objectives.cuda.access import adder, adds_four, factor_of
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.pieces import Tables, adder, adds_four, factor_of
+from daskw2v.objectives.cuda.shape import Tables
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.objectives.sgns.buckets import NOISE, SLICE
 from daskw2v.sampling.alias import choose

@@ -5,7 +5,8 @@ from typing import Any
 
 from daskw2v.objectives.base import Warps
 from daskw2v.objectives.cuda.negatives import negative_targets
-from daskw2v.objectives.cuda.pieces import Shape, launch
+from daskw2v.objectives.cuda.pieces import launch
+from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.skip_gram import skip_gram
 from daskw2v.objectives.negatives import Negatives
 from daskw2v.objectives.windows import Windows

@@ -1,0 +1,174 @@
+"""How a warp reads and moves rows: contexts in its ring, targets in the table, and what many warps have at a time.
+
+A row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice in
+reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:
+they are read from the table and added to it in each window. Nor is any where no ring fits into shared memory. Rows at
+the top of a tree, targets of most windows, lie in shared memory too; what a warp changed of them is added every few
+windows (Vuurens et al. 2016).
+
+All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
+than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
+would: its moves are multiplied before they are added. Without that skip-gram diverges from 2,112 warps on, and
+hierarchical softmax, whose root is in all windows, from 1,056 (`benchmarks.in_flight`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, int32
+
+from daskw2v.cuda.rows import reading, writing
+from daskw2v.cuda.warp import add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
+from daskw2v.objectives.cuda.shape import Aim, Shape
+
+FLUSH = 8  # windows after which a warp adds what it changed of its top rows
+TOGETHER = np.float32(4.0)  # windows that may move a row at a time in full
+_ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
+_ONE = np.float32(1.0)
+
+
+class Context(NamedTuple):
+    """The device functions for contexts' rows: read one as row t, add row t to it, bring a place in reach or out."""
+
+    read: Callable[..., Any]
+    add: Callable[..., Any]
+    enter: Callable[..., Any]
+    leave: Callable[..., Any]
+
+
+def adder(width: int, at_once: bool) -> Callable[..., Any]:
+    """Return what adds a row to one of a table, atomically."""
+    return writing(width, add4_at_once if at_once else add4)
+
+
+def adds_four() -> bool:
+    """Tell whether this process's GPU adds four floats in one instruction."""
+    found: tuple[int, int] = cuda.get_current_device().compute_capability
+    return found >= _ADDS_FOUR
+
+
+def contexts(shape: Shape, slots: int) -> Context:
+    """Return the device functions for contexts with a ring of so many places."""
+    width, behind, floats = shape.width, slots * shape.width, shape.floats
+    read_fresh, add_to_table = reading(width, load4_fresh), adder(shape.width, shape.at_once)
+    read_ring, write_ring = reading(width, load4_shared), writing(width, store4_shared)
+
+    @device
+    def kept(tables: Any, word: Any) -> Any:
+        return slots > 0 and word >= tables.hot_rows
+
+    @device
+    def add_damped(tables: Any, word: Any, place: Any, lane: Any) -> None:
+        factor = factor_of(tables.source_touched, word, tables.in_flight)
+        for k in range(floats):
+            place.row[1, k] *= factor
+        add_to_table(tables.source, np.int64(word) * width, lane, place.row, 1)
+
+    @device
+    def read(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+        if kept(tables, word):
+            read_ring(place.ring, slot * width, lane, place.row, 0)
+        else:
+            read_fresh(tables.source, np.int64(word) * width, lane, place.row, 0)
+
+    @device
+    def add(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+        """Add row 1 to the context; row 0 holds it."""
+        if kept(tables, word):
+            for k in range(floats):
+                place.row[1, k] += place.row[0, k]
+            write_ring(place.ring, slot * width, lane, place.row, 1)
+        else:
+            add_damped(tables, word, place, lane)
+
+    @device
+    def enter(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+        if kept(tables, word):
+            read_fresh(tables.source, np.int64(word) * width, lane, place.row, 0)
+            write_ring(place.ring, slot * width, lane, place.row, 0)
+            write_ring(place.ring, behind + slot * width, lane, place.row, 0)
+
+    @device
+    def leave(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+        if kept(tables, word):
+            read_ring(place.ring, slot * width, lane, place.row, 0)
+            read_ring(place.ring, behind + slot * width, lane, place.row, 1)
+            for k in range(floats):
+                place.row[1, k] = place.row[0, k] - place.row[1, k]
+            add_damped(tables, word, place, lane)
+
+    return Context(read, add, enter, leave)
+
+
+class Targets(NamedTuple):
+    """The device functions for targets' rows: read one as row t, add row t to it, take copies of the top, give back."""
+
+    read: Callable[..., Any]
+    add: Callable[..., Any]
+    take_top: Callable[..., Any]
+    give_top: Callable[..., Any]
+
+
+def targets(shape: Shape, aim: Aim) -> Targets:
+    """Return the device functions for targets."""
+    width, floats, top, behind = shape.width, shape.floats, aim.top, aim.top * shape.width
+    read_fresh, add_to_table = reading(width, load4_fresh), adder(width, shape.at_once)
+    read_top, write_top = reading(width, load4_shared), writing(width, store4_shared)
+
+    @device
+    def read(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        if row < top:
+            read_top(place.top, row * width, lane, rows, t)
+        else:
+            read_fresh(tables.output, np.int64(row) * width, lane, rows, t)
+
+    @device
+    def add(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        if row < top:
+            read_top(place.top, row * width, lane, place.row, 0)
+            for k in range(floats):
+                rows[t, k] += place.row[0, k]
+            write_top(place.top, row * width, lane, rows, t)
+        else:
+            factor = factor_of(tables.output_touched, row, tables.in_flight)
+            for k in range(floats):
+                rows[t, k] *= factor
+            add_to_table(tables.output, np.int64(row) * width, lane, rows, t)
+
+    @device
+    def take_top(tables: Any, place: Any, lane: Any) -> None:
+        for row in range(int32(min(top, tables.output.size // width))):
+            read_fresh(tables.output, np.int64(row) * width, lane, place.row, 0)
+            write_top(place.top, row * width, lane, place.row, 0)
+            write_top(place.top, behind + row * width, lane, place.row, 0)
+
+    @device
+    def give_top(tables: Any, place: Any, lane: Any) -> None:
+        for row in range(int32(min(top, tables.output.size // width))):
+            read_top(place.top, row * width, lane, place.row, 0)
+            read_top(place.top, behind + row * width, lane, place.row, 1)
+            factor = factor_of(tables.output_touched, row, tables.in_flight * FLUSH)
+            for k in range(floats):
+                place.row[1, k] = factor * (place.row[0, k] - place.row[1, k])
+            add_to_table(tables.output, np.int64(row) * width, lane, place.row, 1)
+
+    return Targets(read, add, take_top, give_top)
+
+
+def mover(shape: Shape) -> Callable[..., Any]:
+    """Return what moves a place of the ring on by up to `window` places, or back."""
+    around = 2 * shape.window + 1
+
+    @device
+    def moved(slot: Any, by: Any) -> Any:
+        there = int32(slot + by)
+        return int32(there + around) if there < 0 else int32(there - around) if there >= around else there
+
+    return moved
+
+
+@device
+def factor_of(touched: Any, row: Any, in_flight: Any) -> Any:
+    """Return what a row's moves are multiplied by."""
+    return TOGETHER / max(TOGETHER, in_flight * at(touched, row)) if row < touched.size else _ONE
