@@ -1,9 +1,9 @@
 """Arrays that processes of one host have in common, so that rows travel between its workers without a copy.
 
-Dask sends over TCP what tasks return, from one worker to the next even on one host. An array that a task makes with
-`empty` or `share` lies in memory without a name (memfd), and only its place is sent: the taker opens
-`/proc/<pid>/fd/<file>` and maps it, to read. The kernel frees it when giver and takers have let go of it, however they
-end.
+Dask sends over TCP what tasks return, from one worker to the next even on one host. What a task hands to `share` is
+written, when another worker first asks for it, into sealed memory without a name (memfd), and only its place is sent:
+the taker opens `/proc/<pid>/fd/<file>` and maps it, to read. The kernel frees it when giver and takers have let go of
+it, however they end. What stays where it is costs nothing.
 
 Who is given a place, and who bytes? A serializer is told by Dask whom it works for, in the words of that process when
 it opened the connection, the handshake. A worker that shares names memory of its own there; a giver that can open this
@@ -13,7 +13,7 @@ connection, after which Dask asks again, and says nothing from then on.
 """
 
 import errno
-import math
+import fcntl
 import mmap
 import os
 import resource
@@ -50,9 +50,10 @@ class Place(NamedTuple):
 
 
 class SharedArray(np.ndarray[Any, np.dtype[Any]]):
-    """An array in memory that others can open at its place. What is made of it has no place."""
+    """An array, read-only, that lies in memory which others can open, or will. What is made of it has no place."""
 
     place: Place | None = None
+    shares: bool = False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.view(np.ndarray).__reduce_ex__(protocol)  # bytes: a pickle may lie anywhere, for any time
@@ -75,7 +76,7 @@ class _Handshake:
             if self._refused or _KEY in overrides:
                 return
             if self._own is None:
-                self._own = _reserve(0)[1]
+                self._own = _write(b"")[1]
             overrides[_KEY] = self._own
             self._said.append(overrides)
         worker.loop.add_callback(worker.rpc.collect)  # old connections, on which it said nothing
@@ -93,33 +94,23 @@ class _Handshake:
             self.given += size
 
 
-_handshake = _Handshake()
-
-
-def empty(shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return zeros to be filled, shape `shape`, in memory that workers of this host share, if there is any.
-
-    Who has filled them calls `share`, and nobody changes them any more.
-    """
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size < _LEAST or not hasattr(os, "memfd_create"):
-        return np.zeros(shape, dtype)
-    try:
-        _handshake.join(get_worker())
-        file, place = _reserve(size)
-    except (ValueError, OSError):  # outside of workers; where there is no more room, or no more files
-        return np.zeros(shape, dtype)
-    return _mapped(file, place, shape, dtype, mmap.ACCESS_WRITE)
+_handshake, _writing = _Handshake(), Lock()
 
 
 def share(array: Array) -> Array:
-    """Return an array that travels to other workers of this host as its place: itself, or else a copy, read-only."""
-    if getattr(array, "place", None) is None:
-        copy = empty(array.shape, array.dtype)
-        copy[...] = array
-        array = copy
-    array.flags.writeable = False
-    return array
+    """Return an array that travels to other workers of this host as its place; itself where none can be.
+
+    It is what a task is about to return: nobody may change it any more.
+    """
+    if array.nbytes < _LEAST or not array.flags.c_contiguous or not hasattr(os, "memfd_create"):
+        return array
+    try:
+        _handshake.join(get_worker())
+    except (ValueError, OSError):  # outside of workers; where there are no more files
+        return array
+    shared = array.view(SharedArray)
+    shared.shares, shared.flags.writeable = True, False
+    return shared
 
 
 def given_bytes() -> int:
@@ -144,23 +135,25 @@ def by_fields(cls: type[Fields]) -> type[Fields]:
     return cls
 
 
-def _reserve(size: int) -> tuple[int, Place]:
-    """Return the file and the place of new memory.
+def _write(content: Any) -> tuple[int, Place]:
+    """Write new memory that nobody can change any more; return its file and its place.
 
     Raises
     ------
     OSError
         If there is no room, or half of the files that this process may open are open: others need some too.
     """
-    file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC), secrets.token_bytes(_MARK)
+    file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
     try:
         _check_number(file)
-        os.ftruncate(file, size + _MARK)
-        os.pwrite(file, mark, size)
+        with os.fdopen(file, "wb", closefd=False) as stream:
+            stream.write(content)
+            stream.write(mark)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     except BaseException:
         os.close(file)
         raise
-    return file, Place(os.getpid(), file, size, mark)
+    return file, Place(os.getpid(), file, len(content), mark)
 
 
 def _check_number(file: int) -> None:
@@ -189,9 +182,9 @@ def _opens(place: Place) -> bool:
     return True
 
 
-def _mapped(file: int, place: Place, shape: Sequence[int], dtype: Any, access: int = mmap.ACCESS_READ) -> SharedArray:
+def _mapped(file: int, place: Place, shape: Sequence[int], dtype: Any) -> SharedArray:
     """Return the array that a file holds, and this process's place of it; it keeps the file open."""
-    memory = mmap.mmap(file, place.size, access=access)
+    memory = mmap.mmap(file, place.size, access=mmap.ACCESS_READ)
     array = SharedArray(tuple(shape), dtype, memory)
     array.place = place._replace(pid=os.getpid(), file=file)
     weakref.finalize(array, os.close, file)
@@ -200,11 +193,24 @@ def _mapped(file: int, place: Place, shape: Sequence[int], dtype: Any, access: i
 
 def _give(array: SharedArray, context: Mapping[str, Any] | None = None) -> tuple[Any, list[Any]]:
     taker = (context or {}).get("recipient", {}).get(_KEY)
-    if array.place is None or taker is None or not _opens(Place(*taker)):
+    place = None if taker is None or not _opens(Place(*taker)) else _place_of(array)
+    if place is None:
         header, frames = serialize_numpy_ndarray(array.view(np.ndarray), context)
         return header, frames
     _handshake.count(array.nbytes)
-    return {"place": tuple(array.place), "shape": array.shape, "dtype": array.dtype.str}, []
+    return {"place": tuple(place), "shape": array.shape, "dtype": array.dtype.str}, []
+
+
+def _place_of(array: SharedArray) -> Place | None:
+    """Return where an array lies, which is written there first; None where there is no room, or no more files."""
+    with _writing:  # several takers may ask at the same time
+        if array.place is None and array.shares:
+            try:
+                file, array.place = _write(np.asarray(array).data.cast("B"))
+            except OSError:
+                return None
+            weakref.finalize(array, os.close, file)
+        return array.place
 
 
 def _take(header: dict[str, Any], frames: list[Any]) -> Array:

@@ -1,7 +1,6 @@
 """What workers of one host share goes by no wire, ends with those who hold it, and is never the only way."""
 
 import gc
-import mmap
 import os
 import pickle
 import signal
@@ -15,7 +14,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 from daskw2v import shared
-from daskw2v.shared import SharedArray, by_fields, empty, given_bytes, share
+from daskw2v.shared import SharedArray, by_fields, given_bytes, share
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
 N = 50_000
@@ -77,10 +76,8 @@ def settle(client):
 def made():
     """An array as a worker shares it, in this process."""
     rows = np.arange(N, dtype=np.float32).reshape(-1, 10)
-    file, place = shared._reserve(rows.nbytes)
-    array = shared._mapped(file, place, rows.shape, rows.dtype, mmap.ACCESS_WRITE)
-    array[...] = rows
-    return share(array)
+    file, place = shared._write(rows.data.cast("B"))
+    return shared._mapped(file, place, rows.shape, rows.dtype)
 
 
 def test_share__goes_by_its_place_from_hand_to_hand(pair):
@@ -166,12 +163,11 @@ def test_share__is_never_the_only_way():
         assert client.submit(look, kept, workers=[b], pure=False).result(timeout=30) == (True, True)
 
 
-def test_share__cannot_be_written_any_more(made):
+def test_share__cannot_be_written(made):
     with pytest.raises(ValueError, match="read-only"):
         made[0] = 1
-    taken = shared._take({"place": tuple(made.place), "shape": made.shape, "dtype": made.dtype.str}, [])
-    with pytest.raises(ValueError, match=r"read-only|WRITEABLE"):
-        taken.flags.writeable = True
+    with pytest.raises(OSError, match="not permitted"):
+        os.write(made.place.file, b"x")
 
 
 def test_share__what_is_made_of_it_has_no_place(made):
@@ -196,27 +192,33 @@ def test_share__refuses_other_memory_in_the_same_place(made):
     assert len(frames) == 1, "of another host, where this process and file happen to exist too"
 
 
-def test_share__is_a_plain_copy_where_memory_cannot_be_shared(monkeypatch):
-    rows = np.arange(2 * N, dtype=np.float32).reshape(N, 2)
-
-    def kind(rows):
-        copy = share(rows)
-        np.testing.assert_array_equal(copy, rows)
-        assert not np.shares_memory(copy, rows)
-        assert not copy.flags.writeable
-        return type(copy)
-
-    assert kind(rows) is np.ndarray, "outside of workers"
+def test_share__changes_nothing_where_it_is_of_no_use(monkeypatch):
+    rows = np.zeros((N, 2), np.float32)
+    assert share(rows) is rows, "outside of workers"
     monkeypatch.setattr(shared, "get_worker", lambda: None)
     monkeypatch.setattr(shared._handshake, "join", lambda worker: None)
-    assert kind(rows[:9]) is np.ndarray, "too small"
-    assert kind(rows) is kind(rows[::2, :1]) is SharedArray
-    assert not empty((N, 2)).any()
-    copy = share(rows)
-    assert share(copy) is copy
-    monkeypatch.setattr(shared.resource, "getrlimit", lambda _: (4, 4))
-    assert kind(rows) is np.ndarray, "no more files"
-    monkeypatch.undo()
-    monkeypatch.setattr(shared, "get_worker", lambda: None)
+    assert share(rows[:9]).base is rows, "too small"
+    assert type(share(rows[:, :1])) is np.ndarray, "not in one piece"
+    assert type(share(rows)) is SharedArray
     monkeypatch.delattr(os, "memfd_create")
-    assert kind(rows) is np.ndarray, "another system"
+    assert share(rows) is rows, "another system"
+
+
+def test_share__writes_memory_when_it_is_first_given(monkeypatch, made):
+    monkeypatch.setattr(shared, "get_worker", lambda: None)
+    monkeypatch.setattr(shared._handshake, "join", lambda worker: None)
+    mine, before = share(np.arange(N, dtype=np.float32)), files()
+    context = {"recipient": {shared._KEY: made.place}}
+    assert (mine.place, len(serialize(mine)[1]), files()) == (None, 1, before), "nobody of this host asked"
+    given = [serialize(mine, context=context) for _ in range(2)]
+    assert [len(frames) for _, frames in given] == [0, 0]
+    assert files() == before + 1
+    np.testing.assert_array_equal(deserialize(*given[0]), mine)
+    with pytest.raises(ValueError, match="read-only"):
+        mine[0] = 1
+    monkeypatch.setattr(shared.resource, "getrlimit", lambda _: (4, 4))
+    other = share(np.ones(N, np.float32))
+    assert len(serialize(other, context=context)[1]) == 1, "no more files: bytes"
+    del mine
+    gc.collect()
+    assert files() == before

@@ -11,7 +11,6 @@ from daskw2v.objectives import find_bucket_trainer
 from daskw2v.objectives.base import FloatArray, Objective
 from daskw2v.params import Params
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.shared import share
 from daskw2v.simd import aligned_zeros, padded
 
 
@@ -75,14 +74,16 @@ class Meeting(ABC):
 
     def take_source(self, number: int) -> FloatArray:
         """Return the rows of an input partition, and let go of it."""
-        return np.ascontiguousarray(self._rows(self._sources, number))  # no copy where rows fill whole cache lines
+        return self._take(self._sources, number)
 
     def take_output(self, number: int) -> FloatArray:
         """Return the rows of an output partition, and let go of it."""
-        return share(self._rows(self._outputs, number))  # it travels
+        return self._take(self._outputs, number)
 
-    def _rows(self, tables: dict[int, Any], number: int) -> FloatArray:
-        return self._back(tables.pop(number)).reshape(-1, self._width)[:, : self._params.vector_size]
+    def _take(self, tables: dict[int, Any], number: int) -> FloatArray:
+        # No copy where rows fill whole cache lines
+        rows: FloatArray = self._back(tables.pop(number)).reshape(-1, self._width)
+        return np.ascontiguousarray(rows[:, : self._params.vector_size])
 
     @abstractmethod
     def _start(self) -> None:

@@ -11,7 +11,6 @@ from daskw2v.objectives import find_column_trainer
 from daskw2v.objectives.base import Columns, FloatArray, Objective, PartMemory
 from daskw2v.objectives.hidden import BATCH
 from daskw2v.params import Params
-from daskw2v.shared import share
 from daskw2v.simd import huge_zeros, padded
 
 
@@ -79,8 +78,7 @@ class Part(ABC):
     def take(self, table: str) -> list[FloatArray]:
         """Return a table's rows and moments, and let go of them."""
         tables = self._back(self._moving.pop(table)).reshape(-1, self._batches * BATCH, self._width)
-        rows, *moments = (rows[: self._words, : self._columns] for rows in tables)
-        return [share(rows), *map(np.ascontiguousarray, moments)]  # rows travel, moments stay
+        return [np.ascontiguousarray(rows[: self._words, : self._columns]) for rows in tables]
 
     @abstractmethod
     def _start(self) -> None:

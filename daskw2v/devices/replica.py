@@ -14,7 +14,6 @@ from daskw2v.objectives import find_trainer
 from daskw2v.objectives.base import FloatArray, Objective
 from daskw2v.params import Params
 from daskw2v.sampling.segments import SEGMENT
-from daskw2v.shared import share
 from daskw2v.simd import huge_zeros, padded
 
 Result = TypeVar("Result")
@@ -75,7 +74,7 @@ class Replica(ABC):
 
         def blocks(name: str) -> list[FloatArray]:
             rows = tables.pop(name).reshape(-1, self._width)[:, : self._columns]
-            return [share(rows[a:b]) for a, b in itertools.pairwise(self._bounds[name])]
+            return [np.ascontiguousarray(rows[a:b]) for a, b in itertools.pairwise(self._bounds[name])]
 
         names = list(tables)
         return dict(zip(names, self._side_by_side(blocks, names), strict=True))

@@ -8,7 +8,9 @@ does again what a lost worker had done.
 
 import time
 import uuid
+from collections.abc import Callable
 from operator import itemgetter
+from typing import Any
 
 from distributed import Client, Future
 
@@ -19,6 +21,7 @@ from daskw2v.objectives.base import FloatArray
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
+from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies import checkpoint
 from daskw2v.strategies.base import Judge, Outcome, Shares, Strategy, Totals, check_finite, entry_of, progress_of
@@ -137,21 +140,27 @@ def _merge(
 ) -> Future:
     """Return the future of a block's `Merged`, by a tree whose shape depends on the number of replicas only."""
     parts = [
-        client.submit(add_moves, base, *trained[i : i + _FAN_IN], key=f"moves-{key}-{i}")
+        client.submit(_add, add_moves, base, *trained[i : i + _FAN_IN], key=f"moves-{key}-{i}")
         for i in range(0, len(trained), _FAN_IN)
     ]
     level = 0
     while len(parts) > 1:
         parts = [
-            client.submit(join_moves, *parts[i : i + _FAN_IN], key=f"join-{key}-{level}-{i}")
+            client.submit(_add, join_moves, *parts[i : i + _FAN_IN], key=f"join-{key}-{level}-{i}")
             for i in range(0, len(parts), _FAN_IN)
         ]
         level += 1
     return client.submit(_finish, rule.name, base, velocity, parts[0], key=f"merge-{key}")
 
 
+def _add(add: Callable[..., Moves], *parts: Any) -> Moves:
+    moves = add(*parts)
+    return moves._replace(total=share(moves.total))
+
+
 def _finish(rule: str, base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
-    return find_merge_rule(rule).finish(base, velocity, moves)
+    rows, faster = find_merge_rule(rule).finish(base, velocity, moves)
+    return Merged(share(rows), faster if faster is None else share(faster))
 
 
 def _check(params: Params) -> None:

@@ -188,7 +188,7 @@ def meet(
     def settle(table: str, k: int, rows: FloatArray) -> Rows:
         finite.append(is_finite(rows))
         if home is None:
-            return rows if table == INPUT else Output(rows, share(words[k]))
+            return share(rows) if table == INPUT else Output(share(rows), share(words[k]))
         home.write_raw(f"{table}-{k}-{attempt}", rows)
         return Origin(home, f"{table}-{k}-{attempt}")
 

@@ -16,7 +16,7 @@ import numpy as np
 from daskw2v.jit import kernel
 from daskw2v.objectives.base import FloatArray
 from daskw2v.registry import find
-from daskw2v.shared import by_fields, empty, share
+from daskw2v.shared import by_fields
 
 
 @by_fields
@@ -59,11 +59,11 @@ class MergeRule:
 
 def add_moves(base: FloatArray, *trained: FloatArray) -> Moves:
     """Add up what replicas did to a block; nothing is changed in place."""
-    total = empty(base.shape)
+    total = np.zeros_like(base)
     movers = np.zeros((len(base), 1), np.float32)
     for block in trained:  # in order: float addition is not associative, and results must repeat
         _add_move(total, movers, base, block)
-    return Moves(share(total), movers, len(trained))
+    return Moves(total, movers, len(trained))
 
 
 @kernel
@@ -81,33 +81,31 @@ def _add_move(total: Any, movers: Any, base: Any, block: Any) -> None:
 def join_moves(*parts: Moves) -> Moves:
     """Add up sums of several groups of replicas."""
     first, *rest = parts
-    total, movers = empty(first.total.shape), first.movers.copy()
-    total += first.total
+    total, movers = first.total.copy(), first.movers.copy()
     for part in rest:
         total += part.total
         movers += part.movers
-    return Moves(share(total), movers, sum(part.n for part in parts))
+    return Moves(total, movers, sum(part.n for part in parts))
 
 
 def _mean(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
-    return Merged(share(base + moves.total / np.float32(moves.n)), velocity)
+    return Merged(base + moves.total / np.float32(moves.n), velocity)
 
 
 def _touched(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
-    move = np.divide(moves.total, np.maximum(moves.movers, 1), dtype=np.float32)
-    return Merged(share(base + move), velocity)
+    share = np.divide(moves.total, np.maximum(moves.movers, 1), dtype=np.float32)
+    return Merged(base + share, velocity)
 
 
 def _momentum(base: FloatArray, velocity: FloatArray | None, moves: Moves) -> Merged:
     # Nesterov's momentum on the mean move as a gradient (SlowMo, DiLoCo), step 1
     factor = np.float32(1 - 1 / moves.n)
-    rows, faster = empty(base.shape), empty(base.shape)
-    np.divide(moves.total, np.float32(moves.n), out=faster)
-    np.add(base, faster, out=rows)
+    faster = moves.total / np.float32(moves.n)
+    rows = base + faster
     if velocity is not None:
         faster += factor * velocity
     rows += factor * faster
-    return Merged(share(rows), share(faster))
+    return Merged(rows, faster)
 
 
 MERGE_RULES = {

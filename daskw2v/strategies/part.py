@@ -17,6 +17,7 @@ from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.dealing import Integers
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
+from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.column_schedule import Step
@@ -135,6 +136,8 @@ def train_part(
             loss += float(lost.sum(dtype=np.float64))
     taken = {table: worked.take(table) for table in moving}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
+    for held in taken.values():
+        held[0] = share(held[0])
     return Trained(
         {table: rows for table, (rows, *_) in taken.items()},
         {table: kept for table, (_, *kept) in taken.items()},

@@ -18,6 +18,7 @@ from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
+from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
 from daskw2v.strategies.blocks import Block
@@ -62,7 +63,9 @@ def train_replica(
     pairs, loss = replica.train(_loads(params, text, work, of_device.positions, words))
     trained = [part for parts in replica.take().values() for part in parts]
     finite = all(map(is_finite, trained))
-    return trained, Totals(pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began)
+    return [share(part) for part in trained], Totals(
+        pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began
+    )
 
 
 @lru_cache(maxsize=2)
