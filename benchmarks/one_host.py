@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 from distributed import Client, Worker, wait
 
 from benchmarks.common import Peaks, alternate, cluster_of, machine, spread
@@ -53,12 +52,6 @@ def traffic(dask_worker: Worker) -> tuple[int, int]:
     return dask_worker.transfer_outgoing_bytes_total, sum(e["compressed"] for e in dask_worker.transfer_outgoing_log)
 
 
-def memory() -> tuple[int, int]:
-    """Return resident memory, and that where a page counts for each of its n processes as an n-th."""
-    found = psutil.Process().memory_full_info()
-    return found.rss, found.pss
-
-
 def counted(client: Client, steps: Callable[[], list[float]]) -> Spent:
     """Call what returns the seconds of steps that are alike; return their median, and a step's share of the rest."""
     before, peaks = np.array([*client.run(traffic).values()]).sum(axis=0), Peaks([*client.run(os.getpid).values()])
@@ -68,27 +61,19 @@ def counted(client: Client, steps: Callable[[], list[float]]) -> Spent:
     return Spent(statistics.median(seconds[KEPT]), moved, wired, max(peaks.rss.values()) / 1e6)
 
 
-def move(client: Client, size: int, shared: bool) -> list[float]:
-    """Let a worker make an array, and the other one take it and read all of it; return the seconds of either."""
+def move(size: int, client: Client, shared: bool) -> list[float]:
+    """Let a worker make an array, and all others take it and read all of it; return the seconds of that."""
     client.run(allow, shared)
-    a, b = sorted(client.nthreads())
+    giver, *takers = sorted(client.nthreads())
     seconds = []
     for _ in range(2 + 5):
-        wait([client.submit(made, 1 << 16, workers=[name], pure=False) for name in (a, b)])
-        began = time.perf_counter()
-        rows = client.submit(made, size, workers=[a], pure=False)
+        wait([client.submit(made, 1 << 16, workers=[name], pure=False) for name in (giver, *takers)])
+        rows = client.submit(made, size, workers=[giver], pure=False)
         wait(rows)
-        there = time.perf_counter()
-        taken = client.submit(read, rows, workers=[b], pure=False)
-        wait(taken)
-        seconds.append(time.perf_counter() - there)
-        held = client.run(memory)
-    resident, together = np.array([*held.values()]).T / 1e6
-    print(
-        f"    made in {there - began:.3f} s; while both hold it: {resident.round()} MB resident, "
-        f"{together.sum():.0f} MB together",
-        flush=True,
-    )
+        began = time.perf_counter()
+        wait([client.submit(read, rows, workers=[name], pure=False) for name in takers])
+        seconds.append(time.perf_counter() - began)
+        del rows
     return seconds
 
 
@@ -105,7 +90,7 @@ def read(rows: Any) -> float:
     return float(rows.sum())
 
 
-def train(client: Client, text: Text, params: Params, seeds: Iterator[int], shared: bool) -> list[float]:
+def train(text: Text, params: Params, seeds: Iterator[int], client: Client, shared: bool) -> list[float]:
     """Train; return the seconds of each round or pass, but for the dealing of pairs."""
     client.run(allow, shared)
     vectors = STAGES.train_model(
@@ -133,22 +118,25 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
     options = parser.parse_args()
     size, seeds = options.megabytes * 1_000_000, iter(range(1, 1000))
-    with tempfile.TemporaryDirectory(dir=options.work) as folder, cluster_of(2, MEMORY) as client:
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
         text = encode_file(write_words(Path(folder) / "text", size // (2 * 4 * WIDTH)), Store(f"{folder}/work"), KNOWN)
         steps = {
-            "one array": partial(move, client, size),
-            "a round of averaging": partial(train, client, text, AVERAGING, seeds),
-            "a turn of rotation": partial(train, client, text, ROTATION, seeds),
+            "one array, one taker": (2, partial(move, size)),
+            "one array, four takers": (5, partial(move, size)),
+            "a round of averaging, two workers": (2, partial(train, text, AVERAGING, seeds)),
+            "a turn of rotation, two workers": (2, partial(train, text, ROTATION, seeds)),
         }
         print(machine(), f"\n{text.vocabulary.size:,} words of {options.megabytes} MB a worker\n")
         rows = ["| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker's peak, MB |"]
         rows.append("|---|---|---|---|---|---|---|")
-        for name, step in steps.items():
-            runs = {way: partial(counted, client, partial(step, shared)) for way, shared in WAYS.items()}
-            for way, found in alternate(runs, options.times).items():
-                s = Spent(*(statistics.median(values) for values in zip(*found, strict=True)))
+        for name, (n_workers, step) in steps.items():
+            with cluster_of(n_workers, MEMORY) as client:
+                runs = {way: partial(counted, client, partial(step, client, shared)) for way, shared in WAYS.items()}
+                found = alternate(runs, options.times)
+            for way, spent in found.items():
+                s = Spent(*(statistics.median(values) for values in zip(*spent, strict=True)))
                 rows.append(
-                    f"| {name} | {way} | {s.seconds:.3f} ({spread([f.seconds for f in found])}) | {s.moved:.0f} | "
+                    f"| {name} | {way} | {s.seconds:.3f} ({spread([f.seconds for f in spent])}) | {s.moved:.0f} | "
                     f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.peak:.0f} |"
                 )
                 print(rows[-1], flush=True)

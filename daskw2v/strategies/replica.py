@@ -61,11 +61,9 @@ def train_replica(
     of_device, words = find_device(run.device).replica, list[int]()
     replica = of_device(objective, params, text.prepared, partial(_touched, run), tables, threads)
     pairs, loss = replica.train(_loads(params, text, work, of_device.positions, words))
-    trained = [part for parts in replica.take().values() for part in parts]
+    trained = [share(part) for parts in replica.take().values() for part in parts]
     finite = all(map(is_finite, trained))
-    return [share(part) for part in trained], Totals(
-        pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began
-    )
+    return trained, Totals(pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began)
 
 
 @lru_cache(maxsize=2)
