@@ -130,8 +130,8 @@ class Windows(NamedTuple):
         negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
         return negatives.negative_targets(self.shape(), self.params.negative, each=each)
 
-    def emulated(self, kernel: Any) -> tuple[Trained, int]:
-        """Train by a `benchmarks.cuda.emulated.Kernel`; return the instructions, too."""
+    def emulated(self, kernel: Any) -> tuple[Trained, Table]:
+        """Train by a `benchmarks.cuda.emulated.Kernel`; return how often it carried out each step, too."""
         pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
         there = pieces.Tables(*(table.ravel() for table in tables), self.hot_rows, *self.touched, self._pieces())
         tree = self.params.objective in TREES
@@ -177,8 +177,8 @@ class Pairs(NamedTuple):
         )
         return Trained(tables, np.array([0, loss]))
 
-    def emulated(self, kernel: Any) -> tuple[Trained, int]:
-        """Train pairs without noise by a `benchmarks.cuda.emulated.Kernel`; return the instructions, too."""
+    def emulated(self, kernel: Any) -> tuple[Trained, Table]:
+        """Train pairs without noise by a `benchmarks.cuda.emulated.Kernel`; return how often it carried out each step, too."""
         kernels = needed("daskw2v.objectives.sgns.cuda.buckets", "cuda")
         pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
         there = pieces.Tables(*(table.ravel() for table in tables), 0, *self.touched, 1)
@@ -216,7 +216,7 @@ class Matrix(NamedTuple):
         losses = train_columns(self.columns, rows, moments, others, self.params.negative, self.prepared.noise)
         return Trained([rows, *moments], losses)
 
-    def emulated(self, kernel: Any) -> tuple[Trained, int]:
+    def emulated(self, kernel: Any) -> tuple[Trained, Table]:
         n_words, n_columns = self.columns.contexts.shape
         number = np.arange(n_columns) + self.columns.first
         rates = step_size.py_func(self.columns.alpha, number).astype(np.float32)

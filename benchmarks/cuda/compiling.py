@@ -169,7 +169,8 @@ def compiled(name: str, setting: Setting) -> Code:
 def linked(ptx: str, capability: Capability) -> Code:
     """Return a kernel's text as machine code."""
     linker = needed("cuda.bindings.nvjitlink", "cuda")
-    text, link = ptx.encode(), linker.create(2, [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose"])
+    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose", "-lineinfo"]
+    text, link = ptx.encode(), linker.create(len(options), options)
     try:
         linker.add_data(link, linker.InputType.PTX, text, len(text), "kernel")
         linker.complete(link)

@@ -52,6 +52,11 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": np.negative, "not": np.invert, "mov": np.array, "cvta": np.array, "ex2": np.exp2, "lg2": np.log2,
     "rsqrt": lambda x: 1 / np.sqrt(x), "rcp": lambda x: 1 / x, "sqrt": np.sqrt, "abs": np.abs,
 }  # fmt: skip
+_STATEMENT = re.compile(
+    r"(?P<label>\$\w+):|\.loc[^\n]*|\.\w[^;]*;"
+    r"|(?:@(?P<unless>!?)(?P<guard>%p\d+)\s+)?(?<![.%\w])(?P<name>[a-z][\w.]*(?:::\w+)*)(?P<operands>[^;:]*);"
+)
+_OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 
 
 class Step(NamedTuple):
@@ -74,36 +79,55 @@ class Kernel:
 
     def __init__(self, ptx: str) -> None:
         text = re.sub(r"//[^\n]*", "", ptx)
+        self._before, self._entry, rest = text.partition(".entry")
+        self._head, self._body = rest.split("{", 1)
+        head, body = self._head, self._body
         self.shared = {name: int(size) for name, size in re.findall(r"\.shared [^;]*?(\w+)\[(\d+)\];", text)}
-        head, body = text.partition(".entry")[2].split("{", 1)
         self.params = {name: _TYPES[of] for of, name in re.findall(r"\.param \.(\w+) (\w+)", head)}
         self.registers = {name: _TYPES[of] for of, name in re.findall(r"\.reg \.(\w+)\s+(%\w+?)<", body)}
         self.labels: dict[str, int] = {}
-        self.steps = list(self._steps(body))
+        self.steps = list(self._steps())
 
-    def _steps(self, body: str) -> Iterator[Step]:
+    def _statements(self) -> Iterator[re.Match[str]]:
+        """Yield what stands between semicolons and labels, and instructions among it."""
+        for found in _STATEMENT.finditer(self._body):
+            if not found[0].startswith("."):
+                yield found
+
+    def _steps(self) -> Iterator[Step]:
         n = 0
-        for line in re.split(r";|(?<=:)\n", body):
-            for label in re.findall(r"(\$\w+):", line):
-                self.labels[label] = n
-            found = re.search(r"(?:@(!?)(%p\d+)\s+)?([a-z][\w.:]*)\s*([^:]*)$", line.strip())
-            if found and not line.strip().startswith("."):
-                unless, guard, name, rest = found.groups()
-                operands = tuple(part.strip() for part in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+", rest))
-                yield Step(guard or "", bool(unless), tuple(name.split(".")), operands)
-                n += 1
+        for found in self._statements():
+            if found["label"]:
+                self.labels[found["label"]] = n
+                continue
+            operands = tuple(part.strip() for part in _OPERAND.findall(found["operands"]))
+            yield Step(found["guard"] or "", bool(found["unless"]), tuple(found["name"].split(".")), operands)
+            n += 1
 
-    def launch(self, arguments: Sequence[Any], threads: tuple[int, int] = (WARP, 1), blocks: int = 1) -> int:
+    def marked(self) -> str:
+        """Return the text with instruction n (from 0) as line n + 1 of a source file: so machine code tells its own."""
+        body, end, n = [], 0, 0
+        for found in self._statements():
+            if not found["label"]:
+                n += 1
+                body += [self._body[end : found.start()], f"\n.loc 1 {n} 1\n"]
+                end = found.start()
+        before = re.sub(r"(\.address_size 64)", r'\1\n.file 1 "kernel"\n', self._before)
+        return f"{before}{self._entry}{self._head}{{{''.join(body)}{self._body[end:]}"
+
+    def launch(self, arguments: Sequence[Any], threads: tuple[int, int] = (WARP, 1), blocks: int = 1) -> Any:
         """Carry it out, block after block; arrays among the arguments are changed in place.
 
         Returns
         -------
-        int
-            Instructions that warps carried out.
+        array
+            How often warps carried out each step, shape (steps,) int64.
         """
         arena = _Arena(arguments)
         values = dict(zip(self.params, arena.flat, strict=True))
-        done = sum(_Block(self, arena.bytes, values, threads, block, blocks).run() for block in range(blocks))
+        done = np.zeros(len(self.steps), np.int64)
+        for block in range(blocks):
+            _Block(self, arena.bytes, values, threads, block, blocks).run(done)
         arena.give_back()
         return done
 
@@ -158,14 +182,15 @@ class _Block:
     def _all(self, value: int) -> Any:
         return np.full(self.n, value, np.uint32)
 
-    def run(self) -> int:
+    def run(self, done: Any) -> None:
+        """Carry the kernel out; add how often warps did each step."""
         steps, end = self.kernel.steps, len(self.kernel.steps)
         places, warps = np.zeros(self.n, np.int64), self.n // WARP
-        place, done = 0, 0
+        place = 0
         with np.errstate(all="ignore"):
             while True:
                 step = steps[place]
-                done += warps if self.active is None else int(self.active.reshape(-1, WARP).any(axis=1).sum())
+                done[place] += warps if self.active is None else int(self.active.reshape(-1, WARP).any(axis=1).sum())
                 to = self._carry_out(step)
                 if to is None and self.active is None:
                     place += 1
@@ -177,7 +202,7 @@ class _Block:
                     leaving, target = to
                     places[active & leaving] = target
                 if places.min() == end:
-                    return done
+                    return
                 place = self._next(places, steps, end)
                 self.active = places == place
                 if self.active.all():
