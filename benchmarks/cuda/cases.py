@@ -113,9 +113,7 @@ class Windows(NamedTuple):
             all_of[: len(some), 0] = pieces.TOGETHER / np.maximum(pieces.TOGETHER, n * some)
         has_ring = self.shape().slots(aim.listed) > 0
         care = reference.Care(lambda word: has_ring and word >= self.hot_rows, *factors, aim.size, n)
-        totals = reference.train(
-            self.segment, self.first, self.last, *tables, self.rate, EPOCH, self.prepared, care
-        )
+        totals = reference.train(self.segment, self.first, self.last, *tables, self.rate, EPOCH, self.prepared, care)
         return Trained(tables, np.array(totals))
 
     def shape(self) -> Any:
@@ -172,17 +170,17 @@ class Pairs(NamedTuple):
         size = kernels.group_of(padded(self.params.vector_size))
         batch = partial(reference.train_items, size=size, factors=factors)
         pairs, noise = self.bucket
-        _, loss = train_bucket(
-            pairs, noise, *tables, self.alpha, self.negative, self.each, self.words, KEY, batch
-        )
+        _, loss = train_bucket(pairs, noise, *tables, self.alpha, self.negative, self.each, self.words, KEY, batch)
         return Trained(tables, np.array([0, loss]))
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:
-        """Train pairs without noise by a `benchmarks.cuda.emulated.Kernel`; return how often it carried out each step, too."""
+        """Train pairs without noise, as `Windows.emulated` does."""
         kernels = needed("daskw2v.objectives.sgns.cuda.buckets", "cuda")
         pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
         there = pieces.Tables(*(table.ravel() for table in tables), 0, *self.touched, 1)
-        kinds = [kernels.Items(*items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)]
+        kinds = [
+            kernels.Items(*items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)
+        ]
         slices = -(-len(self.bucket[0][0]) // (BATCH * kernels.SLICE))
         done = kernel.launch((there, *kinds, slices, self.alpha, self.words, totals))
         return Trained(tables, totals), done

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.cuda import sass
+from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.cases import KEY, TREES, Matrix, Pairs, Windows
 from benchmarks.cuda.compiling import KERNELS, Capability, Code, Setting, compiled, linked
 from benchmarks.cuda.emulated import Kernel
 from benchmarks.cuda.traffic import rows_of
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
-from benchmarks.papers.session import Session
 from daskw2v.objectives import OBJECTIVES, settled
 from daskw2v.objectives.base import Columns
 from daskw2v.params import Params
@@ -120,10 +120,10 @@ def _prepared(params: Params) -> Any:
     return OBJECTIVES[params.objective].prepare(params, _counts())
 
 
-def kernels(session: Session) -> None:
+def kernels(bench: Bench) -> None:
     """Print a row for each kernel, row length and GPU."""
     program = sass.disassembler()
-    table = session.table(
+    table = bench.table(
         "kernels",
         f"compiled for window {Setting(1).window}, negative {Setting(1).negative}; instructions and bytes a word "
         f"({', '.join(f'{name}: a {unit}' for name, unit in UNITS.items())}); estimated bounds of an H200, million/s",
@@ -135,7 +135,7 @@ def kernels(session: Session) -> None:
         ",.0f",
     )  # fmt: skip
     for name in KERNELS:
-        for vector_size in session.options.dims:
+        for vector_size in bench.options.dims:
             for capability in CAPABILITIES:
                 setting = Setting(vector_size, capability)
                 code, work = compiled(name, setting), work_of(name, setting, program)
@@ -147,7 +147,7 @@ def kernels(session: Session) -> None:
                     code.local, code.shared, static(code, program) if program else "no nvdisasm", work.ptx,
                     work.sass if program else "no nvdisasm", work.bytes, by_issue, by_l2,
                 )  # fmt: skip
-    session.note(
-        "Instructions are those of warps. Estimated bounds are no measurements: 132 multiprocessors at 1.755 GHz of four "
-        "instructions a cycle each, 5.5 TB/s from L2."
+    bench.note(
+        "Instructions are those of warps. Estimated bounds are no measurements: 132 multiprocessors at 1.755 GHz of "
+        "four instructions a cycle each, 5.5 TB/s from L2."
     )

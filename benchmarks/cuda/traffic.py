@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.train_speed import count_contexts, reaches
+from benchmarks.windows import count_contexts, reaches
 from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
 from daskw2v.simd import padded
