@@ -22,6 +22,7 @@ from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.peers import peer_of
 from daskw2v.cuda import check_gpu
 from daskw2v.errors import Daskw2vError
+from daskw2v.extras import needed
 
 TABLES = {  # modules that need Numba's CUDA target are imported after a GPU was found
     "kernels": "kernels",
@@ -74,6 +75,8 @@ def run(bench: Bench) -> None:
     """
     if not NO_GPU.issuperset(bench.options.tables):
         check_gpu()
+    if "kernels" in bench.options.tables:
+        needed("numba_cuda", "cuda")
     for name in bench.options.tables:
         module = import_module(f"benchmarks.cuda.{TABLES[name]}")
         getattr(module, "demand" if name == "bytes" else name)(bench)

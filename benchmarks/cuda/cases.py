@@ -92,9 +92,7 @@ class Windows(NamedTuple):
         cuda = load("numba.cuda")
         put, width = cuda.to_device, padded(self.params.vector_size)
         there, totals = [put(table.ravel()) for table in self.tables], put(np.zeros(2))
-        memory = Warps(
-            *there, width, self.hot_rows, self.n_pieces, *map(put, self.touched), totals, cuda.default_stream()
-        )
+        memory = Warps(*there, width, self.hot_rows, self.n_pieces, *map(put, self.touched), totals, cuda.stream())
         kernel: Any = OBJECTIVES[self.params.objective].trainers["cuda"]
         segment, prepared = lent(put, self.segment), lent(put, self.prepared)
         kernel(segment, self.first, self.last, memory, self.rate, EPOCH, prepared)
@@ -108,11 +106,10 @@ class Windows(NamedTuple):
         """Train in float64."""
         pieces, aim, n = needed("daskw2v.objectives.cuda.pieces", "cuda"), self.aim(), self._pieces()
         tables = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
-        factors = [np.ones((len(table), 1)) for table in tables]
-        for all_of, some in zip(factors, self.touched, strict=True):
-            all_of[: len(some), 0] = pieces.TOGETHER / np.maximum(pieces.TOGETHER, n * some)
-        has_ring = self.shape().slots(aim.listed) > 0
-        care = reference.Care(lambda word: has_ring and word >= self.hot_rows, *factors, aim.size, n)
+        factors = [_factors(some, len(table), n) for some, table in zip(self.touched, tables, strict=True)]
+        flushed = _factors(self.touched[1][: aim.top], aim.top, n * pieces.FLUSH)
+        has_ring = self.shape().slots(aim) > 0
+        care = reference.Care(lambda word: has_ring and word >= self.hot_rows, *factors, aim.size, n, aim.top, flushed)
         totals = reference.train(self.segment, self.first, self.last, *tables, self.rate, EPOCH, self.prepared, care)
         return Trained(tables, np.array(totals))
 
@@ -127,6 +124,11 @@ class Windows(NamedTuple):
         each = self.params.objective == "sgns" and self.params.negative_sharing == "pair"
         negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
         return negatives.negative_targets(self.shape(), self.params.negative, each=each)
+
+    def waiting(self) -> dict[str, int]:
+        """Return which rows wait in shared memory, as `traffic.rows_of` takes it."""
+        pieces, aim = needed("daskw2v.objectives.cuda.pieces", "cuda"), self.aim()
+        return {"ring": self.shape().slots(aim) > 0, "top": aim.top, "flush": pieces.FLUSH}
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:
         """Train by a `benchmarks.cuda.emulated.Kernel`; return how often it carried out each step, too."""
@@ -156,17 +158,14 @@ class Pairs(NamedTuple):
         put, width = cuda.to_device, padded(self.params.vector_size)
         there, totals = [put(table.ravel()) for table in self.tables], put(np.zeros(2))
         bucket = Bucket(*(put(np.stack(items)) for items in self.bucket))
-        memory = Warps(*there, width, 0, 1, *map(put, self.touched), totals, cuda.default_stream())
+        memory = Warps(*there, width, 0, 1, *map(put, self.touched), totals, cuda.stream())
         kernels.train_bucket(bucket, memory, self.alpha, self.negative, self.each, put(self.words), KEY)
         return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
 
     def truth(self) -> Trained:
         kernels = needed("daskw2v.objectives.sgns.cuda.buckets", "cuda")
-        together = needed("daskw2v.objectives.cuda.pieces", "cuda").TOGETHER
         tables = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
-        factors = tuple(np.ones((len(table), 1)) for table in tables)
-        for all_of, some in zip(factors, self.touched, strict=True):
-            all_of[: len(some), 0] = together / np.maximum(together, some)
+        factors = tuple(_factors(some, len(table), 1) for some, table in zip(self.touched, tables, strict=True))
         size = kernels.group_of(padded(self.params.vector_size))
         batch = partial(reference.train_items, size=size, factors=factors)
         pairs, noise = self.bucket
@@ -227,6 +226,13 @@ class Matrix(NamedTuple):
             (32, BATCH),
         )  # fmt: skip
         return Trained(list(moving), losses), done
+
+
+def _factors(touched: Table, n_rows: int, in_flight: int) -> Table:
+    """Return what the moves of each row are multiplied by, shape (n_rows, 1)."""
+    factors, together = np.ones((n_rows, 1)), needed("daskw2v.objectives.cuda.pieces", "cuda").TOGETHER
+    factors[: len(touched), 0] = together / np.maximum(together, in_flight * touched)
+    return factors
 
 
 def _copies(tables: list[Table]) -> list[Table]:

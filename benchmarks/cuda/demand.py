@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.cuda.bench import Bench, modes_of
+from benchmarks.cuda.cases import Windows
 from benchmarks.cuda.speed import over_text
 from benchmarks.cuda.traffic import rows_of
 from benchmarks.papers.tables import Figures
@@ -55,7 +56,9 @@ def demand(bench: Bench) -> None:
                 params = settled(Params(objective=objective, vector_size=128, sample=0, **how))
                 corpus = bench.zipf(n_words)
                 words = corpus.read(params)
-                asked = rows_of(params, words.segment, OBJECTIVES[objective].prepare(params, corpus.counts))
+                prepared = OBJECTIVES[objective].prepare(params, corpus.counts)
+                case = Windows(params, words.segment, 0, 0, [], prepared, [])
+                asked = rows_of(params, words.segment, prepared, **case.waiting())
                 cells: list[Any] = ["no ncu"] * len(METRICS)
                 if program:
                     found = profiled(program, {"params": params.as_dict(), "words": n_words, "tokens": options.tokens})

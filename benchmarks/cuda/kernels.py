@@ -106,7 +106,7 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
     segment, prepared = zipf_segment(counts, TEXT, 0.0), _prepared(params)
     tables = [np.zeros((len(counts), width), np.float32) for _ in range(2)]
     case = Windows(params, segment, 0, len(segment.tokens), tables, prepared, none)
-    asked = rows_of(params, zipf_segment(counts, 100_000, 0.0), prepared)
+    asked = rows_of(params, zipf_segment(counts, 100_000, 0.0), prepared, **case.waiting())
     return case, len(segment.tokens), asked.bytes_of(params)
 
 

@@ -23,7 +23,10 @@ class Rows(NamedTuple):
         return 4.0 * padded(params.vector_size) * (self.read + self.added)
 
 
-def rows_of(params: Params, segment: Segment, prepared: Any, hot_rows: int = 0, *, ring: bool = True) -> Rows:
+def rows_of(
+    params: Params, segment: Segment, prepared: Any, hot_rows: int = 0, *, ring: bool = True, top: int = 0,
+    flush: int = 1,
+) -> Rows:  # fmt: skip
     """Return the rows of a word of a segment, all of whose tokens are centers.
 
     Borders of pieces add those of a window to a thousand words or more, which are left out.
@@ -36,16 +39,20 @@ def rows_of(params: Params, segment: Segment, prepared: Any, hot_rows: int = 0, 
         The first words' contexts are read and added in each window.
     ring
         Whether others wait in shared memory, and so are read and added once for all windows that they are in.
+    top, flush
+        The first nodes of a tree wait there, too, and are read and added after so many windows.
     """
     contexts = count_contexts(segment, params)
     n, hidden, met = len(contexts), params.objective in HIDDEN, contexts > 0
     if params.objective in TREES:
-        targets = np.diff(prepared.tree.starts)[segment.tokens]
+        below_top = np.concatenate([[0], np.cumsum(prepared.tree.nodes >= top)])
+        targets = np.diff(below_top[prepared.tree.starts])[segment.tokens]
     else:
         targets = np.full(n, 1 + params.negative)
     if params.objective == "sgns" and params.negative_sharing == "pair":
         targets = targets * contexts
     near = int(targets[met].sum() if hidden else targets.sum())
+    near += top * (n // flush)
     kept = segment.tokens >= hot_rows if ring else np.zeros(n, bool)
     met_hot = count_met(segment, params, ~kept)
     # CBOW reads a context to sum it up, and again to move it
