@@ -65,6 +65,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def function_of(table: str) -> str:
+    """Return the name of the function that prints a table."""
+    return "demand" if table == "bytes" else table
+
+
 def run(bench: Bench) -> None:
     """Print the tables of the options.
 
@@ -79,7 +84,7 @@ def run(bench: Bench) -> None:
         needed("numba_cuda", "cuda")
     for name in bench.options.tables:
         module = import_module(f"benchmarks.cuda.{TABLES[name]}")
-        getattr(module, "demand" if name == "bytes" else name)(bench)
+        getattr(module, function_of(name))(bench)
 
 
 def main() -> None:

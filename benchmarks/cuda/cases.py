@@ -214,18 +214,21 @@ class Matrix(NamedTuple):
         return Trained([rows, *moments], losses)
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:
+        """Train as `Windows.emulated` does."""
         n_words, n_columns = self.columns.contexts.shape
-        number = np.arange(n_columns) + self.columns.first
-        rates = step_size.py_func(self.columns.alpha, number).astype(np.float32)
-        moving, losses = np.stack(self.moving), np.zeros(n_words, np.float32)
+        batches, rates = -(-n_words // BATCH), np.full(n_columns, self.columns.alpha, np.float32)
+        if self.params.optimizer == "adam":
+            rates[:] = step_size.py_func(self.columns.alpha, np.arange(n_columns) + self.columns.first)
+        moving = np.zeros((len(self.moving), batches * BATCH, self.others.shape[1]), np.float32)
+        moving[:, :n_words], losses = self.moving, np.zeros(n_words, np.float32)
         done = kernel.launch(
             (
                 moving.reshape(-1), self.others.ravel(), self.columns.contexts, self.prepared.noise, rates,
-                self.columns.key, self.columns.first, self.columns.row // BATCH, 0, self.moving[0].size, losses,
+                self.columns.key, self.columns.first, self.columns.row // BATCH, 0, moving[0].size, losses,
             ),
-            (32, BATCH),
+            (32, BATCH), batches,
         )  # fmt: skip
-        return Trained(list(moving), losses), done
+        return Trained(list(moving[:, :n_words]), losses), done
 
 
 def _factors(touched: Table, n_rows: int, in_flight: int) -> Table:
