@@ -91,9 +91,17 @@ class Peaks:
         self._thread.join()
 
 
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def machine() -> str:
-    names = ("daskw2v", "numpy", "numba", "zarr", "dask", "gensim", "fasttext")
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    names = ("daskw2v", "numpy", "numba", "numba-cuda", "zarr", "dask", "gensim", "fasttext")
+    found = {name: _version(name) for name in names}
+    versions = ", ".join(f"{name} {version}" for name, version in found.items() if version)
     return f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}, {versions}"
 
 

@@ -58,7 +58,7 @@ def judged(vectors: Vectors) -> Scores:
 
 
 class Place(NamedTuple):
-    """The text, where models go, where scores are kept, threads and cached rows of a training, and what judges it."""
+    """The text, where models go, where scores are kept, how a training is done as in Resources, and what judges it."""
 
     text: Path
     work: Path
@@ -66,6 +66,8 @@ class Place(NamedTuple):
     threads: int
     hot_rows: int | None = None
     judge: Callable[[Vectors], Scores] = judged
+    device: str = "cpu"
+    max_in_flight: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,10 @@ class Row:
 
 def train_ours(params: Params, place: Place) -> Vectors:
     side_by_side = params.n_partitions if params.strategy == "rotation" else params.n_replicas
-    resources = Resources(threads=place.threads, hot_rows=place.hot_rows, workers=min(2, side_by_side))
+    resources = Resources(
+        device=place.device, threads=place.threads, hot_rows=place.hot_rows, max_in_flight=place.max_in_flight,
+        workers=min(2, side_by_side),
+    )  # fmt: skip
     return train(place.text, work=place.work, params=params, resources=resources)
 
 
@@ -105,6 +110,7 @@ def identity(tool: str, params: Params, place: Place) -> str:
         made = [CODE, params.as_dict(), place.threads]
     made += [] if place.hot_rows is None else [place.hot_rows]
     made += [] if place.judge is judged else [place.judge.__name__]
+    made += [] if place.device == "cpu" else [place.device, place.max_in_flight]
     return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"
 
 

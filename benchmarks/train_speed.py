@@ -24,19 +24,19 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
 from benchmarks.texts import Text, encode
+from benchmarks.windows import count_contexts
 from daskw2v.devices import threads_of
 from daskw2v.objectives import find_objective, settled
 from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, below, draws, stream
+from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import Segment, cut, keep_thresholds
+from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.strategies.blocks import cut_tables, initial_block
 from daskw2v.strategies.replica import train_replica
 from daskw2v.strategies.schedule import Work
@@ -102,18 +102,6 @@ def count_operations(text: Text, params: Params) -> float:
         else:
             operations += 6 * int(targets[contexts > 0].sum()) + 2 * int(contexts.sum())
     return float(operations * params.vector_size)
-
-
-def count_contexts(segment: Segment, params: Params) -> npt.NDArray[np.int64]:
-    """Return how many contexts each token of a segment has in the first epoch, shape (n,) int64."""
-    place, lengths = np.arange(len(segment.tokens)), np.diff(segment.bounds)
-    reach = np.full(len(place), params.window)
-    if params.shrink_windows:
-        bits = draws(stream(params.seed, Purpose.WINDOW), segment.positions.astype(np.uint64))
-        reach -= below.py_func(bits, params.window).astype(np.int64)
-    before = place - np.repeat(segment.bounds[:-1], lengths)
-    after = np.repeat(segment.bounds[1:], lengths) - 1 - place
-    return np.minimum(before, reach) + np.minimum(after, reach)
 
 
 def compare(text: Text, objective: str, setting: str, threads: int, tools: Sequence[str], times: int) -> list[Row]:

@@ -54,6 +54,9 @@ class Spread:
     def scaled(self, factor: float) -> "Spread":
         return Spread(self.middle * factor, self.low * factor, self.high * factor)
 
+    def inverse(self) -> "Spread":
+        return Spread(1 / self.middle, 1 / self.high, 1 / self.low)
+
 
 Cell = str | float | Spread | None
 

@@ -8,21 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import cuda
 
-from daskw2v.devices.lending import lent
-from daskw2v.objectives import OBJECTIVES, Rate
-from daskw2v.objectives.base import Warps
+from benchmarks.cuda.cases import Windows
+from daskw2v.objectives import OBJECTIVES
 from daskw2v.objectives.cuda import pieces
-from daskw2v.objectives.cuda.access import FLUSH, TOGETHER
 from daskw2v.objectives.cuda.negatives import negative_targets
-from daskw2v.objectives.cuda.paths import way_targets
 from daskw2v.objectives.cuda.pieces import PIECE
-from daskw2v.objectives.cuda.reference import Care, train
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
-from daskw2v.simd import padded
 
 KERNELS = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 
@@ -35,53 +29,19 @@ def make_segment(lengths, n_words, rng, gap=3):
     return Segment(rng.integers(0, n_words, n).astype(np.int32), positions, bounds)
 
 
-def aim_of(params, prepared, shape):
-    if params.objective in ("sg_hs", "cbow_hs"):
-        return way_targets(shape, prepared.depth)
-    each = params.objective == "sgns" and params.negative_sharing == "pair"
-    return negative_targets(shape, params.negative, each=each)
-
-
-def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, counts=None, n_pieces=1):
+def compare(params, segment, n_words, rng, first=0, last=None, counts=None, **how):
     """Train a range on one warp and in float64; return the tables before and after."""
-    objective, width = OBJECTIVES[params.objective], padded(params.vector_size)
-    last = len(segment.tokens) if last is None else last
     counts = rng.integers(1, 100, n_words) ** rng.integers(1, 5) if counts is None else counts  # trees flat to deep
-    prepared, rate = objective.prepare(params, counts), Rate(0.05, -1e-6, 10)
-    tables = []
-    for n_rows in objective.tables(params, n_words).values():
-        tables.append(np.zeros((n_rows, width), np.float32))
-        tables[-1][:, : params.vector_size] = rng.normal(scale=0.3, size=(n_rows, params.vector_size))
-    there = [cuda.to_device(table.ravel()) for table in tables]
-    totals = cuda.to_device(np.zeros(2))
-    touched = [np.sort(rng.random(len(table) // 2) * 9)[::-1].astype(np.float32) for table in tables]
-    memory = Warps(*there, width, hot_rows, n_pieces, *map(cuda.to_device, touched), totals, cuda.default_stream())
-    kernel = objective.trainers["cuda"]
-    kernel(lent(cuda.to_device, segment), first, last, memory, rate, 2, lent(cuda.to_device, prepared))
-    shape = Shape(width, params.window, True)
-    aim = aim_of(params, prepared, shape)
-    truth = [table[:, : params.vector_size].astype(np.float64) for table in tables]
-    factors = [np.ones((len(table), 1)) for table in tables]
-    n = pieces.n_pieces(last - first, n_pieces)
-    for all_of, some in zip(factors, touched, strict=True):
-        all_of[: len(some), 0] = TOGETHER / np.maximum(TOGETHER, n * some)
-    has_ring = shape.slots(aim) > 0
-    flushed = np.ones((aim.top, 1))
-    some = touched[1][: aim.top]
-    flushed[: len(some), 0] = TOGETHER / np.maximum(TOGETHER, n * FLUSH * some)
-    care = Care(lambda word: has_ring and word >= hot_rows, *factors, aim.size, n, aim.top, flushed)
-    n, loss = train(segment, first, last, *truth, rate, 2, prepared, care)
-    examples, lost = totals.copy_to_host()
-    assert examples == n
-    assert lost == pytest.approx(loss, rel=1e-5, abs=1e-5)
-    after = [rows.copy_to_host().reshape(-1, width) for rows in there]
-    for rows, expected in zip(after, truth, strict=True):
+    case = Windows.made(params, segment, counts, rng, first, last, **how)
+    found, truth = case.on_gpu(), case.truth()
+    assert found.totals[0] == truth.totals[0]
+    assert found.totals[1] == pytest.approx(truth.totals[1], rel=1e-5, abs=1e-5)
+    for rows, expected in zip(found.tables, truth.tables, strict=True):
         np.testing.assert_allclose(rows[:, : params.vector_size], expected, rtol=1e-4, atol=3e-5)
         assert not rows[:, params.vector_size :].any(), "padding must stay zero"
-    return tables, after
+    return case.tables, found.tables
 
 
-# Two groups of targets where rows are long or negatives are many; one place to fill in the last
 @st.composite
 def options(draw, objective):
     chosen = {}

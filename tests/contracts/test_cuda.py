@@ -42,52 +42,70 @@ def test_kernels__keep_their_contracts(where):
     assert ("skipped" in result.stdout) == (where == "gpu"), "what one warp must do in order"
 
 
-@pytest.fixture
-def compiled(monkeypatch):
-    """What gives the PTX of a kernel for compute capability 9.0, without a GPU."""
+@pytest.fixture(scope="module")
+def compiling():
+    """What compiles kernels without a GPU."""
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
-    cuda, dispatcher, kernels = map(
-        import_module, ("numba.cuda", "numba.cuda.dispatcher", "daskw2v.objectives.context_matrix.cuda")
+    pytest.importorskip("cuda.bindings.nvjitlink")
+    return import_module("benchmarks.cuda.compiling")
+
+
+KERNELS = (
+    "sgns", "sgns, pair", "cbow_ns", "sg_hs", "cbow_hs", "sgns, buckets", "context_matrix", "context_matrix, sgd",
+)  # fmt: skip
+REGISTERS = {"sgns": 128, "sgns, pair": 128, "cbow_ns": 128, "cbow_hs": 128, "context_matrix": 84}  # d=128, sm_90
+SPILL = {"sgns, buckets", "sg_hs"}  # on GPUs before 9.0, whose compiler needs more registers
+SIZES = [(name, 128) for name in KERNELS] + [("sgns", 300), ("sg_hs", 100), ("sgns, buckets", 300)]
+
+
+@pytest.mark.parametrize(("name", "vector_size"), SIZES)
+def test_kernel__is_compiled_for_hopper_without_spills(compiling, name, vector_size):
+    assert set(compiling.KERNELS) == set(KERNELS)
+    code = compiling.compiled(name, compiling.Setting(vector_size))
+    assert code.spilled == code.local == 0
+    assert ".local" not in code.ptx
+    assert code.registers <= (REGISTERS.get(name, 255) if vector_size == 128 else 255)
+    assert code.shared <= 48 << 10
+    assert ("red.global.add.v4.f32" in code.ptx) == (not name.startswith("context_matrix"))
+
+
+@pytest.mark.parametrize("name", ["sgns", "sg_hs", "cbow_hs", "sgns, buckets", "context_matrix"])
+def test_kernel__is_compiled_for_older_gpus(compiling, name):
+    """The text of the oldest one is right for those after it."""
+    oldest = compiling.compiled(name, compiling.Setting(128, (7, 5)))
+    for code in (oldest, compiling.linked(oldest.ptx, (8, 0))):
+        assert "red.global.add.v4.f32" not in code.ptx
+        assert code.shared <= 48 << 10
+        assert code.registers <= 255
+        assert name in SPILL or code.spilled == code.local == 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_compiled_kernel__is_its_reference(compiling, name):
+    """Its PTX carried out in NumPy: so without a GPU it is known what was compiled, not only what was written."""
+    correctness, cases, emulated = (
+        import_module(f"benchmarks.cuda.{module}") for module in ("correctness", "cases", "emulated")
     )
-
-    class Hopper:
-        compute_capability = 9, 0
-
-    monkeypatch.setattr(dispatcher, "get_current_device", Hopper)  # asked for by functions that kernels call
-    real, bits, number = cuda.types.float32[::1], cuda.types.uint64, cuda.types.int64
-    signature = real, real, cuda.types.int32[:, ::1], bits[::1], real, bits, number, number, number, number, real
-
-    def compile_kernel(width, negative, adam):
-        function = kernels.compiled(width, negative, adam).py_func
-        return cuda.compile_ptx(function, signature, fastmath=True, cc=(9, 0))[0]
-
-    return compile_kernel
+    setting = compiling.Setting(128)
+    case = correctness.case_of(name, setting, 20, n_words=60)
+    found, _ = case.emulated(emulated.Kernel(compiling.compiled(name, setting).ptx))
+    truth = case.truth()
+    assert found.totals == pytest.approx(truth.totals, rel=1e-5, abs=1e-5)
+    assert cases.difference(case.tables, found, truth) < 1e-4
 
 
-def linked(ptx):
-    """What the linker says of a kernel's registers."""
-    linker = pytest.importorskip("cuda.bindings.nvjitlink")
-    code, link = ptx.encode(), linker.create(2, ["-arch=sm_90", "-verbose"])
-    linker.add_data(link, linker.InputType.PTX, code, len(code), "kernel")
-    linker.complete(link)
-    told = bytearray(linker.get_info_log_size(link))
-    linker.get_info_log(link, told)
-    linker.destroy(link)
-    return told.decode()
+@pytest.mark.parametrize("kind", ["", ", sgd"])
+@pytest.mark.parametrize(("vector_size", "negative"), [(112, 5), (512, 64), (1024, 5)])
+def test_columns__keep_their_rows_in_registers(compiling, vector_size, negative, kind):
+    code = compiling.compiled(f"context_matrix{kind}", compiling.Setting(vector_size, negative=negative))
+    assert "ld.global.nc.v4" in code.ptx
+    assert ".local" not in code.ptx
+    assert code.spilled == 0
 
 
-@pytest.mark.parametrize("adam", [True, False])
-@pytest.mark.parametrize(("width", "negative"), [(112, 5), (512, 64), (1024, 5)])
-def test_columns__keep_their_rows_in_registers(compiled, width, negative, adam):
-    ptx = compiled(width, negative, adam)
-    assert "ld.global.nc.v4" in ptx
-    assert ".local" not in ptx
-    assert "0 bytes spill stores, 0 bytes spill loads" in linked(ptx)
-
-
-@pytest.mark.parametrize(("width", "negative"), [(4096, 5), (65536, 1024)])
-def test_columns__are_compiled_for_rows_of_any_length(compiled, width, negative):
-    assert "0 bytes gmem" in linked(compiled(width, negative, True))
+@pytest.mark.parametrize(("vector_size", "negative"), [(4096, 5), (65536, 1024)])
+def test_columns__are_compiled_for_rows_of_any_length(compiling, vector_size, negative):
+    assert "0 bytes gmem" in compiling.compiled("context_matrix", compiling.Setting(vector_size, negative=negative)).log
 
 
 def test_train__says_what_a_worker_lacks(tmp_path, client, monkeypatch):

@@ -1,0 +1,102 @@
+"""Everything that there is to measure about the kernels for NVIDIA GPUs, as Markdown.
+
+    python -m benchmarks.cuda [--tables kernels correctness ceilings sweep speed batching bytes quality cost peers]
+        [--parts 10] [--times 5] [--dims 100 128] [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132]
+        [--epochs 5] [--seeds 1 2 3] [--cache DIR] [--price 3.0] [--cpu-price 1.0] [--json]
+        [--peer NAME='command with {text} {output} {size} {window} {negative} {epochs} {sample}' ...]
+
+`kernels` needs no GPU, only daskw2v[cuda], and nvdisasm for instructions of machine code: some 5 minutes on one core.
+All others end with an error where there is none, and need daskw2v[cuda,bench]. `quality` keeps its scores in --cache;
+`bytes` asks Nsight Compute where `ncu` is on PATH; `cost` wants a price; `peers` runs other programs on the same text,
+such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed.
+"""
+
+import argparse
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.common import finish
+from benchmarks.cuda.bench import Bench
+from benchmarks.cuda.peers import peer_of
+from daskw2v.cuda import check_gpu
+from daskw2v.errors import Daskw2vError
+from daskw2v.extras import needed
+
+TABLES = {  # modules that need Numba's CUDA target are imported after a GPU was found
+    "kernels": "kernels",
+    "correctness": "correctness",
+    "ceilings": "ceilings",
+    "sweep": "sweep",
+    "speed": "speed",
+    "batching": "speed",
+    "bytes": "demand",
+    "quality": "quality",
+    "cost": "cost",
+    "peers": "peers",
+}
+NO_GPU = {"kernels", "batching"}
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, help="all by default; cost where there is a price")
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--times", type=int, default=5, help="runs of each, where time is taken")
+    parser.add_argument("--dims", type=int, nargs="+", default=[100, 128], help="kernels, correctness: vector sizes")
+    parser.add_argument("--vocabularies", type=int, nargs="+", default=[71_000, 555_514], help="words of drawn texts")
+    parser.add_argument("--tokens", type=int, default=20_000_000, help="of drawn texts")
+    parser.add_argument("--fewest", type=int, default=132, help="sweep, quality: warps in flight to begin with")
+    parser.add_argument("--epochs", type=int, default=5, help="quality, peers")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="quality")
+    parser.add_argument("--cache", type=Path, help="quality: folder that keeps the scores, so that a run can go on")
+    parser.add_argument("--price", type=float, help="cost: dollars an hour of the machine with the GPU")
+    parser.add_argument("--cpu-price", type=float, help="cost: dollars an hour of such a machine without it")
+    parser.add_argument(
+        "--peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND", help="peers: another program"
+    )
+    parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
+    options = parser.parse_args(arguments)
+    priced = options.price is not None or options.cpu_price is not None
+    if "cost" in (options.tables or ()) and not priced:
+        parser.error("--tables cost needs --price or --cpu-price")
+    options.tables = options.tables or [name for name in TABLES if name != "cost" or priced]
+    return options
+
+
+def function_of(table: str) -> str:
+    """Return the name of the function that prints a table."""
+    return "demand" if table == "bytes" else table
+
+
+def run(bench: Bench) -> None:
+    """Print the tables of the options.
+
+    Raises
+    ------
+    MissingExtraError, ClusterError
+        As `check_gpu` does, before anything is measured, where a table needs a GPU.
+    """
+    if not NO_GPU.issuperset(bench.options.tables):
+        check_gpu()
+    if "kernels" in bench.options.tables:
+        needed("numba_cuda", "cuda")
+    for name in bench.options.tables:
+        module = import_module(f"benchmarks.cuda.{TABLES[name]}")
+        getattr(module, function_of(name))(bench)
+
+
+def main() -> None:
+    options = parse()
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(options, Path(name), sys.stderr if options.json else sys.stdout)
+        try:
+            run(bench)
+        except Daskw2vError as error:
+            sys.exit(str(error))
+    finish([row for table in bench.tables for row in table.rows], bench.out, as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Bytes of a word: those that a kernel asks for, counted from the text, and what Nsight Compute counts (table 4).
+
+Nsight Compute (ncu) runs a process of its own, which trains the text once: `python -m benchmarks.cuda.once`.
+"""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.cuda.bench import Bench, modes_of
+from benchmarks.cuda.cases import Windows
+from benchmarks.cuda.speed import over_text
+from benchmarks.cuda.traffic import rows_of
+from benchmarks.papers.tables import Figures
+from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.params import Params
+
+METRICS = {"dram__bytes.sum": "DRAM", "lts__t_bytes.sum": "L2"}
+PAPER = Figures("paper 004, table 4", {"L1": 94.760, "L2": 88.723, "DRAM": 41.851})  # GB an epoch of text8
+TEXT8 = 17.005207e6  # words
+
+
+def counted(lines: Sequence[str]) -> dict[str, float]:
+    """Return the metrics of the one kernel that Nsight Compute printed as CSV, in bytes."""
+    rows = csv.DictReader(line for line in lines if line.startswith('"'))
+    return {row["Metric Name"]: float(row["Metric Value"].replace(",", "")) for row in rows if row["Metric Name"]}
+
+
+def profiled(program: str, what: dict[str, Any]) -> dict[str, float]:
+    """Return what Nsight Compute counts in a process that trains once."""
+    command = [
+        program, "--csv", "--print-units", "base", "--clock-control", "none", "--launch-count", "1",
+        "--metrics", ",".join(METRICS), sys.executable, "-m", "benchmarks.cuda.once", json.dumps(what),
+    ]  # fmt: skip
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        sys.exit(f"ncu failed: {answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+    return counted(answer.stdout.splitlines())
+
+
+def demand(bench: Bench) -> None:
+    """Print bytes of a trained word."""
+    program, options = shutil.which("ncu"), bench.options
+    table = bench.table(
+        "bytes", "bytes of a trained word, d=128, N=5, sample 0; asked for, counted from the text, and by ncu",
+        ("asked for", *(f"ncu: {name}" for name in METRICS.values())),
+        ",.0f",
+    )  # fmt: skip
+    for n_words in options.vocabularies:
+        for mode, how in modes_of(5).items():
+            for objective in over_text():
+                params = settled(Params(objective=objective, vector_size=128, sample=0, **how))
+                corpus = bench.zipf(n_words)
+                words = corpus.read(params)
+                prepared = OBJECTIVES[objective].prepare(params, corpus.counts)
+                case = Windows(params, words.segment, 0, 0, [], prepared, [])
+                asked = rows_of(params, words.segment, prepared, **case.waiting())
+                cells: list[Any] = ["no ncu"] * len(METRICS)
+                if program:
+                    found = profiled(program, {"params": params.as_dict(), "words": n_words, "tokens": options.tokens})
+                    cells = [found[name] / len(words.segment.tokens) for name in METRICS]
+                table.row(f"{objective}, {corpus.name}, {mode}", asked.bytes_of(params), *cells)
+    for level, value in PAPER.values.items():
+        bench.note(f"FULL-W2V, {level}, V100: {1e9 * value / TEXT8:,.0f} bytes a word of text8 ({PAPER.source}).")

@@ -1,0 +1,153 @@
+"""What kernels are compiled to, and how many instructions a word takes: no GPU is needed.
+
+Registers, spills and memory are the linker's words. Instructions are counted as they are carried out: a warp trains a
+text by the kernel's PTX in NumPy (`benchmarks.cuda.emulated`), so that each of its instructions has a number of times;
+the linker is told that each stands on a line of its own, so that the disassembler says which of them each instruction
+of the machine code (SASS) was made of. Where nvdisasm is not installed (pip install nvidia-cuda-nvdisasm), that of PTX
+alone is known.
+
+What a GPU can do at most is estimated from these: an H200 of 132 multiprocessors at 1.755 GHz that issue four
+instructions a cycle each, and 5.5 TB/s from its L2 cache. No latency, no bank conflict, no contended row is in them.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.cuda import sass
+from benchmarks.cuda.bench import Bench
+from benchmarks.cuda.cases import KEY, TREES, Matrix, Pairs, Windows
+from benchmarks.cuda.compiling import KERNELS, Capability, Code, Setting, compiled, linked
+from benchmarks.cuda.emulated import Kernel
+from benchmarks.cuda.traffic import rows_of
+from benchmarks.cuda.zipf import zipf_counts, zipf_segment
+from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.objectives.base import Columns
+from daskw2v.params import Params
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.simd import padded
+
+CAPABILITIES: tuple[Capability, ...] = ((7, 5), (8, 0), (9, 0))
+DIMS = (100, 128)
+ISSUED = 132 * 4 * 1.755e9  # instructions of warps a second, of an H200
+FROM_L2 = 5.5e12  # bytes a second, of an H200, assumed
+TEXT = 160  # words that are trained to count instructions
+VOCABULARY, TOKENS = 71_000, 17_000_000  # of 100 MB of Wikipedia: how deep the tree is
+UNITS = {"sgns, buckets": "pair", "context_matrix": "column of a row", "context_matrix, sgd": "column of a row"}
+
+
+class Work(NamedTuple):
+    """What a unit takes, a word where UNITS has no other: instructions of PTX and of SASS, and bytes of rows."""
+
+    ptx: float
+    sass: float | None
+    bytes: float | None
+
+
+def params_of(name: str, setting: Setting) -> Params:
+    """Return the Params of a kernel of KERNELS."""
+    objective, _, kind = name.partition(", ")
+    how: dict[str, Any] = {"vector_size": setting.vector_size, "window": setting.window}
+    if objective not in TREES:
+        how["negative"] = setting.negative
+    if kind == "pair":
+        how["negative_sharing"] = "pair"
+    if objective == "context_matrix":
+        how["optimizer"] = kind or "adam"
+    return settled(Params(objective=objective, **how))
+
+
+def work_of(name: str, setting: Setting, program: str | None) -> Work:
+    """Count what a unit takes, by a text of a few; the program is the disassembler."""
+    code = compiled(name, setting)
+    kernel, params = Kernel(code.ptx), params_of(name, setting)
+    case, n, taken = _case(name, params)
+    _, done = case.emulated(kernel)
+    machine = None
+    if program:
+        marked = linked(kernel.marked(), setting.capability)
+        functions = sass.functions_of(marked.cubin, program)
+        machine = sass.carried_out(functions, entry_of(code), done.tolist()) / n
+    return Work(done.sum() / n, machine, taken)
+
+
+def static(code: Code, program: str) -> int:
+    """Return the instructions of a kernel's machine code, without those to which only warps come that fell apart."""
+    return len(sass.warm(sass.functions_of(code.cubin, program)[entry_of(code)]))
+
+
+def entry_of(code: Code) -> str:
+    """Return the name of a kernel."""
+    return code.ptx.partition(".entry")[2].split("(", 1)[0].strip()
+
+
+def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
+    """Return a training of a warp, how many units it has, and the bytes of rows of a unit."""
+    rng, width = np.random.default_rng(1), padded(params.vector_size)
+    none = [np.zeros(0, np.float32)] * 2
+    if name.startswith("context_matrix"):
+        rows, columns, words = 4, 64, 1000
+        contexts = rng.integers(0, words, (rows, columns)).astype(np.int32)
+        moving = [np.zeros((rows, width), np.float32) for _ in range(3 if params.optimizer == "adam" else 1)]
+        prepared = OBJECTIVES["context_matrix"].prepare(params, zipf_counts(words, 10**6))
+        others = np.zeros((words, width), np.float32)
+        return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), moving, others, prepared), rows * columns, None
+    if name.endswith("buckets"):
+        n, words = 256, 1000
+        pairs, noise = (tuple(rng.integers(0, words, k).astype(np.int32) for _ in range(2)) for k in (n, 0))
+        tables = [np.zeros((words, width), np.float32) for _ in range(2)]
+        drawn = word_table(zipf_counts(words, 10**6), params.ns_exponent)
+        touched = 4 * (2 + params.negative / 4)  # a quarter of the negatives each, that four share
+        case = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
+        return case, n, 2 * width * touched
+    counts = _counts()
+    segment, prepared = zipf_segment(counts, TEXT, 0.0), _prepared(params)
+    tables = [np.zeros((len(counts), width), np.float32) for _ in range(2)]
+    case = Windows(params, segment, 0, len(segment.tokens), tables, prepared, none)
+    asked = rows_of(params, zipf_segment(counts, 100_000, 0.0), prepared, **case.waiting())
+    return case, len(segment.tokens), asked.bytes_of(params)
+
+
+@cache
+def _counts() -> Any:
+    return zipf_counts(VOCABULARY, TOKENS)
+
+
+@cache
+def _prepared(params: Params) -> Any:
+    return OBJECTIVES[params.objective].prepare(params, _counts())
+
+
+def kernels(bench: Bench) -> None:
+    """Print a row for each kernel, row length and GPU."""
+    program = sass.disassembler()
+    table = bench.table(
+        "kernels",
+        f"compiled for window {Setting(1).window}, negative {Setting(1).negative}; instructions and bytes a word "
+        f"({', '.join(f'{name}: a {unit}' for name, unit in UNITS.items())}); estimated bounds of an H200, million/s",
+        (
+            "registers", "spilled, bytes", "local, bytes", "shared, bytes", "instructions of the kernel",
+            "instructions a word, PTX", "instructions a word, SASS", "bytes of rows a word",
+            "estimate: by issue", "estimate: by L2",
+        ),
+        ",.0f",
+    )  # fmt: skip
+    for name in KERNELS:
+        for vector_size in bench.options.dims:
+            for capability in CAPABILITIES:
+                setting = Setting(vector_size, capability)
+                code, work = compiled(name, setting), work_of(name, setting, program)
+                hopper = capability == CAPABILITIES[-1]  # what an H200 is
+                by_issue = ISSUED / work.sass / 1e6 if work.sass and hopper else None
+                by_l2 = FROM_L2 / work.bytes / 1e6 if work.bytes and hopper else None
+                table.row(
+                    f"{name}, d={vector_size}, sm_{capability[0]}{capability[1]}", code.registers, code.spilled,
+                    code.local, code.shared, static(code, program) if program else "no nvdisasm", work.ptx,
+                    work.sass if program else "no nvdisasm", work.bytes, by_issue, by_l2,
+                )  # fmt: skip
+    bench.note(
+        "Instructions are those of warps. Estimated bounds are no measurements: 132 multiprocessors at 1.755 GHz of "
+        "four instructions a cycle each, 5.5 TB/s from L2."
+    )

@@ -1,0 +1,74 @@
+"""Kernels over text on a GPU, timed by its own clock: text and tables lie there already."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cuda.bench import Corpus
+from daskw2v.cuda import load
+from daskw2v.devices.lending import lent
+from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.objectives.base import Rate, Warps
+from daskw2v.params import Params
+from daskw2v.simd import padded
+
+TABLES = ("input", "output")
+
+
+class Launch:
+    """A model and a text on the GPU.
+
+    Parameters
+    ----------
+    params, corpus
+        What is trained, on which text.
+    max_in_flight, hot_rows
+        As in Resources.
+    """
+
+    def __init__(self, params: Params, corpus: Corpus, max_in_flight: int | None = None, hot_rows: int = 0) -> None:
+        self._cuda, pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
+        self._params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
+        objective: Any = OBJECTIVES[params.objective]
+        self._train = objective.trainers["cuda"]
+        words = corpus.read(params)
+        self.raw, self.trained = words.raw, len(words.segment.tokens)
+        self.in_flight = pieces.n_pieces(self.trained, min(max_in_flight or pieces.room(), pieces.room()))
+        prepared = objective.prepare(self._params, corpus.counts)
+        likely = [put(pieces.crowded(rows, self.in_flight)) for rows in self._touched(objective, prepared, corpus)]
+        tables = [put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()]
+        self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
+        self._memory = Warps(*tables, width, hot_rows, self.in_flight, *likely, self._totals, self._stream)
+        self._segment, self._prepared = lent(put, words.segment), lent(put, prepared)
+
+    def _sizes(self, objective: Any, corpus: Corpus) -> dict[str, int]:
+        return dict(objective.tables(self._params, len(corpus.counts)))
+
+    def _touched(self, objective: Any, prepared: Any, corpus: Corpus) -> list[Any]:
+        touched = objective.touched(prepared, corpus.counts)
+        return [touched[name] for name in TABLES]
+
+    def _rows(self, objective: Any, name: str, n: int, width: int) -> Any:
+        rows = np.zeros((n, width), np.float32)
+        rows[:, : self._params.vector_size] = objective.initial(self._params, name, np.arange(n))
+        return rows.ravel()
+
+    def run(self) -> None:
+        """Train all of the text once, without waiting for the end."""
+        rate = Rate(self._params.alpha, 0.0, 0)
+        self._train(self._segment, 0, self.trained, self._memory, rate, 0, self._prepared)
+
+    def seconds(self) -> float:
+        """Train all of the text once; return what it takes on the GPU."""
+        return elapsed(self._cuda, self._stream, self.run)
+
+
+def elapsed(cuda: Any, stream: Any, run: Callable[[], None]) -> float:
+    """Return the seconds that what is put into a stream takes, by the GPU's events."""
+    began, ended = cuda.event(), cuda.event()
+    began.record(stream)
+    run()
+    ended.record(stream)
+    ended.synchronize()
+    return abs(float(began.elapsed_time(ended))) / 1e3  # the simulator counts backwards

@@ -1,0 +1,89 @@
+"""Other programs on the same text, in turn with ours: any whose command line can be written down.
+
+A program is timed as a whole, start, vocabulary and output included; and so is `train` of ours. Each runs with one
+epoch and with several: what the others take more is training alone.
+"""
+
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.common import alternate
+from benchmarks.cuda.bench import Bench
+from benchmarks.papers.tables import Spread
+from daskw2v.params import Params, Resources
+from daskw2v.train import train
+
+FIELDS = ("text", "output", "size", "window", "negative", "epochs", "sample")
+
+
+def peer_of(text: str) -> tuple[str, str]:
+    """Return name and command of NAME=COMMAND; raises ValueError, also where a command has unknown fields."""
+    name, equals, command = text.partition("=")
+    if not (name and equals and command):
+        raise ValueError(text)
+    try:
+        command.format(**dict.fromkeys(FIELDS, ""))
+    except (KeyError, IndexError):
+        raise ValueError(text) from None
+    return name, command
+
+
+def seconds_of(command: str, text: Path, output: Path, params: Params, epochs: int) -> float:
+    """Run a program; return what it takes."""
+    values = {
+        "text": text, "output": output, "size": params.vector_size, "window": params.window,
+        "negative": params.negative, "epochs": epochs, "sample": params.sample,
+    }  # fmt: skip
+    words = [word.format(**values) for word in shlex.split(command)]
+    began = time.perf_counter()
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def ours(device: str, text: Path, folder: Path, params: Params, epochs: int) -> float:
+    """Train as a user does, from the text on; return what it takes."""
+    began = time.perf_counter()
+    folder = folder / f"{device}-{began}"  # a work directory keeps what was done
+    train(text, work=folder, params=params.replace(epochs=epochs), resources=Resources(device=device))
+    return time.perf_counter() - began
+
+
+def compare(
+    bench: Bench, programs: dict[str, Callable[[int], float]], words: int, epochs: int
+) -> dict[str, tuple[Spread, Spread]]:
+    """Return of each program, called with epochs, words/s of several epochs, and of those beyond the first."""
+    runs = {(name, n): partial(program, n) for name, program in programs.items() for n in (1, epochs)}
+    for run in runs.values():
+        run()  # warms caches, and compiles
+    found = alternate({f"{name}\n{n}": run for (name, n), run in runs.items()}, bench.options.times)
+    speeds = {}
+    for name in programs:
+        one, several = found[f"{name}\n1"], found[f"{name}\n{epochs}"]
+        more = [b - a for a, b in zip(one, several, strict=True)]
+        beyond = [words * (epochs - 1) / seconds if seconds > 0 else float("nan") for seconds in more]
+        speeds[name] = Spread.of(words * epochs / seconds for seconds in several), Spread.of(beyond)
+    return speeds
+
+
+def peers(bench: Bench) -> None:
+    """Print million words/s before subsampling."""
+    options, text = bench.options, bench.text
+    params, epochs = Params(vector_size=128), max(2, options.epochs)
+    table = bench.table(
+        "peers",
+        f"d=128, N=5, W=5, sample 1e-4, {epochs} epochs of {text.vocabulary.total:,} words: million words/s",
+        ("whole run", "epochs beyond the first"),
+    )
+    output = bench.folder / "vectors"
+    programs: dict[str, Callable[[int], float]] = {
+        f"daskw2v, {device}": partial(ours, device, text.path, bench.folder / "peers", params)
+        for device in ("cuda", "cpu")
+    }
+    for name, command in options.peer:
+        programs[name] = partial(seconds_of, command, text.path, output, params)
+    for name, spreads in compare(bench, programs, text.vocabulary.total, epochs).items():
+        table.row(name, *(spread.scaled(1e-6) for spread in spreads))

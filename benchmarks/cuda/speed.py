@@ -1,0 +1,114 @@
+"""Words/s of all objectives: the kernel alone, by the GPU's clock, and the whole task that a worker runs.
+
+The task reads shards, subsamples, trains, and copies the model in and out. Words are those of the vocabulary, before
+subsampling, and those that are left of them, which are trained. A drawn text is no file, so that it has no task.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.cuda.bench import Bench, Corpus, modes_of
+from benchmarks.cuda.launching import Launch
+from benchmarks.papers.tables import Figures, Spread
+from benchmarks.texts import Text
+from daskw2v.devices import threads_of
+from daskw2v.objectives import OBJECTIVES, find_objective, settled
+from daskw2v.params import Params, Resources
+from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import SEGMENT, keep_thresholds
+from daskw2v.strategies.blocks import cut_tables, initial_block
+from daskw2v.strategies.replica import train_replica
+from daskw2v.strategies.schedule import Work
+
+SAMPLES = (1e-4, 0)
+BATCHING = Figures("paper 004, table 1", {"text8": 210.340633, "One Billion Words": 265.212834})
+
+
+class Speed(NamedTuple):
+    """Words/s: of the kernel alone, before subsampling and after; and of the task, before."""
+
+    raw: Spread
+    trained: Spread
+    task: Spread | None
+
+
+def over_text() -> list[str]:
+    """Return the objectives whose kernels go over text."""
+    return sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
+
+
+def task_of(text: Text, params: Params, device: str, threads: int) -> Callable[[], float]:
+    """Return what trains an epoch as a worker's task, and returns words/s before subsampling."""
+    params, width = settled(params), threads_of(threads, Resources())
+    run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
+    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
+    rows = [initial_block(params, block) for block in blocks]
+    work = Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha)
+
+    def measure() -> float:
+        began = time.perf_counter()
+        _, totals = train_replica(run, width, work, blocks, *rows)
+        return totals.words / (time.perf_counter() - began)
+
+    return measure
+
+
+def cores() -> int:
+    return os.cpu_count() or 1
+
+
+def speed_of(bench: Bench, params: Params, corpus: Corpus, *, task: bool) -> Speed:
+    """Measure the kernel, and the task where it is asked for and the corpus is a file."""
+    launch = Launch(params, corpus)
+    runs: dict[str, Callable[[], float]] = {"kernel": lambda: 1 / launch.seconds()}
+    if task:
+        runs["task"] = task_of(bench.text, params, "cuda", cores())
+    found = bench.measure(runs)
+    kernel = found["kernel"]
+    return Speed(kernel.scaled(launch.raw), kernel.scaled(launch.trained), found.get("task"))
+
+
+def settings(bench: Bench) -> Iterator[tuple[str, Params, Corpus]]:
+    """Yield what is measured, with its name."""
+    for corpus in bench.corpora:
+        for mode, how in modes_of(5).items():
+            for sample in SAMPLES:
+                for objective in over_text():
+                    params = Params(objective=objective, vector_size=128, sample=sample, **how)
+                    yield f"{objective}, {corpus.name}, {mode}, sample {sample:g}", params, corpus
+
+
+def speed(bench: Bench) -> None:
+    """Print million words/s, for figures 6 and 7 of paper 004 and 1 and 2 of paper 001."""
+    table = bench.table(
+        "speed",
+        "d=128, N=5, million words/s",
+        ("kernel: before subsampling", "kernel: trained", f"task of {cores()} thread(s): before subsampling"),
+    )
+    for name, params, corpus in settings(bench):
+        found = speed_of(bench, params, corpus, task=corpus.name == "Wikipedia")
+        cells = [None if spread is None else spread.scaled(1e-6) for spread in found]
+        table.row(name, *cells)
+
+
+def batching(bench: Bench) -> None:
+    """Print how fast a core reads and subsamples text, and what so many cores would, beside paper 004's table 1."""
+    text, params = bench.text, Params(sample=1e-4)
+    reader, counts = SegmentReader(text.work, text.corpus, text.vocabulary), text.vocabulary.load().counts
+    keep, stop = keep_thresholds(counts, params.sample), min(2 * SEGMENT, text.corpus.n_tokens)
+
+    def read() -> float:
+        began = time.perf_counter()
+        reader.read(0, stop, params.window, keep, np.uint64(1))
+        return stop / (time.perf_counter() - began) / 1e6
+
+    found = bench.measure({"one core": read})["one core"]
+    table = bench.table("batching", "reading and subsampling, million words/s", ("text8", "One Billion Words", "here"))
+    table.row(f"FULL-W2V ({BATCHING.source})", *BATCHING.values.values(), None)
+    table.row("daskw2v, one core", None, None, found)
+    table.row("the same times 16, which nobody measured", None, None, found.scaled(16))

@@ -1,0 +1,37 @@
+"""Words/s of SGNS by how many warps train at a time, and by how many rows stay out of their rings."""
+
+from benchmarks.cuda.bench import Bench, Corpus
+from benchmarks.cuda.launching import Launch
+from daskw2v.cuda import load
+from daskw2v.params import Params
+
+HOT_ROWS = (0, 16, 64, 200, 1000)
+
+
+def in_flight_up_to(room: int, first: int) -> list[int]:
+    """Return numbers of warps, each twice the one before, and as many as there is room for."""
+    numbers = [first]
+    while numbers[-1] < room:
+        numbers.append(min(room, 2 * numbers[-1]))
+    return numbers
+
+
+def sweep(bench: Bench) -> None:
+    """Print million words/s, before and after subsampling, of the kernel alone."""
+    room = load("daskw2v.objectives.cuda.pieces").room()
+    table = bench.table(
+        "sweep", "sgns, d=128, N=5, W=5, kernel alone: million words/s", ("before subsampling", "trained", "warps")
+    )
+    params = Params(vector_size=128)
+    for corpus in bench.corpora:
+        for n in in_flight_up_to(room, min(room, bench.options.fewest)):
+            _row(bench, table, corpus, params, f"{corpus.name}, max_in_flight={n:,}", n, 0)
+        for hot_rows in HOT_ROWS:
+            _row(bench, table, corpus, params, f"{corpus.name}, hot_rows={hot_rows:,}", room, hot_rows)
+
+
+def _row(bench: Bench, table: object, corpus: Corpus, params: Params, name: str, n: int, hot_rows: int) -> None:
+    launch = Launch(params, corpus, n, hot_rows)
+    seconds = bench.measure({name: launch.seconds})[name]
+    speed = seconds.inverse()
+    table.row(name, speed.scaled(launch.raw / 1e6), speed.scaled(launch.trained / 1e6), launch.in_flight)
