@@ -4,6 +4,7 @@ Some 20 minutes by default: 15 for trainings with 1, 2, 4 and 8 replicas by the 
 them fastText's. `--workers 1 2 3 4 5 6 7 8 --rules momentum mean touched` is the whole table: two hours a seed.
 """
 
+from benchmarks.papers.gpu import speed_on_gpu
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper, Spread
 
@@ -90,6 +91,10 @@ def speed(session: Session) -> None:
             table.row(f"{objective}, {n} thread(s)", *cells, ours, ratio)
             if theirs:
                 table.row(f"{objective}, {n} thread(s), fastText", None, None, theirs, None)
+        for part, speed_here in zip(
+            ("kernel alone", "whole task"), speed_on_gpu(session, params_of(name)), strict=True
+        ):
+            table.row(f"{objective}, one GPU, {part}", None, None, speed_here, None)
 
 
 def run(session: Session) -> None:

@@ -1,17 +1,24 @@
-"""004, FULL-W2V: SGNS on a GPU that keeps rows in registers and shared memory. A GPU is issue 7.
+"""004, FULL-W2V: SGNS on a GPU that keeps rows in registers and shared memory.
 
-What can be measured now: how fast this processor reads and subsamples text, which on the paper's machines feeds the
-GPU, how fast it trains, and how good vectors of 128 dimensions are. Some 5 minutes by default; `--tools gensim` adds 7
-minutes for each training whose score is not kept, and 3 for times.
+Where there is a GPU, how fast it trains; where there is none, that is open, and says so (`python -m benchmarks.cuda`
+has all that there is to measure). Anywhere: what its kernel asks of memory; how fast this processor reads and
+subsamples text, which feeds the GPU; how fast it trains, and how good vectors of 128 dimensions are. Some 5 minutes by
+default; `--tools gensim` adds 7 minutes for each training whose score is not kept, and 3 for times.
 """
 
 from benchmarks.calibration import segment_of
 from benchmarks.common import ANALOGY
+from benchmarks.cuda.demand import PAPER as DEMAND
+from benchmarks.cuda.demand import TEXT8
+from benchmarks.cuda.traffic import rows_of
+from benchmarks.papers.gpu import OPEN as NO_GPU
+from benchmarks.papers.gpu import compiled_for_gpu, speed_on_gpu
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.quality import judged
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
+from daskw2v.params import Params
 
 BATCHING = {
     "text8": Figures("table 1", {"FULL-W2V": 210.340633, "Wombat": 16.957496, "accSGNS": 16.527374}),
@@ -31,12 +38,13 @@ RATIOS = Figures(
     {"accSGNS, V100": 5.724, "Wombat, V100": 8.647, "accSGNS, P100": 6.754, "Wombat, P100": 5.910},
 )
 GENERATIONS = Figures("section 1", {"V100 over P100": 2.966, "over multithreaded CPUs": 5.44})
+WARPS = Figures("table 6", {"V100": 8.99, "XP": 9.59})  # active ones of FULL-W2V, of each of four schedulers
 
 PAPER = Paper(
     "Randall, Allen and Ge (2021), FULL-W2V: Fully Exploiting Data Reuse for W2V on GPU-Accelerated Systems",
     "V100, Titan XP and P100 GPUs with 40, 24 and 28 cores (table 2); text8, 20 epochs, and One Billion Words, 5 "
     "epochs; d=128, window 5, negative 5 (section 5.1)",
-    (*BATCHING.values(), QUALITY, RATIOS, GENERATIONS),
+    (*BATCHING.values(), DEMAND, WARPS, QUALITY, RATIOS, GENERATIONS),
 )
 
 
@@ -90,23 +98,48 @@ def speed(session: Session) -> None:
             found = session.speeds(params_of("sgns", vector_size=128, sample=sample), n, ["gensim"])
             for tool, value in found.items():
                 table.row(f"{tool}, sample {sample:g}, {n} thread(s)", "in a figure only", value)
+        kernel, task = speed_on_gpu(session, fixed(sample))
+        table.row(f"daskw2v, sample {sample:g}, GPU, kernel alone", "in a figure only", kernel)
+        table.row(f"daskw2v, sample {sample:g}, GPU, whole task", "in a figure only", task)
+
+
+def fixed(sample: float) -> Params:
+    """Return Params of the paper's windows: as wide as those of 5 are on average."""
+    return params_of("sgns", vector_size=128, sample=sample, window=3, shrink_windows=False)
+
+
+def resources(session: Session) -> None:
+    """Print what a trained word asks of memory and of the processor of a GPU, of which the paper's were measured."""
+    table = session.table(
+        "figure 1, tables 4 and 6",
+        "FULL-W2V on V100, text8; here asked for by the kernel of sgns, d=128, N=5, windows of 3 each way, for sm_90",
+        ("paper", "here"),
+        ",.1f",
+    )
+    segment, _ = segment_of(session.timed, fixed(0))
+    asked = rows_of(fixed(0), segment, None).bytes_of(fixed(0))
+    instructions, warps = compiled_for_gpu("sgns", 128)
+    table.row("bytes of a word, L1", 1e9 * DEMAND["L1"] / TEXT8, NO_GPU)
+    table.row("bytes of a word, L2", 1e9 * DEMAND["L2"] / TEXT8, asked)
+    table.row("bytes of a word, DRAM", 1e9 * DEMAND["DRAM"] / TEXT8, NO_GPU)
+    table.row("instructions of warps, a word (windows of 1 to 5)", "in a figure only", instructions)
+    table.row("warps of a multiprocessor, active there, room for here", 4 * WARPS["V100"], warps)
 
 
 OPEN = {
     "figures 6, 7: words/s by GPU": (
-        "issue 7; " + ", ".join(f"{ratio}x {name}" for name, ratio in RATIOS.values.items()) + f" ({RATIOS.source}); "
+        "a GPU; " + ", ".join(f"{ratio}x {name}" for name, ratio in RATIOS.values.items()) + f" ({RATIOS.source}); "
         + ", ".join(f"{ratio}x {name}" for name, ratio in GENERATIONS.values.items()) + f" ({GENERATIONS.source})",
-        "words/s on this processor, above",
+        "words/s on this processor, above; on a GPU python -m benchmarks.cuda --peer FULL-W2V='...'",
     ),
-    "figure 1: arithmetic and memory of kernels": ("issue 7", "python -m benchmarks.kernel_steps, of this processor"),
-    "table 4: memory demand an epoch": ("issue 7", "nothing"),
-    "table 5: instructions a cycle, stalls": ("issue 7", "nothing"),
-    "table 6: warps": ("issue 7", "nothing"),
+    "figure 1: arithmetic of other programs' kernels": ("their binaries", "python -m benchmarks.cuda --tables kernels"),
+    "table 5: instructions a cycle, stalls": ("a GPU and Nsight Compute", "nothing"),
 }  # fmt: skip
 
 
 def run(session: Session) -> None:
     batching(session)
     speed(session)
+    resources(session)
     quality(session)
     session.unmeasured(OPEN)

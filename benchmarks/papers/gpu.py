@@ -1,0 +1,49 @@
+"""What tables of papers say of this machine's GPU: measured where there is one, open where there is none."""
+
+from argparse import Namespace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from benchmarks.cuda.bench import Bench
+from benchmarks.cuda.speed import speed_of
+from benchmarks.papers.session import Session
+from benchmarks.papers.tables import Cell, Spread
+from daskw2v.cuda import check_gpu
+from daskw2v.errors import ClusterError, MissingExtraError
+from daskw2v.params import Params
+
+OPEN = "not measured yet: no GPU; python -m benchmarks.cuda on one prints it"
+_LANES, _REGISTERS, _MOST = 32, 1 << 16, 64  # of a warp; of a multiprocessor; and its warps
+
+
+@cache
+def has_gpu() -> bool:
+    try:
+        check_gpu()
+    except (ClusterError, MissingExtraError):
+        return False
+    return True
+
+
+def speed_on_gpu(session: Session, params: Params) -> tuple[Cell, Cell]:
+    """Return million words/s before subsampling, of the kernel alone and of the whole task; or that both are open."""
+    if not has_gpu():
+        return OPEN, OPEN
+    options = Namespace(times=session.options.times, parts=session.options.time_parts, vocabularies=[], tokens=0)
+    bench = Bench(options, session.folder, session.out)
+    bench.text = session.timed
+    found = speed_of(bench, params, bench.corpora[0], task=True)
+    task: Spread | None = found.task
+    return found.raw.scaled(1e-6), None if task is None else task.scaled(1e-6)
+
+
+def compiled_for_gpu(kernel: str, vector_size: int) -> tuple[Cell, Cell]:
+    """Return instructions of a trained word, and warps that a multiprocessor has registers for, of sm_90."""
+    if find_spec("numba_cuda") is None:
+        return ("needs daskw2v[cuda]",) * 2
+    kernels, compiling, sass = (import_module(f"benchmarks.cuda.{name}") for name in ("kernels", "compiling", "sass"))
+    setting, program = compiling.Setting(vector_size), sass.disassembler()
+    work = kernels.work_of(kernel, setting, program)
+    registers = -(-compiling.compiled(kernel, setting).registers // 8) * 8  # they are given out by eights
+    return work.sass if program else "no nvdisasm", min(_MOST, _REGISTERS // (_LANES * registers))
