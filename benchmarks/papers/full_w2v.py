@@ -112,7 +112,7 @@ def resources(session: Session) -> None:
     """Print what a trained word asks of memory and of the processor of a GPU, of which the paper's were measured."""
     table = session.table(
         "figure 1, tables 4 and 6",
-        "FULL-W2V on V100, text8; here asked for by the kernel of sgns, d=128, N=5, windows of 3 each way, for sm_90",
+        "FULL-W2V on V100, a word of text8; here a trained word of sgns, d=128, N=5, windows of 3 each way, for sm_90",
         ("paper", "here"),
         ",.1f",
     )

@@ -96,6 +96,22 @@ def test_compiled_kernel__is_its_reference(compiling, name):
     assert cases.difference(case.tables, found, truth) < 1e-4
 
 
+@pytest.mark.parametrize("name", ["sgns", "sgns, pair", "cbow_ns"])
+def test_compiled_kernel__reads_and_adds_the_rows_that_are_counted_from_the_text(compiling, name):
+    correctness, emulated, traffic = (
+        import_module(f"benchmarks.cuda.{module}") for module in ("correctness", "emulated", "traffic")
+    )
+    setting = compiling.Setting(128)
+    case = correctness.case_of(name, setting, 30, n_words=60)
+    case = case._replace(params=case.params.replace(shrink_windows=False))
+    kernel = emulated.Kernel(compiling.compiled(name, setting).ptx)
+    _, done = case.emulated(kernel)
+    rows = traffic.rows_of(case.params, case.segment, None, case.hot_rows)
+    for kind, share in (("cg", rows.read), ("red", rows.added)):
+        counted = sum(times for step, times in zip(kernel.steps, done, strict=True) if kind in step.name)
+        assert counted == pytest.approx(share * len(case.segment.tokens))
+
+
 @pytest.mark.parametrize("kind", ["", ", sgd"])
 @pytest.mark.parametrize(("vector_size", "negative"), [(112, 5), (512, 64), (1024, 5)])
 def test_columns__keep_their_rows_in_registers(compiling, vector_size, negative, kind):
