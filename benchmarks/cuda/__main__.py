@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.common import finish
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.peers import peer_of
-from daskw2v.cuda import check_gpu
+from daskw2v.cuda import check_gpu, load
 from daskw2v.errors import Daskw2vError
 from daskw2v.extras import needed
 
@@ -80,6 +80,8 @@ def run(bench: Bench) -> None:
     """
     if not NO_GPU.issuperset(bench.options.tables):
         check_gpu()
+        gpu = load("numba.cuda").get_current_device()
+        bench.note(f"GPU: {gpu.name}, compute capability {gpu.compute_capability}")
     if "kernels" in bench.options.tables:
         needed("numba_cuda", "cuda")
     for name in bench.options.tables:
