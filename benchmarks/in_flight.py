@@ -1,10 +1,11 @@
 """Quality by the windows in flight: what a GPU's warps lose by training at once, emulated on one core.
 
-Each of P warps trains pieces of 64 centers on copies of its contexts' rows, and adds what they gained when they fall
-out of reach (`in_flight_kernels`), so that it reads what others are about to move. Time goes in ticks, a window of each
-warp: all read what stood there before the tick, which is worse than the truth, or, with --in-turn, each sees what those
-before it moved, which is better. Hot rows are the input rows of the most frequent words, which no warp keeps longer
-than a window.
+Each of P warps trains pieces of consecutive centers on copies of its contexts' rows, and adds what they gained when
+they fall out of reach (`in_flight_kernels`), so that it reads what others are about to move. Time goes in ticks, a
+window of each warp: all read what stood there before the tick, which is worse than the truth, or, with --in-turn, each
+sees what those before it moved, which is better. Hot rows are the input rows of the most frequent words, which no warp
+keeps longer than a window. The longer a piece, the fewer windows in flight are of one article, with the same rare
+words.
 
 Damping: kappa is the number of windows in flight that a row is expected in, P times the chance that it is one's context
 or target. All that is added to a row with a kappa above K is multiplied by K / kappa; K = 0 damps nothing.
@@ -14,7 +15,8 @@ correlations, 3CosAdd accuracy, and the mean of these three scores relative to o
 package's own training with the same Params.
 
     python -m benchmarks.in_flight [--objectives sgns] [--in-flight 1 132 528 1056 2112 4224] [--hot 0 64 256 1024]
-        [--damping 0 4 16 64] [--in-turn] [--alpha 0.035] [--parts 10] [--epochs 3] [--seeds 1] [--cache DIR] [--json]
+        [--damping 0 4 16 64] [--piece 64 1024] [--in-turn] [--alpha 0.035] [--parts 10] [--epochs 3] [--seeds 1]
+        [--cache DIR] [--json]
 
 About a minute for each training. What --cache holds is not trained again.
 """
@@ -61,6 +63,10 @@ from daskw2v.vocabulary.huffman import Tree, huffman_tree
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, float]
 
+COLUMNS = (
+    "P", "hot rows", "K", "piece", "in a tick", "loss", "WordSim-353", "SimLex-999", "Google", "to P=1", "to daskw2v",
+    "words/s",
+)  # fmt: skip
 SETS = ("ws353", "simlex999", "google_analogy")
 HIDDEN = {"sgns": False, "cbow_ns": True, "sg_hs": False, "cbow_hs": True}  # whether contexts predict together
 NO_TREE = huffman_tree(np.empty(0, np.int64))
@@ -68,11 +74,12 @@ KERNELS = digest(Path(in_flight_kernels.__file__).read_text())
 
 
 class Point(NamedTuple):
-    """What is emulated: warps, rows that none of them keeps, K of the damping (0: none), and how time goes."""
+    """What is emulated: warps, rows that none of them keeps, K of the damping (0: none), centers of a piece, time."""
 
     in_flight: int
     hot: int = 0
     damping: float = 0.0
+    piece: int = 64
     in_turn: bool = False
 
 
@@ -134,8 +141,8 @@ class Emulator:
         negatives = none if len(self._tree.nodes) else negatives_of(self._prepared, epoch)
         examples, loss = in_flight_kernels.train(
             segment, first, last, self.model, self._work, windows_of(self.params, rate, epoch),
-            Targets(negatives, self._tree), self.point.hot, HIDDEN[self.params.objective], self.params.cbow_mean,
-            self.point.in_turn, self._tile,
+            Targets(negatives, self._tree), self.point.hot, self.point.piece, HIDDEN[self.params.objective],
+            self.params.cbow_mean, self.point.in_turn, self._tile,
         )  # fmt: skip
         return int(examples), float(loss)
 
@@ -234,11 +241,8 @@ def compare(
 ) -> list[Row]:
     """Train all points, after the package and one window in flight; print a row of each."""
     params = settled(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
-    title = (
-        "| P | hot rows | K | in a tick | loss | WordSim-353 | SimLex-999 | Google | to P=1 | to daskw2v | words/s |"
-    )
-    print(f"\n{objective}, alpha {params.alpha}, {options.parts} parts, {options.epochs} epochs\n\n{title}", file=out)
-    print("|" + "---|" * (title.count("|") - 1), file=out, flush=True)
+    print(f"\n{objective}, alpha {params.alpha}, {options.parts} parts, {options.epochs} epochs\n", file=out)
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", file=out, flush=True)
     rows: list[Row] = []
     found: dict[Point | None, Scores] = {}
     for point in dict.fromkeys([None, ALONE, *points]):
@@ -252,10 +256,11 @@ def compare(
 
 def line_of(row: Row) -> str:
     """Return a row of the table."""
-    about = ["daskw2v", "", "", ""]
+    about = ["daskw2v", "", "", "", ""]
     if row.point:
         damping = f"{row.point.damping:g}" if row.point.damping else ""
-        about = [f"{row.point.in_flight}", f"{row.point.hot}", damping, "in turn" if row.point.in_turn else "at once"]
+        time_goes = "in turn" if row.point.in_turn else "at once"
+        about = [f"{row.point.in_flight}", f"{row.point.hot}", damping, f"{row.point.piece}", time_goes]
     cells = ["diverged", *[""] * 6]
     if row.scores:
         ratios = ["" if value is None else f"{value:.3f}" for value in (row.to_one, row.to_package)]
@@ -270,6 +275,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--in-flight", type=int, nargs="+", default=[1, 132, 528, 1056, 2112, 4224], help="warps")
     parser.add_argument("--hot", type=int, nargs="+", default=[0], help="input rows that no warp keeps")
     parser.add_argument("--damping", type=float, nargs="+", default=[0.0], help="K; 0 damps nothing")
+    parser.add_argument("--piece", type=int, nargs="+", default=[64], help="consecutive centers that a warp takes")
     parser.add_argument("--in-turn", action="store_true", help="warps see what those before them moved in a tick")
     parser.add_argument("--alpha", type=float, help="learning rate at the start; else the objective's own")
     parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
@@ -284,7 +290,8 @@ def main() -> None:
     options = parse()
     out, rows = sys.stderr if options.json else sys.stdout, []
     points = [
-        Point(*choice, options.in_turn) for choice in itertools.product(options.in_flight, options.hot, options.damping)
+        Point(*choice, options.in_turn)
+        for choice in itertools.product(options.in_flight, options.hot, options.damping, options.piece)
     ]
     with tempfile.TemporaryDirectory() as name:
         trainings = Trainings(encode(Path(name), options.parts), Store(str(options.cache or f"{name}/cache")))

@@ -1,9 +1,9 @@
 """Many warps that train at once, emulated on one core: the kernels of `benchmarks.in_flight`.
 
-A slot stands for a warp. It trains a piece of text, window after window, on copies of its contexts' rows, and adds what
-they gained to the table when they fall out of reach; targets are read as a window begins and moved as it ends. Time
-goes in ticks, a window of each slot. What a tick adds stands in a journal until all slots have read, or, `in_turn`,
-until the slot's window ends.
+A slot stands for a warp. It trains piece after piece of the text, window after window, on copies of its contexts' rows,
+and adds what they gained to the table when they fall out of reach; targets are read as a window begins and moved as it
+ends. Time goes in ticks, a window of each slot. What a tick adds stands in a journal until all slots have read, or,
+`in_turn`, until the slot's window ends.
 
 All rows are one array, the input table and the output table behind it, so that a row's address says which it is.
 """
@@ -39,7 +39,7 @@ from daskw2v.sampling.rng import GOLDEN, draw, mix
 from daskw2v.simd import LANES, SLOTS, huge_zeros
 from daskw2v.vocabulary.huffman import Tree
 
-PIECE = 64  # centers that a slot takes at a time
+START = 64  # ticks over which slots begin, so that they do not end their pieces together
 _AHEAD = 6  # entries of the journal that are brought close
 
 
@@ -182,8 +182,8 @@ def _copy_row(typingctx: Any, start: Any, end: Any, width: Any) -> Any:
 
 @kernel
 def train(
-    segment: Any, first: Any, last: Any, model: Any, work: Any, windows: Any, targets: Any, hot: Any, hidden: Any,
-    mean: Any, in_turn: Any, tile: Any,
+    segment: Any, first: Any, last: Any, model: Any, work: Any, windows: Any, targets: Any, hot: Any, piece: Any,
+    hidden: Any, mean: Any, in_turn: Any, tile: Any,
 ) -> Any:  # fmt: skip
     """Train the centers first..last-1 of a segment.
 
@@ -197,6 +197,8 @@ def train(
         `objectives.windows.Windows` and `Targets`.
     hot
         Words below this number are never kept in a ring.
+    piece
+        Centers that a slot takes at a time.
     hidden, mean
         Whether contexts predict together (CBOW), and whether by their mean or their sum.
     in_turn
@@ -212,14 +214,16 @@ def train(
     work.scratch.mantissa[:], work.scratch.exponent[:] = 1.0, 0
     slots, n_slots = work.slots, len(work.slots.centers)
     slots.centers[:], slots.stops[:] = last, last
-    taken, n_pieces, tick, trained, busy = 0, (last - first + PIECE - 1) // PIECE, 0, 0, 1
+    taken, n_pieces, tick, trained, busy = 0, (last - first + piece - 1) // piece, 0, 0, 1
     while busy > 0:
         busy, entries = 0, 0
         for p in range(n_slots):
             if slots.centers[p] == slots.stops[p]:
-                if taken == n_pieces or tick * n_slots < p * PIECE:  # they begin one after the other: none keeps step
+                if taken == n_pieces or tick * n_slots < p * START:
                     continue
-                _take_piece(segment, first + taken * PIECE, last, slots, p, windows.window)
+                _take_piece(
+                    segment, first + taken * piece, min(first + (taken + 1) * piece, last), slots, p, windows.window
+                )
                 taken += 1
             busy += 1
             entries, n = _train_window(segment, p, model, work, entries, windows, targets, hot, hidden, mean, tile)
@@ -233,9 +237,9 @@ def train(
 
 
 @inline
-def _take_piece(segment: Any, center: Any, last: Any, slots: Any, p: Any, window: Any) -> None:
+def _take_piece(segment: Any, center: Any, stop: Any, slots: Any, p: Any, window: Any) -> None:
     sentence = np.searchsorted(segment.bounds, center, side="right") - 1
-    slots.centers[p], slots.stops[p], slots.sentences[p] = center, min(center + PIECE, last), sentence
+    slots.centers[p], slots.stops[p], slots.sentences[p] = center, stop, sentence
     slots.lows[p] = slots.highs[p] = max(segment.bounds[sentence], center - window)
 
 

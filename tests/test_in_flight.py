@@ -47,8 +47,7 @@ class Warp:
                 max(bounds[sentence], center - self.params.window),
                 min(bounds[sentence + 1], center + self.params.window + 1),
             )
-            for i in set(ring) - set(reached):
-                moves.append(("input", tokens[i], np.subtract(*ring.pop(i))))
+            moves += [("input", tokens[i], np.subtract(*ring.pop(i))) for i in set(ring) - set(reached)]
             for i in set(reached) - set(ring):
                 if tokens[i] >= self.hot:
                     ring[i] = self.tables["input"][tokens[i]].copy(), self.tables["input"][tokens[i]].copy()
@@ -80,7 +79,7 @@ class Warp:
             else:
                 x += gain @ y
         self.examples += len(x)
-        for row, now in zip(rows, x, strict=not hidden) if not hidden else ((row, row + move[0]) for row in rows):
+        for row, now in zip(rows, rows + move if hidden else x, strict=True):
             row[:] = now
         return moves + [("input", tokens[i], row - self.tables["input"][tokens[i]]) for i, row in hot.items()]
 
@@ -102,7 +101,7 @@ class Warp:
 def reference(segment, params, point, prepared, tables, damping):
     """Train all warps in float64, tick by tick; return examples and loss."""
     windows = list(windows_in(segment, 0, len(segment.tokens), windows_of(params, RATE, 1)))
-    pieces = iter(range(0, len(segment.tokens), kernels.PIECE))
+    pieces = iter(range(0, len(segment.tokens), point.piece))
     warps = [Warp(segment, params, point, prepared, tables, windows) for _ in range(point.in_flight)]
     busy: dict[int, object] = {}
     for tick in itertools.count():
@@ -111,10 +110,10 @@ def reference(segment, params, point, prepared, tables, damping):
             moves = next(busy[p], None) if p in busy else None
             if moves is None:
                 busy.pop(p, None)
-                first = next(pieces, None) if tick * point.in_flight >= p * kernels.PIECE else None
+                first = next(pieces, None) if tick * point.in_flight >= p * kernels.START else None
                 if first is None:
                     continue
-                busy[p] = warp.train(first, min(first + kernels.PIECE, len(segment.tokens)))
+                busy[p] = warp.train(first, min(first + point.piece, len(segment.tokens)))
                 moves = next(busy[p])
             added += moves
             if point.in_turn:
@@ -130,7 +129,7 @@ def add(tables, moves, damping):
         tables[table][row] += damping[table][row] * move
 
 
-@pytest.mark.parametrize("point", [(1, 0, 0, False), (3, 2, 0, False), (8, 1, 0.5, False), (5, 3, 0.5, True)])
+@pytest.mark.parametrize("point", [(1, 0, 0, 64), (3, 2, 0, 64), (8, 1, 0.5, 32), (5, 3, 0.5, 64, True)])
 @pytest.mark.parametrize("objective", in_flight.HIDDEN)
 def test_training__is_that_of_warps_side_by_side(segment, counts, objective, point):
     params, point = Params(objective=objective, vector_size=20, sample=0.01, window=3), in_flight.Point(*point)
