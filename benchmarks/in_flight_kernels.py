@@ -40,6 +40,7 @@ from daskw2v.simd import LANES, SLOTS, huge_zeros
 from daskw2v.vocabulary.huffman import Tree
 
 START = 64  # ticks over which slots begin, so that they do not end their pieces together
+_TILE = (0,) * MAX_TARGETS  # a group of targets; what fills it up does not count
 _AHEAD = 6  # entries of the journal that are brought close
 
 
@@ -183,7 +184,7 @@ def _copy_row(typingctx: Any, start: Any, end: Any, width: Any) -> Any:
 @kernel
 def train(
     segment: Any, first: Any, last: Any, model: Any, work: Any, windows: Any, targets: Any, hot: Any, piece: Any,
-    hidden: Any, mean: Any, in_turn: Any, tile: Any,
+    hidden: Any, mean: Any, in_turn: Any,
 ) -> Any:  # fmt: skip
     """Train the centers first..last-1 of a segment.
 
@@ -203,8 +204,6 @@ def train(
         Whether contexts predict together (CBOW), and whether by their mean or their sum.
     in_turn
         Whether a slot sees what those before it moved in the same tick.
-    tile
-        Tuple as long as a group has targets, or longer.
 
     Returns
     -------
@@ -226,7 +225,7 @@ def train(
                 )
                 taken += 1
             busy += 1
-            entries, n = _train_window(segment, p, model, work, entries, windows, targets, hot, hidden, mean, tile)
+            entries, n = _train_window(segment, p, model, work, entries, windows, targets, hot, hidden, mean)
             trained += n
             if in_turn:
                 _add_moves(model, work.journal, entries)
@@ -246,7 +245,7 @@ def _take_piece(segment: Any, center: Any, stop: Any, slots: Any, p: Any, window
 @kernel
 def _train_window(
     segment: Any, p: Any, model: Any, work: Any, entries: Any, windows: Any, targets: Any, hot: Any, hidden: Any,
-    mean: Any, tile: Any,
+    mean: Any,
 ) -> Any:  # fmt: skip
     """Train the next window of slot p; return the number of entries in the journal, and the examples trained."""
     slots, scratch, tokens, bounds = work.slots, work.scratch, segment.tokens, segment.bounds
@@ -277,8 +276,8 @@ def _train_window(
             n += 1
     if n > 0:
         alpha = np.float32(windows.alpha + windows.slope * (position - windows.origin))
-        n_targets = _find_targets(tokens[center], position, model, targets, scratch, tile)
-        entries = _train_targets(n, n_targets, model, work, entries, alpha, hidden, mean, tile)
+        n_targets = _find_targets(tokens[center], position, model, targets, scratch)
+        entries = _train_targets(n, n_targets, model, work, entries, alpha, hidden, mean)
         k = 0
         for i in range(start, stop):
             if i != center:
@@ -314,7 +313,7 @@ def _put_back(
 
 
 @inline
-def _find_targets(word: Any, position: Any, model: Any, targets: Any, scratch: Any, tile: Any) -> Any:
+def _find_targets(word: Any, position: Any, model: Any, targets: Any, scratch: Any) -> Any:
     """Write the rows and signs of a window's targets, group by group; return their number."""
     rows, signs, row = scratch.rows, scratch.signs, 4 * model.width
     output, tree, negatives = address(model.rows) + model.n_words * row, targets.tree, targets.negatives
@@ -322,11 +321,11 @@ def _find_targets(word: Any, position: Any, model: Any, targets: Any, scratch: A
     if len(tree.nodes) > 0:
         start, n = tree.starts[word], tree.starts[word + 1] - tree.starts[word]
     groups, size = _spread(n)
-    signs[: groups * len(tile)] = 0.0
-    rows[: groups * len(tile)] = output
+    signs[: groups * MAX_TARGETS] = 0.0
+    rows[: groups * MAX_TARGETS] = output
     state = draw(negatives.key, position)
     for t in range(n):
-        at = t // size * len(tile) + t % size
+        at = t // size * MAX_TARGETS + t % size
         if len(tree.nodes) > 0:  # from the leaf up
             node = start + n - 1 - t
             rows[at], signs[at] = output + tree.nodes[node] * row, np.float32(1 - 2 * np.int32(tree.turns[node]))
@@ -347,7 +346,7 @@ def _spread(n: Any) -> Any:
 
 @inline
 def _train_targets(
-    n: Any, n_targets: Any, model: Any, work: Any, entries: Any, alpha: Any, hidden: Any, mean: Any, tile: Any
+    n: Any, n_targets: Any, model: Any, work: Any, entries: Any, alpha: Any, hidden: Any, mean: Any
 ) -> Any:
     """Move n contexts, and note the moves of all targets, that are as the window found them."""
     scratch, width, row, place = work.scratch, model.width, 4 * model.width, place_of(work.scratch)
@@ -360,15 +359,15 @@ def _train_targets(
         contexts, left, shift = address(scratch.vectors), 1, row
     groups, size = _spread(n_targets)
     for g in range(groups):
-        group, sign = rows + g * len(tile) * 8, signs + g * len(tile) * 4
+        group, sign = rows + g * MAX_TARGETS * 8, signs + g * MAX_TARGETS * 4
         inside = min(size, n_targets - g * size)
         for i in range(left):
             values = place.values + i * (4 * MAX_TARGETS)
-            dots_one((load_int64(contexts, i),), group, group, 1, width, values, tile)
+            dots_one((load_int64(contexts, i),), group, group, 1, width, values, _TILE)
         even = left // 2 * SLOTS
-        gradients_two(place.values, even, sign, alpha, place.mantissa, place.exponent, tile)
+        gradients_two(place.values, even, sign, alpha, place.mantissa, place.exponent, _TILE)
         if left % 2:
-            gradients_one(place.values + 4 * even, SLOTS, sign, alpha, place.mantissa, place.exponent, tile)
+            gradients_one(place.values + 4 * even, SLOTS, sign, alpha, place.mantissa, place.exponent, _TILE)
         for t in range(inside):
             work.journal.rows[entries] = load_int64(group, t)
             _add_rows(contexts, place.values + 4 * t, MAX_TARGETS, left, zeros, moves + entries * row, width)

@@ -146,7 +146,7 @@ def test_training__is_that_of_warps_side_by_side(segment, counts, objective, poi
 @pytest.mark.parametrize("objective", in_flight.HIDDEN)
 def test_touched__is_how_often_windows_use_rows(objective):
     random = np.random.default_rng(1)
-    counts, n = np.array([50, 30, 15, 5]), 20_000
+    counts, n = np.array([50, 30, 15, 5]), 8_000
     words = np.repeat(np.arange(4), counts * n // 100).astype(np.int32)
     segment = Segment(random.permutation(words), np.arange(n), np.array([0, n]))
     params = Params(objective=objective, sample=0, window=2)
@@ -160,4 +160,4 @@ def test_touched__is_how_often_windows_use_rows(objective):
             targets = targets_of(prepared.noise, negatives_of(prepared, 0).key, window, params.negative)[0]
         np.add.at(uses, 4 + targets, 1)
     expected = in_flight.touched(params, counts, getattr(prepared, "tree", huffman_tree(np.empty(0, np.int64))))
-    np.testing.assert_allclose(uses / n, expected, rtol=0.05)
+    np.testing.assert_allclose(uses / n, expected, rtol=0.1)
