@@ -7,19 +7,24 @@ sees what those before it moved, which is better. Hot rows are the input rows of
 keeps longer than a window. The longer a piece, the fewer windows in flight are of one article, with the same rare
 words.
 
-Damping: kappa is the number of windows in flight that a row is expected in, P times the chance that it is one's context
-or target. All that is added to a row with a kappa above K is multiplied by K / kappa; K = 0 damps nothing.
+With --top, each warp has copies of so many nodes of a tree, the most used ones, that see its own moves at once. After
+--flush windows, and where the piece ends, it adds what they gained, and takes them anew.
 
-On 100 MB (one seed), 1056 warps (sg_hs: 2112) with K = 4 and pieces of 1024 are as good as one. Pieces of 64 cost sgns
-4 %; without damping, sg_hs diverges at 1056 and sgns (pieces of 64) at 2112.
+Damping: kappa is the number of windows in flight that a row is expected in, P times the chance that it is one's context
+or target. All that is added to a row with a kappa above K is multiplied by K / kappa; K = 0 damps nothing. Copies of
+nodes gather the moves of --flush windows: so many times is their kappa.
+
+On 100 MB (one seed), 2112 warps with K = 4 and pieces of 1024 are as good as one; 4224 cost cbow_hs 7 %. Pieces of 64
+cost sgns 4 %; without damping, sg_hs diverges at 1056 and sgns (pieces of 64) at 2112. Copies of nodes cost nothing
+then, and hot rows gain less than 1 %.
 
 Prints a row for each combination: the mean loss of a pair (CBOW: of a window) over the training, Spearman's
 correlations, 3CosAdd accuracy, and the mean of these three scores relative to one window in flight, and to the
 package's own training with the same Params.
 
     python -m benchmarks.in_flight [--objectives sgns] [--in-flight 1 132 528 1056 2112 4224] [--hot 0 64 256 1024]
-        [--damping 0 4 16 64] [--piece 64 1024] [--in-turn] [--alpha 0.035] [--parts 10] [--epochs 3] [--seeds 1]
-        [--cache DIR] [--json]
+        [--damping 0 4 16 64] [--piece 64 1024] [--top 0 7 31] [--flush 8] [--in-turn] [--alpha 0.035] [--parts 10]
+        [--epochs 3] [--seeds 1] [--cache DIR] [--json]
 
 About a minute for each training. What --cache holds is not trained again.
 """
@@ -38,7 +43,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import in_flight_kernels
+from benchmarks import in_flight_kernels, in_flight_rows
 from benchmarks.common import ANALOGY, SIMILARITY, finish, one_thread
 from benchmarks.in_flight_kernels import Model, Targets, make_work
 from benchmarks.quality import CODE, kept
@@ -66,23 +71,40 @@ Floats = npt.NDArray[np.float64]
 Scores = dict[str, float]
 
 COLUMNS = (
-    "P", "hot rows", "K", "piece", "in a tick", "loss", "WordSim-353", "SimLex-999", "Google", "to P=1", "to daskw2v",
-    "words/s",
+    "P", "hot rows", "K", "piece", "top rows", "in a tick", "loss", "WordSim-353", "SimLex-999", "Google",
+    "to P=1", "to daskw2v", "words/s",
 )  # fmt: skip
 SETS = ("ws353", "simlex999", "google_analogy")
 HIDDEN = {"sgns": False, "cbow_ns": True, "sg_hs": False, "cbow_hs": True}  # whether contexts predict together
+TREES = {"sg_hs", "cbow_hs"}
 NO_TREE = huffman_tree(np.empty(0, np.int64))
-KERNELS = digest(Path(in_flight_kernels.__file__).read_text())
+KERNELS = digest([Path(module.__file__).read_text() for module in (in_flight_kernels, in_flight_rows)])
 
 
 class Point(NamedTuple):
-    """What is emulated: warps, rows that none of them keeps, K of the damping (0: none), centers of a piece, time."""
+    """What is emulated.
+
+    Parameters
+    ----------
+    in_flight, hot
+        Warps, and input rows that none of them keeps.
+    damping
+        K; 0 where nothing is damped.
+    piece
+        Centers of a piece.
+    in_turn
+        Whether a warp sees what those before it moved in the same tick.
+    top, flush
+        Nodes of which each warp has copies, and the windows after which these are taken anew.
+    """
 
     in_flight: int
     hot: int = 0
     damping: float = 0.0
     piece: int = 64
     in_turn: bool = False
+    top: int = 0
+    flush: int = 8
 
 
 ALONE = Point(1)
@@ -124,11 +146,13 @@ class Emulator:
         self._sizes, width = objective.tables(params, len(counts)), padded(params.vector_size)
         n_rows = sum(self._sizes.values())
         expected = point.in_flight * touched(params, counts, self._tree)
+        self._top = min(point.top, self._sizes["output"]) if len(self._tree.nodes) else 0
+        expected[len(counts) : len(counts) + self._top] *= point.flush
         damping = np.minimum(1.0, point.damping / np.maximum(expected, 1e-9)) if point.damping else np.ones(n_rows)
         self.model = Model(huge_zeros(n_rows * width), damping.astype(np.float32), len(counts), width)
         for name, size in self._sizes.items():
             self.table(name)[:] = objective.initial(params, name, np.arange(size))
-        self._work = make_work(self.model, point.in_flight, params.window, n_targets, point.in_turn)
+        self._work = make_work(self.model, point.in_flight, params.window, n_targets, self._top, point.in_turn)
 
     def table(self, name: str) -> FloatArray:
         """Return the rows of the table "input" or "output", shape (rows, vector_size)."""
@@ -142,8 +166,8 @@ class Emulator:
         negatives = none if len(self._tree.nodes) else negatives_of(self._prepared, epoch)
         examples, loss = in_flight_kernels.train(
             segment, first, last, self.model, self._work, windows_of(self.params, rate, epoch),
-            Targets(negatives, self._tree), self.point.hot, self.point.piece, HIDDEN[self.params.objective],
-            self.params.cbow_mean, self.point.in_turn,
+            Targets(negatives, self._tree, self._top, self.point.flush), self.point.hot, self.point.piece,
+            HIDDEN[self.params.objective], self.params.cbow_mean, self.point.in_turn,
         )  # fmt: skip
         return int(examples), float(loss)
 
@@ -257,11 +281,13 @@ def compare(
 
 def line_of(row: Row) -> str:
     """Return a row of the table."""
-    about = ["daskw2v", "", "", "", ""]
+    about = ["daskw2v", *[""] * 5]
     if row.point:
         damping = f"{row.point.damping:g}" if row.point.damping else ""
-        time_goes = "in turn" if row.point.in_turn else "at once"
-        about = [f"{row.point.in_flight}", f"{row.point.hot}", damping, f"{row.point.piece}", time_goes]
+        top, time_goes = f"{row.point.top}", "in turn" if row.point.in_turn else "at once"
+        if row.point.top:
+            top += f", {row.point.flush} windows"
+        about = [f"{row.point.in_flight}", f"{row.point.hot}", damping, f"{row.point.piece}", top, time_goes]
     cells = ["diverged", *[""] * 6]
     if row.scores:
         ratios = ["" if value is None else f"{value:.3f}" for value in (row.to_one, row.to_package)]
@@ -277,6 +303,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hot", type=int, nargs="+", default=[0], help="input rows that no warp keeps")
     parser.add_argument("--damping", type=float, nargs="+", default=[0.0], help="K; 0 damps nothing")
     parser.add_argument("--piece", type=int, nargs="+", default=[64], help="consecutive centers that a warp takes")
+    parser.add_argument("--top", type=int, nargs="+", default=[0], help="nodes of which each warp has copies")
+    parser.add_argument("--flush", type=int, nargs="+", default=[8], help="windows after which they are taken anew")
     parser.add_argument("--in-turn", action="store_true", help="warps see what those before them moved in a tick")
     parser.add_argument("--alpha", type=float, help="learning rate at the start; else the objective's own")
     parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
@@ -284,15 +312,20 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if any(options.top) and not TREES.issuperset(options.objectives):
+        parser.error(f"--top is for objectives whose targets are nodes: {', '.join(sorted(TREES))}")
+    return options
 
 
 def main() -> None:
     options = parse()
     out, rows = sys.stderr if options.json else sys.stdout, []
+    axes = options.in_flight, options.hot, options.damping, options.piece, options.top
     points = [
-        Point(*choice, options.in_turn)
-        for choice in itertools.product(options.in_flight, options.hot, options.damping, options.piece)
+        Point(*choice, options.in_turn, top, flush)
+        for *choice, top in itertools.product(*axes)
+        for flush in (options.flush if top else [ALONE.flush])
     ]
     with tempfile.TemporaryDirectory() as name:
         trainings = Trainings(encode(Path(name), options.parts), Store(str(options.cache or f"{name}/cache")))

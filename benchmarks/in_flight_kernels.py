@@ -2,8 +2,9 @@
 
 A slot stands for a warp. It trains piece after piece of the text, window after window, on copies of its contexts' rows,
 and adds what they gained to the table when they fall out of reach; targets are read as a window begins and moved as it
-ends. Time goes in ticks, a window of each slot. What a tick adds stands in a journal until all slots have read, or,
-`in_turn`, until the slot's window ends.
+ends, but for rows at the top of a tree: a slot has copies of them, and adds what they gained every few windows. Time
+goes in ticks, a window of each slot. What a tick adds stands in a journal until all slots have read, or, `in_turn`,
+until the slot's window ends.
 
 All rows are one array, the input table and the output table behind it, so that a row's address says which it is.
 """
@@ -12,11 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from daskw2v import simd
+from benchmarks.in_flight_rows import add_row, add_rows, copy_row
 from daskw2v.jit import inline, kernel
 from daskw2v.objectives.base import FloatArray, HotRows, Memory
 from daskw2v.objectives.hidden import gather, scatter
@@ -25,9 +23,7 @@ from daskw2v.objectives.scratch import Scratch, loss_of, make_scratch, place_of
 from daskw2v.objectives.steps import (
     MAX_TARGETS,
     address,
-    columns,
     dots_one,
-    floats,
     gradients_one,
     gradients_two,
     load_int64,
@@ -36,7 +32,7 @@ from daskw2v.objectives.steps import (
 from daskw2v.sampling.alias import pick
 from daskw2v.sampling.dealing import reach_of
 from daskw2v.sampling.rng import GOLDEN, draw, mix
-from daskw2v.simd import LANES, SLOTS, huge_zeros
+from daskw2v.simd import SLOTS, huge_zeros
 from daskw2v.vocabulary.huffman import Tree
 
 START = 64  # ticks over which slots begin, so that they do not end their pieces together
@@ -66,10 +62,20 @@ class Model(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What windows are trained against: negatives, or the ways of a tree where there is one."""
+    """What windows are trained against.
+
+    Parameters
+    ----------
+    negatives, tree
+        Negatives, or the ways of a tree where there is one.
+    top, flush
+        Nodes below this number have copies in each slot, which are taken anew after so many windows of a piece.
+    """
 
     negatives: Negatives
     tree: Tree
+    top: int
+    flush: int
 
 
 class Slots(NamedTuple):
@@ -77,22 +83,26 @@ class Slots(NamedTuple):
 
     Parameters
     ----------
-    centers, stops
-        Its next center, and the end of its piece, shapes (slots,) int64.
+    centers, starts, stops
+        Its next center, and its piece, shapes (slots,) int64.
     lows, highs
         The range of tokens that it has copies of, shapes (slots,) int64.
     sentences
         The sentence of its center, shape (slots,) int64.
     rings
         Of each slot 2 * window + 1 copies as they are now, and as many as they were loaded.
+    tops
+        The same of the nodes that it has copies of.
     """
 
     centers: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
     lows: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
     sentences: npt.NDArray[np.int64]
     rings: FloatArray
+    tops: FloatArray
 
 
 class Journal(NamedTuple):
@@ -111,14 +121,14 @@ class Work(NamedTuple):
     fresh: FloatArray
 
 
-def make_work(model: Model, in_flight: int, window: int, n_targets: int, in_turn: bool) -> Work:
-    """Return what so many slots work in, whose windows have at most n_targets."""
+def make_work(model: Model, in_flight: int, window: int, n_targets: int, top: int, in_turn: bool) -> Work:
+    """Return what so many slots work in, whose windows have at most n_targets, with copies of so many nodes."""
     room, groups = 2 * window + 1, -(-n_targets // MAX_TARGETS)
-    numbers = (np.zeros(in_flight, np.int64) for _ in range(5))
-    entries = (n_targets + 3 * room) * (1 if in_turn else in_flight)
+    numbers = (np.zeros(in_flight, np.int64) for _ in range(6))
+    entries = (n_targets + 3 * room + top) * (1 if in_turn else in_flight)
     none = np.empty(0, np.float32)
     return Work(
-        Slots(*numbers, huge_zeros(in_flight * 2 * room * model.width)),
+        Slots(*numbers, *(huge_zeros(max(1, in_flight * 2 * n * model.width)) for n in (room, top))),
         Journal(np.full(entries + _AHEAD, model.rows.ctypes.data, np.int64), huge_zeros(entries * model.width)),
         make_scratch(
             Memory(none, none, model.width, HotRows(0, 0, 0, 1)), window, 1, groups, groups * MAX_TARGETS,
@@ -126,59 +136,6 @@ def make_work(model: Model, in_flight: int, window: int, n_targets: int, in_turn
         ),
         huge_zeros(room * model.width),
     )  # fmt: skip
-
-
-@intrinsic
-def _add_rows(typingctx: Any, rows: Any, factors: Any, stride: Any, n: Any, start: Any, end: Any, width: Any) -> Any:
-    """Set the row at `end` to that at `start` and the sum of n listed rows, each times its factor.
-
-    Factors stand `stride` floats from each other.
-    """
-    i = types.int64
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        rows, factors, stride, n, start, end, width = args
-        entries, data = builder.inttoptr(rows, n.type.as_pointer()), floats(builder, factors)
-        with columns(builder, width) as k:
-            first = simd.load(builder, builder.gep(floats(builder, start), [k]), LANES)
-            total = cgutils.alloca_once_value(builder, first)
-            with cgutils.for_range(builder, n) as loop:
-                row = floats(builder, builder.load(builder.gep(entries, [loop.index])))
-                factor = builder.load(builder.gep(data, [builder.mul(loop.index, stride)]))
-                value = simd.load(builder, builder.gep(row, [k]), LANES)
-                builder.store(simd.fma(builder, simd.splat(builder, factor, LANES), value, builder.load(total)), total)
-            simd.store(builder, builder.gep(floats(builder, end), [k]), builder.load(total))
-        return context.get_dummy_value()
-
-    return types.void(i, i, i, i, i, i, i), codegen
-
-
-@intrinsic
-def _add_row(typingctx: Any, row: Any, factor: Any, start: Any, end: Any, width: Any) -> Any:
-    """Set the row at `end` to that at `start` and `factor` times another."""
-    i = types.int64
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        factor = simd.splat(builder, args[1], LANES)
-        with columns(builder, args[4]) as k:
-            value, before = (simd.load(builder, builder.gep(floats(builder, args[j]), [k]), LANES) for j in (0, 2))
-            simd.store(builder, builder.gep(floats(builder, args[3]), [k]), simd.fma(builder, factor, value, before))
-        return context.get_dummy_value()
-
-    return types.void(i, types.float32, i, i, i), codegen
-
-
-@intrinsic
-def _copy_row(typingctx: Any, start: Any, end: Any, width: Any) -> Any:
-    """Set the row at `end` to that at `start`."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        with columns(builder, args[2]) as k:
-            value = simd.load(builder, builder.gep(floats(builder, args[0]), [k]), LANES)
-            simd.store(builder, builder.gep(floats(builder, args[1]), [k]), value)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @kernel
@@ -238,7 +195,7 @@ def train(
 @inline
 def _take_piece(segment: Any, center: Any, stop: Any, slots: Any, p: Any, window: Any) -> None:
     sentence = np.searchsorted(segment.bounds, center, side="right") - 1
-    slots.centers[p], slots.stops[p], slots.sentences[p] = center, stop, sentence
+    slots.centers[p], slots.starts[p], slots.stops[p], slots.sentences[p] = center, center, stop, sentence
     slots.lows[p] = slots.highs[p] = max(segment.bounds[sentence], center - window)
 
 
@@ -251,7 +208,12 @@ def _train_window(
     slots, scratch, tokens, bounds = work.slots, work.scratch, segment.tokens, segment.bounds
     width, row, base, room = model.width, 4 * model.width, address(model.rows), 2 * windows.window + 1
     ring, fresh = address(slots.rings) + p * 2 * room * row, address(work.fresh)
+    top, tops, nodes = targets.top, address(slots.tops) + p * 2 * targets.top * row, base + model.n_words * row
     center, sentence = slots.centers[p], slots.sentences[p]
+    if (center - slots.starts[p]) % targets.flush == 0:
+        for k in range(top):
+            copy_row(nodes + k * row, tops + k * row, width)
+            copy_row(nodes + k * row, tops + (top + k) * row, width)
     while center >= bounds[sentence + 1]:
         sentence += 1
     low, high = max(bounds[sentence], center - windows.window), min(bounds[sentence + 1], center + windows.window + 1)
@@ -260,8 +222,8 @@ def _train_window(
     for i in range(max(low, slots.highs[p]), high):
         if tokens[i] >= hot:
             now = ring + i % room * row
-            _copy_row(base + tokens[i] * row, now, width)
-            _copy_row(base + tokens[i] * row, now + room * row, width)
+            copy_row(base + tokens[i] * row, now, width)
+            copy_row(base + tokens[i] * row, now + room * row, width)
     position = segment.positions[center]
     reach = reach_of(windows.window, windows.shrink_windows, windows.key, position)
     n, start = 0, max(low, center - reach)
@@ -272,12 +234,12 @@ def _train_window(
             if tokens[i] >= hot:
                 scratch.contexts[n] = ring + i % room * row
             else:
-                _copy_row(base + tokens[i] * row, fresh + n * row, width)
+                copy_row(base + tokens[i] * row, fresh + n * row, width)
             n += 1
     if n > 0:
         alpha = np.float32(windows.alpha + windows.slope * (position - windows.origin))
-        n_targets = _find_targets(tokens[center], position, model, targets, scratch)
-        entries = _train_targets(n, n_targets, model, work, entries, alpha, hidden, mean)
+        n_targets, n_copies = _find_targets(tokens[center], position, model, targets, tops, scratch)
+        entries = _train_targets(n, n_targets, n_copies, model, work, entries, alpha, hidden, mean)
         k = 0
         for i in range(start, stop):
             if i != center:
@@ -289,6 +251,9 @@ def _train_window(
     slots.centers[p], slots.sentences[p], slots.lows[p], slots.highs[p] = center + 1, sentence, low, high
     if center + 1 == slots.stops[p]:
         entries = _put_back(tokens, low, high, hot, base, ring, room, width, work.journal, entries)
+    if center + 1 == slots.stops[p] or (center + 1 - slots.starts[p]) % targets.flush == 0:
+        for k in range(top):
+            entries = _write(nodes + k * row, tops + k * row, tops + (top + k) * row, width, work.journal, entries)
     return entries, min(n, 1) if hidden else n
 
 
@@ -296,7 +261,7 @@ def _train_window(
 def _write(row: Any, now: Any, before: Any, width: Any, journal: Any, entries: Any) -> Any:
     """Note what a row gained; return the number of entries."""
     journal.rows[entries] = row
-    _add_row(before, np.float32(-1.0), now, address(journal.moves) + entries * 4 * width, width)
+    add_row(before, np.float32(-1.0), now, address(journal.moves) + entries * 4 * width, width)
     return entries + 1
 
 
@@ -313,11 +278,11 @@ def _put_back(
 
 
 @inline
-def _find_targets(word: Any, position: Any, model: Any, targets: Any, scratch: Any) -> Any:
-    """Write the rows and signs of a window's targets, group by group; return their number."""
+def _find_targets(word: Any, position: Any, model: Any, targets: Any, tops: Any, scratch: Any) -> Any:
+    """Write rows and signs of a window's targets, group by group; return their number, and how many are copies."""
     rows, signs, row = scratch.rows, scratch.signs, 4 * model.width
     output, tree, negatives = address(model.rows) + model.n_words * row, targets.tree, targets.negatives
-    start, n = np.int64(0), np.int64(negatives.negative + 1)
+    start, n, copies = np.int64(0), np.int64(negatives.negative + 1), np.int64(0)
     if len(tree.nodes) > 0:
         start, n = tree.starts[word], tree.starts[word + 1] - tree.starts[word]
     groups, size = _spread(n)
@@ -326,15 +291,17 @@ def _find_targets(word: Any, position: Any, model: Any, targets: Any, scratch: A
     state = draw(negatives.key, position)
     for t in range(n):
         at = t // size * MAX_TARGETS + t % size
-        if len(tree.nodes) > 0:  # from the leaf up
-            node = start + n - 1 - t
-            rows[at], signs[at] = output + tree.nodes[node] * row, np.float32(1 - 2 * np.int32(tree.turns[node]))
+        if len(tree.nodes) > 0:  # from the leaf up, so that copies come last
+            node = tree.nodes[start + n - 1 - t]
+            copies += node < targets.top
+            rows[at] = (tops if node < targets.top else output) + node * row
+            signs[at] = np.float32(1 - 2 * np.int32(tree.turns[start + n - 1 - t]))
         elif t == 0:
             rows[at], signs[at] = output + word * row, 1.0
         else:
             drawn = pick(negatives.table, mix(state + np.uint64(t) * GOLDEN))
             rows[at], signs[at] = output + drawn * row, np.float32(0.0 if drawn == word else -1.0)
-    return n
+    return n, copies
 
 
 @inline
@@ -346,16 +313,16 @@ def _spread(n: Any) -> Any:
 
 @inline
 def _train_targets(
-    n: Any, n_targets: Any, model: Any, work: Any, entries: Any, alpha: Any, hidden: Any, mean: Any
+    n: Any, n_targets: Any, n_copies: Any, model: Any, work: Any, entries: Any, alpha: Any, hidden: Any, mean: Any
 ) -> Any:
-    """Move n contexts, and note the moves of all targets, that are as the window found them."""
+    """Move n contexts and the last n_copies targets; note moves of the others, that are as the window found them."""
     scratch, width, row, place = work.scratch, model.width, 4 * model.width, place_of(work.scratch)
     vector, zeros = address(scratch.hidden), address(scratch.hidden) + 2 * 4 * model.width
     rows, signs, moves = address(scratch.rows), address(scratch.signs), address(work.journal.moves)
     contexts, left, shift = place.contexts, n, 0
     if hidden:  # it stays until all targets have moved: its own move stands behind it
         gather(place.contexts, n, width, mean, vector, zeros)
-        _copy_row(zeros, vector + row, width)
+        copy_row(zeros, vector + row, width)
         contexts, left, shift = address(scratch.vectors), 1, row
     groups, size = _spread(n_targets)
     for g in range(groups):
@@ -369,12 +336,16 @@ def _train_targets(
         if left % 2:
             gradients_one(place.values + 4 * even, SLOTS, sign, alpha, place.mantissa, place.exponent, _TILE)
         for t in range(inside):
-            work.journal.rows[entries] = load_int64(group, t)
-            _add_rows(contexts, place.values + 4 * t, MAX_TARGETS, left, zeros, moves + entries * row, width)
-            entries += 1
+            work.journal.rows[entries + t] = load_int64(group, t)
+            add_rows(contexts, place.values + 4 * t, MAX_TARGETS, left, zeros, moves + (entries + t) * row, width)
         for i in range(left):
             moved = load_int64(contexts, i) + shift
-            _add_rows(group, place.values + i * (4 * MAX_TARGETS), 1, inside, moved, moved, width)
+            add_rows(group, place.values + i * (4 * MAX_TARGETS), 1, inside, moved, moved, width)
+        noted = min(inside, max(0, n_targets - n_copies - g * size))
+        for t in range(noted, inside):
+            copy = load_int64(group, t)
+            add_row(moves + (entries + t) * row, np.float32(1.0), copy, copy, width)
+        entries += noted
     if hidden:
         scatter(place.contexts, n, width, mean, vector + row)
     return entries
@@ -387,4 +358,4 @@ def _add_moves(model: Any, journal: Any, entries: Any) -> None:
     for e in range(entries):
         prefetch(load_int64(rows, e + _AHEAD), model.width)
         place = load_int64(rows, e)
-        _add_row(moves + e * row, model.damping[(place - base) // row], place, place, model.width)
+        add_row(moves + e * row, model.damping[(place - base) // row], place, place, model.width)

@@ -37,11 +37,15 @@ class Warp:
 
     def __init__(self, segment, params, point, prepared, tables, windows):
         self.segment, self.params, self.hot, self.prepared = segment, params, point.hot, prepared
+        self.top, self.flush = point.top if hasattr(prepared, "tree") else 0, point.flush
         self.tables, self.windows, self.loss, self.examples = tables, windows, 0.0, 0
 
     def train(self, first, last):
         tokens, bounds, ring = self.segment.tokens, self.segment.bounds, {}
         for center in range(first, last):
+            if (center - first) % self.flush == 0:
+                taken = self.tables["output"][: self.top].copy()
+                self.nodes = taken.copy()
             moves, sentence = [], np.searchsorted(bounds, center, side="right") - 1
             reached = range(
                 max(bounds[sentence], center - self.params.window),
@@ -54,6 +58,8 @@ class Warp:
             moves += self.window(self.windows[center], center, ring)
             if center == last - 1:
                 moves += [("input", tokens[i], now - before) for i, (now, before) in ring.items()]
+            if center == last - 1 or (center + 1 - first) % self.flush == 0:
+                moves += [("output", row, gained) for row, gained in enumerate(self.nodes - taken)]
             yield moves
 
     def window(self, window, center, ring):
@@ -66,6 +72,7 @@ class Warp:
         targets, signs = self.targets(window)
         groups = -(-len(targets) // 8)
         size, output = -(-len(targets) // groups), self.tables["output"].copy()
+        output[: self.top] = self.nodes
         hidden = in_flight.HIDDEN[self.params.objective]
         x, move = (np.mean(rows, axis=0)[None] if hidden else np.array(rows)), 0.0
         for g in range(0, len(targets), size):
@@ -73,7 +80,11 @@ class Warp:
             p = 1 / (1 + np.exp(-sign * (x @ y.T)))
             self.loss -= (np.abs(sign) * np.log(p)).sum()
             gain = window.alpha * sign * (1 - p)
-            moves += [("output", row, m) for row, m in zip(targets[g : g + size], gain.T @ x, strict=True)]
+            for row, gained in zip(targets[g : g + size], gain.T @ x, strict=True):
+                if row < self.top:
+                    self.nodes[row] += gained
+                else:
+                    moves.append(("output", row, gained))
             if hidden:
                 move += gain @ y
             else:
@@ -129,8 +140,16 @@ def add(tables, moves, damping):
         tables[table][row] += damping[table][row] * move
 
 
-@pytest.mark.parametrize("point", [(1, 0, 0, 64), (3, 2, 0, 64), (8, 1, 0.5, 32), (5, 3, 0.5, 64, True)])
-@pytest.mark.parametrize("objective", in_flight.HIDDEN)
+ONE, MANY, DAMPED, IN_TURN = (1, 0, 0, 64), (3, 2, 0, 64), (8, 1, 0.5, 32), (5, 3, 0.5, 64, True)
+CASES = [*itertools.product(in_flight.HIDDEN, [ONE, MANY, DAMPED, IN_TURN])]
+CASES += [
+    (name, (*case, *top))
+    for name in ("sg_hs", "cbow_hs")
+    for case, top in [((*DAMPED, False), (7, 8)), (IN_TURN, (3, 5)), ((*MANY, False), (100, 64))]
+]
+
+
+@pytest.mark.parametrize(("objective", "point"), CASES)
 def test_training__is_that_of_warps_side_by_side(segment, counts, objective, point):
     params, point = Params(objective=objective, vector_size=20, sample=0.01, window=3), in_flight.Point(*point)
     emulator = in_flight.Emulator(params, counts, point)
@@ -161,3 +180,14 @@ def test_touched__is_how_often_windows_use_rows(objective):
         np.add.at(uses, 4 + targets, 1)
     expected = in_flight.touched(params, counts, getattr(prepared, "tree", huffman_tree(np.empty(0, np.int64))))
     np.testing.assert_allclose(uses / n, expected, rtol=0.1)
+
+
+@pytest.mark.parametrize(("objective", "copies"), [("sg_hs", 3), ("sgns", 0)])
+def test_copies_of_nodes__gather_the_moves_of_many_windows(counts, objective, copies):
+    params, point = Params(objective=objective, vector_size=20), in_flight.Point(50, 0, 4)
+    alone, gathered = (
+        in_flight.Emulator(params, counts, p).model.damping[N_WORDS:] for p in (point, point._replace(top=3, flush=16))
+    )
+    assert (alone[:3] < 1).all()
+    np.testing.assert_allclose(gathered[:copies], alone[:copies] / 16)
+    np.testing.assert_array_equal(gathered[copies:], alone[copies:])
