@@ -24,7 +24,7 @@ from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.dealing import reach_of
 
 PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
-_WARPS = 16  # of some 128 registers, that a multiprocessor has room for
+_WARPS = 16, 9  # that a multiprocessor has room for: compilers for GPUs before 9.0 take twice the registers
 _NONE = np.float32(0.0)
 
 
@@ -152,7 +152,8 @@ def room() -> int:
     """Return how many warps the GPU has room for at the same time; the simulator has for any number."""
     if numba.config.ENABLE_CUDASIM:
         return 1 << 16
-    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * _WARPS
+    recent, older = _WARPS
+    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * (recent if adds_four() else older)
 
 
 def crowded(touched: npt.NDArray[np.float64], max_in_flight: int) -> FloatArray:
