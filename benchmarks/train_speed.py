@@ -16,7 +16,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,20 +25,16 @@ from typing import TextIO
 import numpy as np
 
 from benchmarks.common import alternate, finish, spread
+from benchmarks.epochs import our_speed
 from benchmarks.fma_peak import measure_peak
 from benchmarks.peers import KINDS, SPEED
 from benchmarks.texts import Text, encode
 from benchmarks.windows import count_contexts
-from daskw2v.devices import threads_of
-from daskw2v.objectives import find_objective, settled
-from daskw2v.params import Params, Resources
+from daskw2v.objectives import settled
+from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
-from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut, keep_thresholds
-from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import train_replica
-from daskw2v.strategies.schedule import Work
 from daskw2v.vocabulary.huffman import huffman_tree
 
 SETTINGS = {
@@ -62,22 +57,6 @@ class Row:
     spread: str
     gflops: float | None = None
     share_of_peak: float | None = None
-
-
-def our_speed(text: Text, params: Params, threads: int) -> Callable[[], float]:
-    width = threads_of(threads, Resources())
-    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
-    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
-    rows = [initial_block(params, block) for block in blocks]
-    work = Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha)
-
-    def measure() -> float:
-        began = time.perf_counter()
-        _, totals = train_replica(run, width, work, blocks, *rows)
-        return totals.words / (time.perf_counter() - began)
-
-    measure()  # compiles
-    return measure
 
 
 def count_operations(text: Text, params: Params) -> float:

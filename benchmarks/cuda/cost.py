@@ -1,7 +1,8 @@
 """What a billion words cost."""
 
 from benchmarks.cuda.bench import Bench
-from benchmarks.cuda.speed import cores, task_of
+from benchmarks.cuda.speed import cores
+from benchmarks.epochs import our_speed
 from daskw2v.objectives import settled
 from daskw2v.params import Params
 
@@ -22,7 +23,7 @@ def cost(bench: Bench) -> None:
     )
     params = settled(Params(vector_size=128))
     devices = {device: price for device, price in prices.items() if price is not None}
-    found = bench.measure({device: task_of(bench.text, params, device, cores()) for device in devices})
+    found = bench.measure({device: our_speed(bench.text, params, cores(), device) for device in devices})
     for device, price in devices.items():
         speed = found[device]
         table.row(

@@ -13,17 +13,12 @@ import numpy as np
 
 from benchmarks.cuda.bench import Bench, Corpus, modes_of
 from benchmarks.cuda.launching import Launch
+from benchmarks.epochs import our_speed
 from benchmarks.papers.tables import Figures, Spread
-from benchmarks.texts import Text
-from daskw2v.devices import threads_of
-from daskw2v.objectives import OBJECTIVES, find_objective, settled
-from daskw2v.params import Params, Resources
+from daskw2v.objectives import OBJECTIVES
+from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, keep_thresholds
-from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import train_replica
-from daskw2v.strategies.schedule import Work
 
 SAMPLES = (1e-4, 0)
 BATCHING = Figures("paper 004, table 1", {"text8": 210.340633, "One Billion Words": 265.212834})
@@ -42,22 +37,6 @@ def over_text() -> list[str]:
     return sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 
 
-def task_of(text: Text, params: Params, device: str, threads: int) -> Callable[[], float]:
-    """Return what trains an epoch as a worker's task, and returns words/s before subsampling."""
-    params, width = settled(params), threads_of(threads, Resources())
-    run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
-    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
-    rows = [initial_block(params, block) for block in blocks]
-    work = Work(0, 0, text.corpus.n_tokens, params.alpha, params.min_alpha)
-
-    def measure() -> float:
-        began = time.perf_counter()
-        _, totals = train_replica(run, width, work, blocks, *rows)
-        return totals.words / (time.perf_counter() - began)
-
-    return measure
-
-
 def cores() -> int:
     return os.cpu_count() or 1
 
@@ -67,7 +46,7 @@ def speed_of(bench: Bench, params: Params, corpus: Corpus, *, task: bool) -> Spe
     launch = Launch(params, corpus)
     runs: dict[str, Callable[[], float]] = {"kernel": lambda: 1 / launch.seconds()}
     if task:
-        runs["task"] = task_of(bench.text, params, "cuda", cores())
+        runs["task"] = our_speed(bench.text, params, cores(), "cuda")
     found = bench.measure(runs)
     kernel = found["kernel"]
     return Speed(kernel.scaled(launch.raw), kernel.scaled(launch.trained), found.get("task"))

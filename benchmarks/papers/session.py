@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.common import alternate, machine
+from benchmarks.epochs import our_speed
 from benchmarks.fma_peak import measure_peak
 from benchmarks.papers.tables import Figures, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
 from benchmarks.texts import Text, encode, encode_file
-from benchmarks.train_speed import our_speed
 from daskw2v.objectives import settled
 from daskw2v.params import Params
 from daskw2v.storage import Store
