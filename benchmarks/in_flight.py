@@ -44,9 +44,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import in_flight_kernels, in_flight_rows
+from benchmarks.cache import CODE, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, one_thread
 from benchmarks.in_flight_kernels import Model, Targets, make_work
-from benchmarks.quality import CODE, kept
 from benchmarks.texts import Text, encode
 from daskw2v.errors import TrainingError
 from daskw2v.evaluation import evaluate
@@ -56,7 +56,6 @@ from daskw2v.objectives.base import FloatArray, Rate, is_finite
 from daskw2v.objectives.negatives import Negatives, negatives_of
 from daskw2v.objectives.windows import windows_of
 from daskw2v.params import Params, Resources
-from daskw2v.sampling.hierarchy import word_weights
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment, keep_thresholds
@@ -110,21 +109,6 @@ class Point(NamedTuple):
 ALONE = Point(1)
 
 
-def touched(params: Params, counts: npt.NDArray[np.int64], tree: Tree) -> Floats:
-    """Return the number of times that a window is expected to use each row, input rows first.
-
-    Sentence bounds are not counted in, nor that a negative may be the center.
-    """
-    kept_words = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    share = kept_words / kept_words.sum()
-    contexts = (params.window + 1 if params.shrink_windows else 2 * params.window) * share
-    if len(tree.nodes):
-        ways = np.repeat(share, np.diff(tree.starts))
-        return np.concatenate([contexts, np.bincount(tree.nodes, ways, len(counts) - 1)])
-    weights = word_weights(counts, params.ns_exponent)
-    return np.concatenate([contexts, share + params.negative * weights / weights.sum()])
-
-
 class Emulator:
     """A training in memory, segment by segment.
 
@@ -145,7 +129,8 @@ class Emulator:
         n_targets = self._prepared.depth if len(self._tree.nodes) else params.negative + 1
         self._sizes, width = objective.tables(params, len(counts)), padded(params.vector_size)
         n_rows = sum(self._sizes.values())
-        expected = point.in_flight * touched(params, counts, self._tree)
+        touched = objective.touched(self._prepared, counts)
+        expected = point.in_flight * np.concatenate([touched["input"], touched["output"]])
         self._top = min(point.top, self._sizes["output"]) if len(self._tree.nodes) else 0
         expected[len(counts) : len(counts) + self._top] *= point.flush
         damping = np.minimum(1.0, point.damping / np.maximum(expected, 1e-9)) if point.damping else np.ones(n_rows)

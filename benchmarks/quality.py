@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import daskw2v
+from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
 from benchmarks.peers import KINDS, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
@@ -34,10 +34,6 @@ from daskw2v.params import Params, Resources
 from daskw2v.shards.layout import digest
 from daskw2v.storage import Store
 from daskw2v.train import train
-
-Scores = dict[str, float]  # by name of the set, and "seconds": those of the whole call
-
-CODE = digest([path.read_text() for path in sorted(Path(daskw2v.__file__).parent.rglob("*.py"))])
 
 
 class Variant(NamedTuple):
@@ -117,16 +113,6 @@ def identity(tool: str, params: Params, place: Place) -> str:
 def is_known(tool: str, params: Params, place: Place) -> bool:
     """Tell whether a training's scores are kept."""
     return place.cache.read_manifest(identity(tool, params, place)) is not None
-
-
-def kept(cache: Store, name: str, about: dict[str, Any], make: Callable[[], Scores]) -> Scores:
-    """Return the scores that are kept under a name; where there are none, make and keep them."""
-    known = cache.read_manifest(name)
-    if known is not None:
-        return dict(known["scores"])
-    scores = make()
-    cache.write_manifest({**about, "scores": scores}, name)
-    return scores
 
 
 def score(tool: str, params: Params, place: Place) -> Scores:
