@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 from distributed import Client
 
 from benchmarks import vanilla, vanilla_kernels
+from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import cluster_of
 from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Spread
-from benchmarks.quality import CODE, Scores, kept
 from benchmarks.texts import Text
 from benchmarks.vanilla import MIN_COUNT, Losses, Vanilla, train_vanilla
 from daskw2v.models.vectors import Vectors
