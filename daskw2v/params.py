@@ -310,7 +310,7 @@ class Resources(_Checked):
     max_in_flight: int | None = _choice(
         None,
         "warps of a GPU that train at the same time, at most; as many as it has room for when not given; never so many "
-        "that each has less than 1,024 centers of the text loaded at a time",
+        "that each has less than 256 centers of the text loaded at a time",
         _integer(1, 65536),
         optional=True,
     )

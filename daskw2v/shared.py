@@ -102,6 +102,8 @@ def share(array: Array) -> Array:
 
     It is what a task is about to return: nobody may change it any more.
     """
+    if isinstance(array, SharedArray) and (array.shares or array.place):
+        return array
     if array.nbytes < _LEAST or not array.flags.c_contiguous or not hasattr(os, "memfd_create"):
         return array
     try:
@@ -167,7 +169,13 @@ def _open(place: Place) -> int:
     if not os.readlink(path).startswith(f"/memfd:{_NAME}"):  # to open a pipe would wait, to open a device do anything
         raise FileNotFoundError(f"{place} is gone")
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    if os.pread(file, _MARK, place.size) != place.mark:
+    try:
+        _check_number(file)
+        found = os.pread(file, _MARK, place.size)
+    except BaseException:
+        os.close(file)
+        raise
+    if found != place.mark:
         os.close(file)
         raise FileNotFoundError(f"{place} is gone")
     return file
@@ -184,7 +192,11 @@ def _opens(place: Place) -> bool:
 
 def _mapped(file: int, place: Place, shape: Sequence[int], dtype: Any) -> SharedArray:
     """Return the array that a file holds, and this process's place of it; it keeps the file open."""
-    memory = mmap.mmap(file, place.size, access=mmap.ACCESS_READ)
+    try:
+        memory = mmap.mmap(file, place.size, access=mmap.ACCESS_READ)
+    except BaseException:
+        os.close(file)
+        raise
     array = SharedArray(tuple(shape), dtype, memory)
     array.place = place._replace(pid=os.getpid(), file=file)
     weakref.finalize(array, os.close, file)

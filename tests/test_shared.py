@@ -180,6 +180,18 @@ def test_share__what_is_made_of_it_has_no_place(made):
     assert type(pickle.loads(pickle.dumps(made))) is np.ndarray
 
 
+def test_share__takes_no_more_files_than_there_should_be(made, monkeypatch):
+    before = files()
+    monkeypatch.setattr(shared.resource, "getrlimit", lambda _: (4, 4))
+    with pytest.raises(OSError, match="Too many open files"):
+        shared._open(made.place)
+    assert files() == before
+
+
+def test_share__of_a_shared_array_is_itself(made):
+    assert share(made) is made
+
+
 def test_share__refuses_other_memory_in_the_same_place(made):
     wrong = made.place._replace(mark=bytes(16))
     ends = os.pipe()

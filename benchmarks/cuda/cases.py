@@ -157,7 +157,7 @@ class Pairs(NamedTuple):
         cuda, kernels = load("numba.cuda"), load("daskw2v.objectives.sgns.cuda.buckets")
         put, width = cuda.to_device, padded(self.params.vector_size)
         there, totals = [put(table.ravel()) for table in self.tables], put(np.zeros(2))
-        bucket = Bucket(*(put(np.stack(items)) for items in self.bucket))
+        bucket = Bucket(*(tuple(map(put, items)) for items in self.bucket))
         memory = Warps(*there, width, 0, 1, *map(put, self.touched), totals, cuda.stream())
         kernels.train_bucket(bucket, memory, self.alpha, self.negative, self.each, put(self.words), KEY)
         return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())

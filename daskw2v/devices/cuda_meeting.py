@@ -31,9 +31,9 @@ class CudaMeeting(Meeting):
         self._in_flight = min(self._max_in_flight or self._pieces.room(), self._pieces.room())
         _, each = split_negatives(RULES[self._params.negative_rule], self._params.negative)
         self._negatives = max(self._params.negative, each + BATCH)  # of a batch, at most
+        self._likely = lru_cache(maxsize=64)(self._find_likely)
 
-    @lru_cache(maxsize=64)  # noqa: B019 (as long as the meeting)
-    def _likely(self, table: str, number: int) -> Any:
+    def _find_likely(self, table: str, number: int) -> Any:
         """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
         touched = touched_in_partition(self._params, self._counts(number), self._total, self._negatives)
         return self._cuda.to_device(self._pieces.crowded(touched[table], self._in_flight))
@@ -42,19 +42,17 @@ class CudaMeeting(Meeting):
         self, source: int, output: int, bucket: Bucket, alpha: float, words: npt.NDArray[np.uint64], key: np.uint64
     ) -> tuple[int, float]:
         """Train the bucket of two partitions, as `Meeting.train` says; each thread's go to the GPU by themselves."""
-        stream = self._cuda.stream()
-
-        def put(values: Any) -> Any:
-            return self._cuda.to_device(np.ascontiguousarray(values), stream=stream)
-
-        there, totals = Bucket(*map(put, bucket)), put(np.zeros(2))
-        tables = self._sources[source], self._outputs[output]
+        stream, put = self._cuda.stream(), self._cuda.to_device
+        # Rows one by one: Numba cannot take one out of an array on the GPU that is empty
+        there: Any = [tuple(put(np.ascontiguousarray(row)) for row in items) for items in bucket]
+        tables, totals, negatives = (self._sources[source], self._outputs[output]), put(np.zeros(2)), put(words)
         likely = self._likely("input", source), self._likely("output", output)
         memory = Warps(*tables, self._width, 0, self._in_flight, *likely, totals, stream)
-        self._train(there, memory, alpha, self._params, put(words), key)
-        _, loss = totals.copy_to_host(stream=stream)
-        stream.synchronize()
-        return bucket.pairs.shape[1], float(loss)
+        try:
+            self._train(Bucket(*there), memory, alpha, self._params, negatives, key)
+        finally:
+            stream.synchronize()  # before what it uses is let go
+        return bucket.pairs.shape[1], float(totals.copy_to_host()[1])
 
     def _put(self, table: FloatArray) -> Any:
         return self._cuda.to_device(table)

@@ -53,11 +53,13 @@ class CudaReplica(Replica):
         hot_rows, (inputs, outputs) = self._threads.hot_rows or 0, self._likely
         memory = Warps(source, output, self._width, hot_rows, self._in_flight, inputs, outputs, totals, stream)
         buffers = [_Buffer(cuda) for _ in range(_BUFFERS)]
-        for piece, buffer in zip(self._loaded(loads), cycle(buffers), strict=False):
-            segment = buffer.put(piece.segment, stream)
-            self._train(segment, piece.first, piece.last, memory, piece.rate, piece.epoch, self._prepared)
-            buffer.trained(stream)
-        stream.synchronize()
+        try:
+            for piece, buffer in zip(self._loaded(loads), cycle(buffers), strict=False):
+                segment = buffer.put(piece.segment, stream)
+                self._train(segment, piece.first, piece.last, memory, piece.rate, piece.epoch, self._prepared)
+                buffer.trained(stream)
+        finally:
+            stream.synchronize()  # before what it uses is let go
         examples, loss = totals.copy_to_host().tolist()
         return int(examples), loss
 

@@ -144,10 +144,11 @@ def test_warp__leaves_the_model_alone_where_there_is_no_center(objective):
 def test_ring__has_the_places_of_a_window_or_none():
     """So a window of any length, and rows of any length, can be trained."""
 
-    def slots(width, window):
+    def slots(width, window, negative=5):
         shape = Shape(width, window, True)
-        return shape.slots(negative_targets(shape, 5))
+        return shape.slots(negative_targets(shape, negative))
 
     assert [slots(128, 5), slots(128, 1024), slots(65536, 1)] == [11, 0, 0]
+    assert [slots(320, 9, 55), slots(320, 9, 50)] == [0, 19], "just too much for 48 KB, and just not"
     assert [Shape(width, 5, True).group for width in (16, 128, 144, 512, 2048)] == [8, 8, 6, 3, 1]
     assert [Shape(width, 5, True).top for width in (16, 128, 144, 512, 1024, 2048)] == [63, 7, 7, 1, 1, 0]

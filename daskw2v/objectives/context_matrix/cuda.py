@@ -63,6 +63,7 @@ def train(
         memory.moving, memory.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
         columns.row // BATCH, first, memory.moving_floats, losses,
     )  # fmt: skip
+    cuda.synchronize()  # before what the kernel reads is let go
 
 
 @lru_cache(maxsize=64)

@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 
     def slots(self, aim: "Aim") -> int:
         """Return the places of the ring; 0 where none fits into shared memory beside targets and top rows."""
-        slots, needed = 2 * self.window + 1, 8 * aim.listed + 8 * SUMS + 8 * aim.top * self.width
+        slots, needed = 2 * self.window + 1, 8 * aim.listed + 8 * SUMS + 8 * max(2, aim.top * self.width)
         return slots if 8 * slots * self.width + needed <= _SHARED else 0
 
 
