@@ -34,7 +34,7 @@ class Launch:
         self._train = objective.trainers["cuda"]
         words = corpus.read(params)
         self.raw, self.trained = words.raw, len(words.segment.tokens)
-        self.in_flight = pieces.n_pieces(self.trained, min(max_in_flight or pieces.room(), pieces.room()))
+        self.in_flight = pieces.n_pieces(self.trained, pieces.room(max_in_flight))
         prepared = objective.prepare(self._params, corpus.counts)
         likely = [put(pieces.crowded(rows, self.in_flight)) for rows in self._touched(objective, prepared, corpus)]
         tables = [put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()]

@@ -28,7 +28,7 @@ class CudaMeeting(Meeting):
 
     def _start(self) -> None:
         self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
-        self._in_flight = min(self._max_in_flight or self._pieces.room(), self._pieces.room())
+        self._in_flight = self._pieces.room(self._max_in_flight)
         _, each = split_negatives(RULES[self._params.negative_rule], self._params.negative)
         self._negatives = max(self._params.negative, each + BATCH)  # of a batch, at most
         self._likely = lru_cache(maxsize=64)(self._find_likely)

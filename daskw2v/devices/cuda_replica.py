@@ -41,7 +41,7 @@ class CudaReplica(Replica):
         self._cuda = cuda = load("numba.cuda")
         self._prepared = lent(cuda.to_device, prepared)
         pieces, touched = load("daskw2v.objectives.cuda.pieces"), self._touched()
-        self._in_flight = min(self._threads.max_in_flight or pieces.room(), pieces.room())
+        self._in_flight = pieces.room(self._threads.max_in_flight)
         self._likely = [cuda.to_device(pieces.crowded(touched[name], self._in_flight)) for name in TABLES]
         self._tables = {name: cuda.to_device(table) for name, table in self._padded(blocks).items()}
 

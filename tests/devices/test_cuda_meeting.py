@@ -58,7 +58,9 @@ def seen(monkeypatch):
             raise OSError("gone")
 
     cuda = SimpleNamespace(stream=Stream, to_device=Array)
-    pieces = SimpleNamespace(room=lambda: 100, crowded=lambda touched, most: touched[touched * most > 4])
+    pieces = SimpleNamespace(
+        room=lambda most: min(most or 100, 100), crowded=lambda touched, most: touched[touched * most > 4]
+    )
     monkeypatch.setattr(cuda_meeting, "load", lambda name: cuda if name == "numba.cuda" else pieces)
     monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], bucket_trainers={"cuda": kernel}))
     return found

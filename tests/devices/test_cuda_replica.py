@@ -89,7 +89,9 @@ def trained(monkeypatch):
         stream=Stream, event=Event, to_device=lambda values: Array(np.array(values)),
         pinned_array=np.empty, device_array=lambda n, dtype: Array(np.empty(n, dtype)),
     )  # fmt: skip
-    pieces = SimpleNamespace(room=lambda: 100, crowded=lambda touched, most: touched[touched * most > 1])
+    pieces = SimpleNamespace(
+        room=lambda most: min(most or 100, 100), crowded=lambda touched, most: touched[touched * most > 1]
+    )
     monkeypatch.setattr(cuda_replica, "load", lambda name: cuda if name == "numba.cuda" else pieces)
     monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], trainers={"cuda": kernel}))
     return found

@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, int32
 
-from daskw2v.cuda.rows import reading, writing
-from daskw2v.cuda.warp import add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
+from daskw2v.cuda.rows import chunks_of, reading, writing
+from daskw2v.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
 TOGETHER = np.float32(4.0)  # windows that may move a row at a time in full
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
-_ONE = np.float32(1.0)
 
 
 class Context(NamedTuple):
@@ -38,8 +37,18 @@ class Context(NamedTuple):
 
 
 def adder(width: int, at_once: bool) -> Callable[..., Any]:
-    """Return what adds a row to one of a table, atomically."""
-    return writing(width, add4_at_once if at_once else add4)
+    """Return what adds a row to one of a table, atomically, and as much shorter as `in_flight` windows ask for."""
+    add_to_table, floats = writing(width, add4_at_once if at_once else add4), chunks_of(width) * FLOATS
+
+    @device
+    def add(table: Any, touched: Any, in_flight: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        if row < touched.size:
+            factor = TOGETHER / max(TOGETHER, in_flight * at(touched, row))
+            for k in range(floats):
+                rows[t, k] *= factor
+        add_to_table(table, np.int64(row) * width, lane, rows, t)
+
+    return add
 
 
 def adds_four() -> bool:
@@ -59,13 +68,6 @@ def contexts(shape: Shape, slots: int) -> Context:
         return slots > 0 and word >= tables.hot_rows
 
     @device
-    def add_damped(tables: Any, word: Any, place: Any, lane: Any) -> None:
-        factor = factor_of(tables.source_touched, word, tables.in_flight)
-        for k in range(floats):
-            place.row[1, k] *= factor
-        add_to_table(tables.source, np.int64(word) * width, lane, place.row, 1)
-
-    @device
     def read(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
             read_ring(place.ring, slot * width, lane, place.row, 0)
@@ -80,7 +82,7 @@ def contexts(shape: Shape, slots: int) -> Context:
                 place.row[1, k] += place.row[0, k]
             write_ring(place.ring, slot * width, lane, place.row, 1)
         else:
-            add_damped(tables, word, place, lane)
+            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, place.row, 1)
 
     @device
     def enter(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
@@ -96,7 +98,7 @@ def contexts(shape: Shape, slots: int) -> Context:
             read_ring(place.ring, behind + slot * width, lane, place.row, 1)
             for k in range(floats):
                 place.row[1, k] = place.row[0, k] - place.row[1, k]
-            add_damped(tables, word, place, lane)
+            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, place.row, 1)
 
     return Context(read, add, enter, leave)
 
@@ -131,10 +133,7 @@ def targets(shape: Shape, aim: Aim) -> Targets:
                 rows[t, k] += place.row[0, k]
             write_top(place.top, row * width, lane, rows, t)
         else:
-            factor = factor_of(tables.output_touched, row, tables.in_flight)
-            for k in range(floats):
-                rows[t, k] *= factor
-            add_to_table(tables.output, np.int64(row) * width, lane, rows, t)
+            add_to_table(tables.output, tables.output_touched, tables.in_flight, row, lane, rows, t)
 
     @device
     def take_top(tables: Any, place: Any, lane: Any) -> None:
@@ -148,10 +147,9 @@ def targets(shape: Shape, aim: Aim) -> Targets:
         for row in range(int32(min(top, tables.output.size // width))):
             read_top(place.top, row * width, lane, place.row, 0)
             read_top(place.top, behind + row * width, lane, place.row, 1)
-            factor = factor_of(tables.output_touched, row, tables.in_flight * FLUSH)
             for k in range(floats):
-                place.row[1, k] = factor * (place.row[0, k] - place.row[1, k])
-            add_to_table(tables.output, np.int64(row) * width, lane, place.row, 1)
+                place.row[1, k] = place.row[0, k] - place.row[1, k]
+            add_to_table(tables.output, tables.output_touched, tables.in_flight * FLUSH, row, lane, place.row, 1)
 
     return Targets(read, add, take_top, give_top)
 
@@ -166,9 +164,3 @@ def mover(shape: Shape) -> Callable[..., Any]:
         return int32(there + around) if there < 0 else int32(there - around) if there >= around else there
 
     return moved
-
-
-@device
-def factor_of(touched: Any, row: Any, in_flight: Any) -> Any:
-    """Return what a row's moves are multiplied by."""
-    return TOGETHER / max(TOGETHER, in_flight * at(touched, row)) if row < touched.size else _ONE

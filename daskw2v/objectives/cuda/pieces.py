@@ -148,12 +148,13 @@ def n_pieces(centers: int, max_in_flight: int) -> int:
     return max(1, min(max_in_flight, centers // PIECE))
 
 
-def room() -> int:
-    """Return how many warps the GPU has room for at the same time; the simulator has for any number."""
+def room(most: int | None = None) -> int:
+    """Return how many warps, at most as many as wanted, the GPU has room for at a time; the simulator has for any."""
     if numba.config.ENABLE_CUDASIM:
-        return 1 << 16
+        return most or 1 << 16
     recent, older = _WARPS
-    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * (recent if adds_four() else older)
+    warps = int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * (recent if adds_four() else older)
+    return min(most or warps, warps)
 
 
 def crowded(touched: npt.NDArray[np.float64], max_in_flight: int) -> FloatArray:

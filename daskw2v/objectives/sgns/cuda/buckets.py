@@ -27,7 +27,7 @@ from daskw2v.cuda.warp import (
     sync_warp,
 )
 from daskw2v.objectives.base import Warps
-from daskw2v.objectives.cuda.access import adder, adds_four, factor_of
+from daskw2v.objectives.cuda.access import adder, adds_four
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import Tables
 from daskw2v.objectives.hidden import BATCH
@@ -86,6 +86,9 @@ def _batches(n: int) -> int:
     return -(-n // BATCH)
 
 
+_batches_of = device(_batches)
+
+
 def group_of(width: int) -> int:
     """Return the targets of a group."""
     return min(SUMS, max(1, _REGISTERS // (chunks_of(width) * FLOATS)))
@@ -110,7 +113,7 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
-        n_pairs, n_noise = (pairs.contexts.size + 3) // BATCH, (noise.contexts.size + 3) // BATCH
+        n_pairs, n_noise = _batches_of(pairs.contexts.size), _batches_of(noise.contexts.size)
         loss = _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
         for i in range(slices * warp // warps, slices * (warp + 1) // warps):
@@ -143,22 +146,16 @@ def _draw(items: Any, positive: Any, batch: Any, apart: Any, words: Any, place: 
             place.own[np.uint64(item)] = drawn
 
 
-def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
-    read_fresh, add_to_table = reading(width, load4_fresh), adder(width, at_once)
+@device
+def _center_of(items: Any, batch: Any, apart: Any, item: Any) -> Any:
+    """Return an item's center: -1 where it has none here, -2 where there is no such item."""
+    place = batch + item * apart
+    return at(items.centers, place) if place < items.centers.size else np.int32(-2)
+
+
+def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
     floats, size = chunks_of(width) * FLOATS, group_of(width)
-
-    @device
-    def add(table: Any, touched: Any, word: Any, tables: Any, lane: Any, rows: Any, t: Any) -> None:
-        factor = factor_of(touched, word, tables.in_flight)
-        for k in range(floats):
-            rows[t, k] *= factor
-        add_to_table(table, np.int64(word) * width, lane, rows, t)
-
-    @device
-    def center_of(items: Any, batch: Any, apart: Any, item: Any) -> Any:
-        """Return an item's center: -1 where it has none here, -2 where there is no such item."""
-        place = batch + item * apart
-        return at(items.centers, place) if place < items.centers.size else np.int32(-2)
 
     @device
     def train_shared(
@@ -178,7 +175,7 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
             for t in range(size):
                 for k in range(floats):
                     place.dots[t] += place.rows[item, k] * place.near[t, k]
-            sign, center = _NONE, center_of(items, batch, apart, item)
+            sign, center = _NONE, _center_of(items, batch, apart, item)
             if own < size and first + own < items.shared and center > -2:
                 sign = _NONE if at(place.listed, first + own) == center else -_ONE
             gain, lost = gradient(sums_of_lanes(lane, place.dots), sign, alpha)
@@ -196,8 +193,16 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
                 place.near[t, k] = move
         for t in range(size):
             if first + t < items.shared:
-                add(tables.output, tables.output_touched, at(place.listed, first + t), tables, lane, place.near, t)
+                word = at(place.listed, first + t)
+                add(tables.output, tables.output_touched, tables.in_flight, word, lane, place.near, t)
         return loss
+
+    return train_shared
+
+
+def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
+    floats = chunks_of(width) * FLOATS
 
     @device
     def train_own(
@@ -212,7 +217,7 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
             read_fresh(tables.output, np.int64(at(place.own, item)) * width, lane, place.near, item)
             for k in range(floats):
                 place.dots[item] += place.rows[item, k] * place.near[item, k]
-        sign, center = _NONE, center_of(items, batch, apart, own)
+        sign, center = _NONE, _center_of(items, batch, apart, own)
         if own < BATCH and center > -2:
             sign = _ONE if positive else _NONE if at(place.own, own) == center else -_ONE
         gain, loss = gradient(sums_of_lanes(lane, place.dots), sign, alpha)
@@ -225,8 +230,17 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
                 place.moves[item, k] += gain * place.near[item, k]
                 place.near[item, k] = gain * place.rows[item, k]
             if batch + item * apart < items.contexts.size:
-                add(tables.output, tables.output_touched, at(place.own, item), tables, lane, place.near, item)
+                word = at(place.own, item)
+                add(tables.output, tables.output_touched, tables.in_flight, word, lane, place.near, item)
         return loss
+
+    return train_own
+
+
+def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
+    train_shared, train_own = _train_shared(width, at_once), _train_own(width, at_once)
+    floats, size = chunks_of(width) * FLOATS, group_of(width)
 
     @device
     def train_batch(
@@ -249,7 +263,7 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
         for item in range(BATCH):
             if batch + item * apart < items.contexts.size:
                 word = at(items.contexts, batch + item * apart)
-                add(tables.source, tables.source_touched, word, tables, lane, place.moves, item)
+                add(tables.source, tables.source_touched, tables.in_flight, word, lane, place.moves, item)
         return loss
 
     return train_batch
