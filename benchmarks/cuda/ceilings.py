@@ -11,7 +11,7 @@ from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.launching import elapsed
 from daskw2v.cuda.rows import chunks_of, reading, writing
 from daskw2v.cuda.warp import FLOATS, LANES, kernel, load4, load4_fresh, store4
-from daskw2v.objectives.cuda.access import adder, adds_four
+from daskw2v.objectives.cuda.access import adds_four, row_adder
 from daskw2v.objectives.cuda.pieces import room
 from daskw2v.sampling.rng import below, draw
 
@@ -58,7 +58,7 @@ def reading_at_random(width: int) -> Any:
 
 def adding(width: int, rows_met: int) -> Any:
     """Return the kernel that adds to one of the first `rows_met` rows; all of them for 0."""
-    add, floats = adder(width, adds_four()), chunks_of(width) * FLOATS
+    add, floats = row_adder(width, adds_four()), chunks_of(width) * FLOATS
 
     @kernel
     def run(table: Any, there: Any, n: Any, key: Any) -> None:

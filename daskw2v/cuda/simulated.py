@@ -1,64 +1,101 @@
-"""A warp of Numba's CUDA simulator, whose threads are Python's: what `daskw2v.cuda.warp` cannot compile there."""
+"""A warp of Numba's CUDA simulator: what `daskw2v.cuda.warp` cannot compile there, and lanes that take turns.
 
-import itertools
+The simulator has a thread of the system for each lane, which asks for minutes where a second is enough: nearly all of
+it is threads that wake each other. Here lanes are greenlets, of which one runs until it waits for others.
+"""
+
 import math
+import random
 import threading
+from collections.abc import Callable, Hashable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from greenlet import getcurrent, greenlet
+from numba.cuda.simulator import kernel, kernelapi
 
 _LANES = 32
-_PATIENCE = 120  # seconds: a lane that failed never comes
-_lock = threading.Lock()
+_BLOCK = "block"  # where all lanes meet; those of a warp meet at its number
+_Shown = list[list[list[Any]]]  # of each warp, in two places, what each lane shows
 
 
-class _Warp:
-    """Thirty-two threads that wait for each other, and what each shows the others: by turns in one of two places."""
+class _Lane(greenlet):  # type: ignore[misc]
+    """What the simulator takes for a thread."""
 
-    def __init__(self) -> None:
-        self._shown: list[list[Any]] = [[None] * _LANES, [None] * _LANES]
-        self._turns = [0] * _LANES
-        self._arrivals = itertools.count(1)
-        self._gates = [threading.Lock() for _ in range(_LANES)]
-        for gate in self._gates:
-            gate.acquire()
+    def __init__(self, run: Callable[[], None], block: Any, thread: Any, number: int, warps: _Shown) -> None:
+        super().__init__(run)
+        self.blockIdx, self.threadIdx, self.thread_id = block, thread, number
+        self.warp, self.lane = divmod(number, _LANES)
+        self._shown, self._turn = warps[self.warp], 0
+        self.waits_at: Hashable = None
 
-    def exchange(self, lane: int, value: Any) -> list[Any]:
-        """Return what all lanes show."""
-        # One wait will do: a place is written again only after all lanes have met at the other one
-        shown = self._shown[self._turns[lane] % 2]
-        self._turns[lane] += 1
-        shown[lane] = value
-        if next(self._arrivals) % _LANES == 0:  # the last one
-            for gate in self._gates:
-                gate.release()
-        if not self._gates[lane].acquire(timeout=_PATIENCE):
-            raise RuntimeError("A lane of the warp did not come.")
+    def wait(self, place: Hashable) -> None:
+        self.waits_at = place
+        self.parent.switch()
+
+    def syncthreads(self) -> None:
+        self.wait(_BLOCK)
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Return what all lanes of the warp show."""
+        # Two places by turns, so one wait will do: a place is written again only after all have met at the other one
+        self._turn += 1
+        shown = self._shown[self._turn % 2]
+        shown[self.lane] = value
+        self.wait(self.warp)
         return shown
 
 
-def _warp() -> tuple[_Warp, int]:
-    thread: Any = threading.current_thread()
-    number, lane = divmod(thread.thread_id, _LANES)
-    try:
-        return thread.warp, lane
-    except AttributeError:
-        with _lock:
-            warps = thread._manager.__dict__.setdefault("warps", {})  # of this thread's block
-            thread.warp = warps.setdefault(number, _Warp())
-        return thread.warp, lane
+def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
+    """Run a kernel's block, as the simulator's manager does.
+
+    Raises
+    ------
+    RuntimeError
+        If lanes wait for others that have ended, or that wait elsewhere.
+    """
+    places = list(np.ndindex(*manager._block_dim))
+    places.sort(key=lambda place: place[::-1])  # x is the fastest
+    warps = [[[None] * _LANES for _ in range(2)] for _ in range(-(-len(places) // _LANES))]
+    lanes = [
+        _Lane(lambda: manager._f(*args), kernel.Dim3(*block), kernel.Dim3(*place), number, warps)
+        for number, place in enumerate(places)
+    ]
+    turns = random.Random(0)
+    ready = list(lanes)
+    while ready:
+        turns.shuffle(ready)  # what only works in order shall not work here
+        for lane in ready:
+            lane.waits_at = None
+            lane.switch()
+        ready = _released(lanes)
+    if any(not lane.dead for lane in lanes):
+        raise RuntimeError(f"Lanes of block {block} wait for others that do not come.")
+
+
+def _released(lanes: list[_Lane]) -> list[_Lane]:
+    """Return the lanes that wait where all others of their warp, or block, do."""
+    if all(lane.waits_at == _BLOCK for lane in lanes):
+        return list(lanes)
+    warps = (lanes[start : start + _LANES] for start in range(0, len(lanes), _LANES))
+    return [lane for warp in warps if all(lane.waits_at == lane.warp for lane in warp) for lane in warp]
+
+
+kernel.BlockManager.run = _run_block
+kernelapi.threading = SimpleNamespace(current_thread=getcurrent, Lock=threading.Lock)
 
 
 def shuffle_xor(value: Any, mask: int) -> Any:
     """As `warp.shuffle_xor`."""
-    warp, lane = _warp()
-    return warp.exchange(lane, value)[lane ^ mask]
+    lane: Any = getcurrent()
+    return lane.exchange(value)[lane.lane ^ mask]
 
 
 def sync_warp() -> None:
     """As `warp.sync_warp`."""
-    warp, lane = _warp()
-    warp.exchange(lane, None)
+    lane: Any = getcurrent()
+    lane.wait(lane.warp)
 
 
 def inverse_root(x: Any) -> Any:

@@ -10,8 +10,6 @@ import numba
 import numpy as np
 from numba import cuda
 
-from daskw2v.cuda import simulated
-
 LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
@@ -30,6 +28,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 if numba.config.ENABLE_CUDASIM:
+    from daskw2v.cuda import simulated
+
     shuffle_xor, sync_warp = simulated.shuffle_xor, simulated.sync_warp
     load4 = load4_constant = load4_fresh = load4_shared = simulated.load4
     store4 = store4_shared = simulated.store4

@@ -7,7 +7,7 @@ from distributed import Client
 from numba import cuda
 
 from daskw2v import Params, Resources, Store, train
-from daskw2v.cuda.warp import kernel, sum_of_lanes, sums_of_lanes
+from daskw2v.cuda.warp import kernel, sum_of_lanes, sums_of_lanes, sync_warp
 from daskw2v.objectives import OBJECTIVES, find_objective
 
 COLUMNS = Params(
@@ -33,6 +33,19 @@ def test_lanes__have_one_sum_or_eight():
     lanes = 31 * 32 // 2
     assert alone.copy_to_host().tolist() == [32 * 100 + lanes] * 32
     assert eight.copy_to_host().tolist() == [32 * 100 * (lane // 4) + lanes for lane in range(32)]
+
+
+@kernel
+def lonely(lanes):
+    if cuda.threadIdx.x < lanes[0]:
+        sync_warp()
+
+
+@pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="a GPU may wait for ever, or not at all")
+def test_simulator__names_lanes_that_wait_in_vain():
+    lonely[1, 32](np.full(1, 32))
+    with pytest.raises(RuntimeError, match="wait for others"):
+        lonely[1, 32](np.full(1, 31))
 
 
 def train_both(folder, params, sentences=60, **resources):

@@ -36,9 +36,14 @@ class Context(NamedTuple):
     leave: Callable[..., Any]
 
 
+def row_adder(width: int, at_once: bool) -> Any:
+    """Return what adds a row to one of a table, atomically."""
+    return writing(width, add4_at_once if at_once else add4)
+
+
 def adder(width: int, at_once: bool) -> Callable[..., Any]:
     """Return what adds a row to one of a table, atomically, and as much shorter as `in_flight` windows ask for."""
-    add_to_table, floats = writing(width, add4_at_once if at_once else add4), chunks_of(width) * FLOATS
+    add_to_table, floats = row_adder(width, at_once), chunks_of(width) * FLOATS
 
     @device
     def add(table: Any, touched: Any, in_flight: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
