@@ -20,7 +20,7 @@ _BLOCK = "block"  # where all lanes meet; those of a warp meet at its number
 _Shown = list[list[list[Any]]]  # of each warp, in two places, what each lane shows
 
 
-class _Lane(greenlet):  # type: ignore[misc]
+class _Lane(greenlet):
     """What the simulator takes for a thread."""
 
     def __init__(self, run: Callable[[], None], block: Any, thread: Any, number: int, warps: _Shown) -> None:
