@@ -34,6 +34,33 @@ class StoreError(Daskw2vError):
     """A store that is missing, damaged, of another format, or written against its rules."""
 
 
+class DamageError(StoreError):
+    """What a store holds is not what was written there.
+
+    Parameters
+    ----------
+    problem, remedy
+        As always.
+    url
+        Where the damage is.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", url: str = "") -> None:
+        super().__init__(problem, remedy)
+        self.args = (problem, remedy, url)
+        self.url = url
+
+    @classmethod
+    def of(cls, url: str, what: str) -> "DamageError":
+        """Return the error for the file at a URL; `what` says what is wrong with it."""
+        return cls(
+            f"{url} {what}.",
+            "In a work directory the same command makes again what can be made again; a published model has to come "
+            "from a copy, or be deleted and trained again. Look after the disk.",
+            url,
+        )
+
+
 class VocabularyError(Daskw2vError):
     """A vocabulary that cannot be built or used."""
 

@@ -336,6 +336,11 @@ class Resources(_Checked):
     word_losses: bool = _choice(
         False, "keep the loss of every word in every step beside the model, where the strategy is columns", _flag
     )
+    store_timeout: float = _choice(
+        300.0,
+        "seconds that an answer of a store is waited for; what fails or does not come is asked for again, four times",
+        _number(0, open_low=True),
+    )
     storage_options: Mapping[str, Any] = _choice({}, "options for fsspec (credentials, endpoints)", _options)
 
     @property

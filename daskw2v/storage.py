@@ -7,21 +7,28 @@ by one task, or by several along chunk bounds only, and nothing is ever pickled.
 import json
 import os
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import fsspec
 import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store as ZarrStore
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.storage import FsspecStore, LocalStore
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.intact import StoredArray, seal_of, twice
+from daskw2v.steady import PATIENCE, SteadyStore, steadily
 
+T = TypeVar("T")
 FORMAT_VERSION = 1
 Location = str | os.PathLike[str]  # an fsspec URL or a local path
+_SEAL = "seal"
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
 
@@ -35,17 +42,20 @@ class Store:
         Any fsspec URL or local path; a relative path is made absolute.
     options
         Options for fsspec. They may hold secrets, so they are never written and never shown.
+    patience
+        Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
     """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    patience: float = field(default=PATIENCE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if "://" not in self.url and "::" not in self.url:  # a worker may stand in another directory
             object.__setattr__(self, "url", os.path.abspath(self.url))
 
     def __truediv__(self, name: str) -> "Store":
-        return Store(f"{self.url.rstrip('/')}/{name}", self.options)
+        return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.patience)
 
     @property
     def name(self) -> str:
@@ -62,31 +72,35 @@ class Store:
         fs, path = self._filesystem()
         return path if "file" in fs.protocol else None
 
+    def _steadily(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
+        return steadily(function, *args, place=f"{self.url}/{name}" if name else self.url, patience=self.patience)
+
     def exists(self) -> bool:
         """Tell whether anything lies at the URL."""
         fs, path = self._filesystem()
-        return bool(fs.exists(path))
+        return bool(self._steadily(fs.exists, path))
 
     def children(self) -> list[str]:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
         fs, path = self._filesystem()
         fs.invalidate_cache()
         try:
-            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in fs.ls(path, detail=False))
+            found = self._steadily(partial(fs.ls, path, detail=False))
+            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def remove(self) -> None:
         """Delete everything at the URL, if anything is there."""
         fs, path = self._filesystem()
-        if fs.exists(path):
-            fs.rm(path, recursive=True)
+        if self._steadily(fs.exists, path):
+            self._steadily(partial(fs.rm, path, recursive=True))
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return a small file's content, or None where it does not exist."""
         fs, path = self._filesystem()
         try:
-            return bytes(fs.cat_file(f"{path}/{name}"))
+            return bytes(self._steadily(fs.cat_file, f"{path}/{name}", name=name))
         except FileNotFoundError:
             return None
 
@@ -95,58 +109,44 @@ class Store:
 
         Raises
         ------
-        OSError
-            If the store refuses the write (no space, no permission).
+        StoreError
+            If the store refuses the write (no space, no permission), or does not answer.
         """
         fs, path = self._filesystem()
         local = self.local_path
         if local is None:
-            fs.pipe_file(f"{path}/{name}", content)  # object stores put whole objects
-            return
-        os.makedirs(local, exist_ok=True)
-        temporary = f"{local}/.{name}.{uuid.uuid4().hex}"
-        try:
-            with open(temporary, "wb") as f:
-                f.write(content)
-                f.flush()
-                os.fsync(f.fileno())
-            os.replace(temporary, f"{local}/{name}")
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
-        folder = os.open(local, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            self._steadily(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
+        else:
+            self._steadily(_replace, local, name, content, name=name)
 
     def write_raw(self, name: str, *arrays: npt.NDArray[Any]) -> None:
         """Write arrays as they are into a file that is soon deleted: neither atomic nor forced to the disk."""
         fs, path = self._filesystem()
-        fs.makedirs(path, exist_ok=True)
-        with fs.open(f"{path}/{name}", "wb") as f:
-            for array in arrays:
-                f.write(array.data.cast("B") if array.size else b"")  # without a copy
+
+        def write() -> None:
+            fs.makedirs(path, exist_ok=True)
+            with fs.open(f"{path}/{name}", "wb") as f:
+                for array in arrays:
+                    f.write(array.data.cast("B") if array.size else b"")  # without a copy
+
+        self._steadily(write, name=name)
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         """Read the bytes start..stop-1 of a file.
 
         Raises
         ------
-        StoreError
+        DamageError
             If the file is gone, or shorter.
         """
         fs, path = self._filesystem()
         try:
-            content = bytes(fs.cat_file(f"{path}/{name}", start=start, end=stop)) if stop > start else b""
+            read = partial(fs.cat_file, f"{path}/{name}", start=start, end=stop)
+            content = bytes(self._steadily(read, name=name)) if stop > start else b""
         except FileNotFoundError:
             content = b""
         if len(content) != stop - start:
-            raise StoreError(
-                f"{self.url}/{name} lacks its bytes {start}..{stop - 1}.",
-                "Let nobody delete what a run is writing; run again.",
-            )
+            raise DamageError.of(f"{self.url}/{name}", f"lacks its bytes {start}..{stop - 1}")
         return content
 
     def read_manifest(self, name: str = "manifest.json") -> dict[str, Any] | None:
@@ -154,34 +154,52 @@ class Store:
 
         Raises
         ------
+        DamageError
+            If the manifest is not what was written.
         StoreError
-            If the manifest is not JSON or of a format this version does not read.
+            If it is of a format this version does not read.
         """
+        return twice(partial(self._read_manifest, name))
+
+    def _read_manifest(self, name: str) -> dict[str, Any] | None:
         content = self.read_bytes(name)
         if content is None:
             return None
         try:
             values = json.loads(content)
         except ValueError as error:
-            raise StoreError(
-                f"{self.url}/{name} is not JSON ({error}).", "Delete it: the stage is done again."
-            ) from None
+            raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
             found = values.get("format_version") if isinstance(values, dict) else None
             raise StoreError(
                 f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )
+        if values.pop(_SEAL, None) != seal_of(values):
+            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
         return values
 
     def write_manifest(self, values: dict[str, Any], name: str = "manifest.json") -> None:
         """Write a manifest: the last act of a stage, which makes its data count."""
-        content = json.dumps({"format_version": FORMAT_VERSION, **values}, indent=1, allow_nan=False)
-        self.write_bytes(name, content.encode())
+        self.write_bytes(name, _written(values))
 
-    def _zarr_store(self) -> ZarrStore:
+    def create_manifest(self, values: dict[str, Any], name: str) -> None:
+        """Write a manifest where there is none; of several that try, one does, if the store knows how to."""
+        fs, path = self._filesystem()
+
+        def create() -> None:
+            fs.makedirs(path, exist_ok=True)
+            with suppress(FileExistsError):
+                fs.pipe_file(f"{path}/{name}", _written(values), mode="create")
+
+        self._steadily(create, name=name)
+
+    def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
         local = self.local_path
-        return LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
+        store: ZarrStore = (
+            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
+        )
+        return SteadyStore(store, self.url, self.patience, complete=complete)
 
     def create_group(self) -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is replaced."""
@@ -192,17 +210,46 @@ class Store:
 
         Raises
         ------
-        StoreError
-            If there is none.
+        DamageError
+            If there is none, or its metadata are not what was written.
         """
         try:
-            return zarr.open_group(self._zarr_store(), mode="r+" if writable else "r")
+            return zarr.open_group(
+                self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
+            )
         except (FileNotFoundError, KeyError) as error:
-            raise StoreError(
+            raise DamageError(
                 f"{self.url} holds no Zarr group.",
-                "Check the URL. If it lies in a work directory, that is damaged: delete the stage (shards, vocabulary, "
-                "runs) and run train again.",
+                "Check the URL. In a work directory the same command makes again what can be made again.",
+                self.url,
             ) from error
+
+
+def _written(values: dict[str, Any]) -> bytes:
+    """Return a manifest's content."""
+    values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
+    return json.dumps({**values, _SEAL: seal_of(values)}, indent=1).encode()
+
+
+def _replace(folder: str, name: str, content: bytes) -> None:
+    """Write a file of this machine's and force it to the disk."""
+    os.makedirs(folder, exist_ok=True)
+    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "wb") as f:
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, f"{folder}/{name}")
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+    entry = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(entry)
+    finally:
+        os.close(entry)
 
 
 def create_array(
@@ -216,7 +263,7 @@ def create_array(
     shard_rows: int | None = None,
     fill_value: float = 0,
     attributes: dict[str, Any] | None = None,
-) -> zarr.Array[Any]:
+) -> StoredArray:
     """Declare an array.
 
     Parameters
@@ -242,17 +289,18 @@ def create_array(
     shards = None if wanted is None else tuple(-(-n // c) * c for n, c in wanted)
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
-    return group.create_array(
+    array = group.create_array(
         name,
         shape=shape,
         chunks=chunks,
         shards=shards,
         dtype=dtype,
-        compressors=compressor,
+        compressors=[compressor, Crc32cCodec()],
         fill_value=fill_value,
         attributes=attributes,
-        config={"write_empty_chunks": True},  # looking for empty ones costs more than writing them
+        config={"write_empty_chunks": True},  # a missing one is damage; and looking for empty ones costs more
     )
+    return StoredArray(array, f"{_url(group)}/{name}")
 
 
 def write_array(
@@ -273,7 +321,7 @@ def write_array(
         array[...] = values
 
 
-def write_rows(array: zarr.Array[Any], start: int, rows: npt.NDArray[Any]) -> None:
+def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
     """Write rows from `start` on, along the bounds of files: two tasks must never meet in one chunk or shard.
 
     Raises
@@ -284,28 +332,30 @@ def write_rows(array: zarr.Array[Any], start: int, rows: npt.NDArray[Any]) -> No
     stop, step, files = start + len(rows), (array.shards or array.chunks)[0], "shards" if array.shards else "chunks"
     if start % step or (stop % step and stop != array.shape[0]):
         raise StoreError(
-            f"Rows {start}:{stop} of {array.name} do not lie along its {files} of {step} rows.",
+            f"Rows {start}:{stop} of {array.url} do not lie along its {files} of {step} rows.",
             f"Write whole {files}: two writers in one lose data silently.",
         )
     array[start:stop] = rows
 
 
-def open_array(group: zarr.Group, name: str) -> zarr.Array[Any]:
+def open_array(group: zarr.Group, name: str) -> StoredArray:
     """Open an array of a group.
 
     Raises
     ------
-    StoreError
-        If the group has no such array.
+    DamageError
+        If the group has no such array, or its metadata are not what was written.
     """
-    array = group.get(name)
+    url, array = f"{_url(group)}/{name}", group.get(name)
     if not isinstance(array, zarr.Array):
-        raise StoreError(
-            f"{group.store_path}/{name} is missing.", "The store is damaged: delete the group and run again."
-        )
-    return array
+        raise DamageError.of(url, "is missing")
+    return StoredArray(array, url)
+
+
+def _url(group: zarr.Group) -> str:
+    return "/".join(filter(None, (str(group.store), group.path)))
 
 
 def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
-    """Read rows start:stop of an array, all of it by default; raises as `open_array` does."""
-    return np.asarray(open_array(group, name)[start:stop])
+    """Read rows start:stop of an array, all of it by default; raises as `open_array` and `StoredArray` do."""
+    return open_array(group, name)[start:stop]

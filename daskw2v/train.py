@@ -11,13 +11,15 @@ from distributed import Client
 from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_device, check_workers
-from daskw2v.errors import ParameterError
+from daskw2v.errors import DamageError, ParameterError
 from daskw2v.evaluation.during import Judge
+from daskw2v.lease import hold
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
+from daskw2v.repair import repair
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.sampling.run import Run
@@ -27,6 +29,8 @@ from daskw2v.storage import Location, Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+
+_REPAIRS = 5  # of damage, in one call
 
 
 def train(
@@ -77,17 +81,29 @@ def train(
         If a worker lacks what the device needs.
     TrainingError
         If the model diverges, or tasks keep killing their workers.
+    DamageError
+        If what was written is damaged and cannot be made again, or is damaged time and again.
+    StoreError
+        If the store fails, or another process trains the same model there.
     """
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
-    store = Store(os.fspath(work), dict(resources.storage_options))
+    store = Store(os.fspath(work), dict(resources.storage_options), resources.store_timeout)
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)
-        corpus = build_corpus(inputs, store, params, resources, cluster, listener)
-        vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
-        return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
+        for repairs_left in reversed(range(_REPAIRS + 1)):
+            try:
+                corpus = build_corpus(inputs, store, params, resources, cluster, listener)
+                vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
+                return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
+            except DamageError as damage:
+                removed = repair(store, damage) if repairs_left else None
+                if removed is None:
+                    raise
+                listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {removed} is made again."))
+    raise AssertionError
 
 
 def train_model(
@@ -103,6 +119,25 @@ def train_model(
     _check_names(params, resources)
     params = settled(params)
     run_id = run_identity(corpus, vocabulary, params)
+    with hold(store, run_id, f"the run {run_id} in {store.url}") as lease:
+
+        def listen(progress: Progress) -> None:
+            lease.check()
+            listener(progress)
+
+        return _train_model(run_id, corpus, vocabulary, store, params, resources, client, listen)
+
+
+def _train_model(
+    run_id: str,
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener,
+) -> Vectors:
     models, place = store / "models", store / "runs" / run_id
     version = next_version(models, run_id)
     if (models / version).read_manifest() is not None:

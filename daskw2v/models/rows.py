@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
 
+from daskw2v.intact import StoredArray
 from daskw2v.vocabulary.partition import Partitions
 
 Floats = npt.NDArray[np.float32]
@@ -23,7 +23,7 @@ class StoredRows:
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, array: zarr.Array[Any]) -> None:
+    def __init__(self, array: StoredArray) -> None:
         self._array = array
         self._n = array.shape[1] if array.ndim == 3 else 1
         n_words: Any = array.attrs["n_words"] if array.ndim == 3 else array.shape[0]
@@ -33,7 +33,7 @@ class StoredRows:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self._array.store_path})"
+        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self._array.url})"
 
     @property
     def partitions(self) -> Partitions:
@@ -79,11 +79,11 @@ class StoredRows:
 
     def _range(self, start: int, stop: int) -> Floats:
         if self._array.ndim == 2:
-            return np.asarray(self._array[start:stop])
+            return self._array[start:stop]
         rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
         for chunk in range(start - start % self.chunk_rows, stop, self.chunk_rows):
             first, last = max(start, chunk), min(stop, chunk + self.chunk_rows)
-            dealt = np.asarray(self._array[first // n : -(-last // n)])
+            dealt = self._array[first // n : -(-last // n)]
             odd = dealt[1 - first // n % 2 :: 2]
             odd[:] = odd[:, ::-1]  # words are dealt out back and forth
             rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
@@ -91,21 +91,25 @@ class StoredRows:
 
     def _pick(self, ids: npt.NDArray[np.int64]) -> Floats:
         if self._array.ndim == 2:
-            return np.asarray(self._array.oindex[ids])
+            return self._array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
         parts, places = self.partitions.place(ids)
         for part in np.unique(parts).tolist():
             own = parts == part
-            rows[own] = self._array.oindex[places[own], part]
+            rows[own] = self._array.take((places[own], part))
         return rows
 
     def read_partition(self, partition: int) -> Floats:
         """Return a partition's rows, shape (size, D)."""
-        return np.asarray(self._array[self._own(partition)])
+        return self._array[self._own(partition)]
 
     def write_partition(self, partition: int, rows: Floats) -> None:
         """Write a partition's rows, shape (size, D); no chunk belongs to two partitions."""
         self._array[self._own(partition)] = rows
+        if self._array.ndim == 3 and len(rows) < self._array.shape[0]:  # no chunk may be missing
+            self._array[len(rows) :, partition] = np.zeros(
+                (self._array.shape[0] - len(rows), self.shape[1]), np.float32
+            )
 
     def _own(self, partition: int) -> Any:
         rows = slice(self.partitions.size(partition))

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.codecs import Crc32cCodec
 
-from daskw2v.errors import StoreError, TrainingError
+from daskw2v.errors import DamageError, StoreError, TrainingError
+from daskw2v.intact import StoredArray
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.storage import Location, Store, open_array, write_rows
@@ -53,7 +55,7 @@ def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block:
     group = store.create_group()
     for name, layout in layouts.items():
         # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
-        group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=None)
+        group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
 
 
 def open_table(store: Store, table: str) -> StoredRows:
@@ -176,9 +178,11 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     Raises
     ------
     TrainingError
-        If a table holds NaN or infinity, or was not written to its end; nothing is published then.
+        If a table holds NaN or infinity; nothing is published then.
+    DamageError
+        If a table was not written to its end, or something is damaged.
     StoreError
-        If the vocabulary or the `input` table is missing, or they differ in length, or the network is damaged.
+        If the vocabulary or the `input` table is missing, or they differ in length.
     """
     store = models / version
     group = store.open_group()
@@ -188,7 +192,7 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
         raise StoreError(
             f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
         )
-    tables = {name: StoredRows(array) for name, array in sorted(group.arrays())}
+    tables = {name: StoredRows(_table(store, group, name)) for name in sorted(group.array_keys())}
     for name, table in tables.items():
         _check_finite(store, name, table)
     read_subwords(store)  # whoever opens the version reads it
@@ -281,14 +285,14 @@ def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[
     return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
 
 
-def _table(store: Store, group: zarr.Group, name: str) -> zarr.Array[Any]:
-    array = group.get(name)
-    if not isinstance(array, zarr.Array):
-        raise StoreError(
+def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
+    if name not in group:
+        raise DamageError(
             f"{store.url} has no table {name!r}.",
             f"Its tables are: {', '.join(sorted(group.array_keys())) or 'none'}.",
+            f"{store.url}/{name}",
         )
-    return array
+    return open_array(group, name)
 
 
 def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:
@@ -304,9 +308,8 @@ def _check_finite(store: Store, name: str, table: StoredRows) -> None:
         rows = table[start : start + table.chunk_rows]
         if not np.isfinite(rows).all():
             raise TrainingError(
-                f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: "
-                "training diverged, or they were never written.",
-                "Train with a lower alpha; else look in the workers' logs for failed tasks.",
+                f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: training diverged.",
+                "Train with a lower alpha.",
             )
 
 

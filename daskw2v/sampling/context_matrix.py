@@ -12,15 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import zarr
 from distributed import Client
 
 from daskw2v.errors import StoreError
+from daskw2v.intact import StoredArray
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sampling.dealing import Integers
 from daskw2v.sampling.growth import RULES, check_rules, describe_text, find_new_text
 from daskw2v.sampling.matrix_tasks import (
-    UNWRITTEN,
     Build,
     band_of,
     carry_rows,
@@ -240,7 +239,7 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
 
 
 @lru_cache(maxsize=8)
-def _open(place: Store) -> zarr.Array[Any]:
+def _open(place: Store) -> StoredArray:
     """Open the contexts. Only a cache: what lies there never changes."""
     return open_array(place.open_group(), "contexts")
 
@@ -253,10 +252,4 @@ def _panel(place: Store, rows: tuple[int, int], number: int) -> Integers:
 
 
 def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Integers:
-    contexts: Integers = np.asarray(_open(place)[slice(*rows), start:stop])
-    if (contexts == UNWRITTEN).any():
-        raise StoreError(
-            f"Some of the rows {rows[0]}..{rows[1] - 1} of the word-context matrix at {place.url} are missing.",
-            "Delete the matrix: it is built again.",
-        )
-    return contexts
+    return _open(place)[slice(*rows), start:stop]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.raw import read_part, write_parts
 from daskw2v.sampling.growth import match_words, merge_rows
-from daskw2v.sampling.parts import part_bounds, read_items
 from daskw2v.sampling.reservoir import NO_CONTEXT, Reservoir, Sample, repeat_contexts, sample_pairs
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
@@ -67,9 +67,7 @@ class Build(NamedTuple):
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
         """Read a band of a file of a piece: its items, each of `columns` numbers, in order of their rows."""
-        place, item = self.place / piece, np.dtype(dtype).itemsize * columns
-        content = read_items(place, name, self.n_bands, part_bounds(place, name, band), item)
-        return np.frombuffer(content, dtype).reshape(-1, columns)
+        return read_part(self.place / piece, name, self.n_bands, band, dtype, columns)
 
 
 def band_of(n_words: int, context_size: int) -> int:
@@ -96,8 +94,8 @@ def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, 
     found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size)
     edges, attempt = build.edges(found.rows[:, 0]), new_attempt()
     place = build.place / "text" / str(number) / attempt
-    place.write_raw("rows", edges, found.rows)
-    place.write_raw("entries", np.cumsum([0, *np.minimum(found.rows[:, 1], size)])[edges], found.entries)
+    write_parts(place, "rows", edges, found.rows)
+    write_parts(place, "entries", np.cumsum([0, *np.minimum(found.rows[:, 1], size)])[edges], found.entries)
     return attempt, words
 
 
@@ -105,23 +103,22 @@ def match_base(build: Build, base: Store) -> str:
     """Task: find the new ids of the words of a base, which lies at `base`; return the attempt."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.place / "matrix"))
     attempt = new_attempt()
-    (build.place / "base").write_raw(f"ids-{attempt}", match_words(old, new))
+    write_parts(build.place / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
     return attempt
 
 
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
     """Task: deal the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
     group = base.open_group()
-    n_words = open_array(group, "seen").shape[0]
-    ids = np.frombuffer((build.place / "base").read_range(f"ids-{matched}", 0, 4 * n_words), np.int32)
+    ids = read_part(build.place / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
     order = order[seen[order] > 0]  # others have nothing to carry
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
     place = build.place / "base" / str(number) / attempt
-    place.write_raw("rows", edges, rows)
-    place.write_raw("contexts", edges, ids[contexts[order]])
+    write_parts(place, "rows", edges, rows)
+    write_parts(place, "contexts", edges, ids[contexts[order]])
     return attempt
 
 

@@ -1,12 +1,12 @@
 """Segments of the corpus, read from the shards that hold them."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import zarr
 
+from daskw2v.intact import StoredArray
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
 from daskw2v.shards.layout import Corpus, open_codes, read_starts
 from daskw2v.storage import Store
@@ -17,7 +17,7 @@ _OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few M
 
 
 class _Shard(NamedTuple):
-    codes: zarr.Array[Any]
+    codes: StoredArray
     starts: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int32]
 
@@ -87,7 +87,7 @@ class SegmentReader:
                 break
             a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
             array, starts, ids = self._open_shard(number)
-            codes = np.asarray(array[a:b])
+            codes = array[a:b]
             at_low, after_start, at_stop, at_high = np.searchsorted(
                 starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
             )

@@ -19,10 +19,10 @@ import numpy.typing as npt
 import zarr
 from distributed import Client
 
+from daskw2v.raw import part_bounds, read_items, write_parts
 from daskw2v.sampling.alias import alias_table
 from daskw2v.sampling.dealing import Dealt, Integers, Noise, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.parts import part_bounds, read_items
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
@@ -131,7 +131,7 @@ def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> di
         if name == "pairs" or noise is not None:
             centers = segment.centers(stretch.start, stretch.stop)
             found = deal_pairs(segment, *centers, windows, len(dealer.weights), noise)
-            place.write_raw(name, found.edges, found.entries)
+            write_parts(place, name, found.edges, found.entries)
             sizes.append(len(found.entries))
     return {"attempt": attempt, "words": words, **dict(zip(_KINDS, [*sizes, 0], strict=False))}
 
@@ -160,10 +160,10 @@ def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row:
 def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Integers:
     """Read the entries of a row from all pieces of text, one after the other."""
     bounds = [part_bounds(text, name, row) for text in texts]
-    ends = np.cumsum([0, *(stop - start for start, stop in bounds)])
+    ends = np.cumsum([0, *(bound.stop - bound.start for bound in bounds)])
     entries = np.empty((ends[-1], 2), np.int32)
     for text, bound, a, b in zip(texts, bounds, ends[:-1], ends[1:], strict=True):
-        entries[a:b] = np.frombuffer(read_items(text, name, n_partitions, bound), np.int32).reshape(-1, 2)
+        entries[a:b] = read_items(text, name, n_partitions, bound, np.int32, 2)
     return entries
 
 

@@ -11,9 +11,10 @@ from distributed import Client
 
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
-from daskw2v.corpus.sources import Block, Inputs, find_sources, plan_blocks
+from daskw2v.corpus.sources import Block, Inputs, Source, find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import InputError, StoreError
+from daskw2v.lease import TEXT, hold
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.dictionary import Dictionary, padded
@@ -206,7 +207,7 @@ def build_corpus(
     InputError
         If an input cannot be read, or holds no word at all; if the tokenizer fails.
     StoreError
-        If somebody deletes blocks meanwhile.
+        If somebody deletes blocks meanwhile, or the store fails.
     TrainingError
         If a block keeps killing its workers.
     """
@@ -215,6 +216,24 @@ def build_corpus(
     known = Corpus.find(store, identity)
     if known is not None:
         return known
+
+    def wait(message: str) -> None:
+        listener(Progress("encode", 0, 0, "bytes", message=message))
+
+    with hold(store, TEXT, f"the text stages in {store.url}", waiting=wait):
+        known = Corpus.find(store, identity)  # whom we waited for may have done it
+        return known or _build(identity, sources, store, params, resources, client, listener)
+
+
+def _build(
+    identity: str,
+    sources: list[Source],
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener,
+) -> Corpus:
     began = time.monotonic()
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
@@ -247,7 +266,7 @@ def _encode_all(
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,
     }
-    home = Store(home.url, {**resources.storage_options, **home.options})
+    home = Store(home.url, {**resources.storage_options, **home.options}, home.patience)
     distinct = {block.key: block for block in blocks}  # a file named twice is read once
     units: dict[str, int] = {}  # bytes, or row groups
     for block in distinct.values():

@@ -23,12 +23,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import zarr
 
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import Source
 from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import StoreError
+from daskw2v.intact import StoredArray
 from daskw2v.params import Params
 from daskw2v.shards.dictionary import Dictionary, take_words
 from daskw2v.storage import Store, open_array, read_array, write_array
@@ -199,7 +199,7 @@ def write_shard(
     return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
 
 
-def open_codes(store: Store, shard: Shard) -> zarr.Array[Any]:
+def open_codes(store: Store, shard: Shard) -> StoredArray:
     """Open the words of a shard, codes of its dictionary, shape (n_tokens,) int32.
 
     Raises

@@ -10,6 +10,7 @@ from daskw2v.storage import Store
 from daskw2v.strategies.blocks import Block, load_blocks, rename, save_blocks
 
 _VELOCITY = "velocity-"
+_KEPT = 2
 
 
 @dataclass
@@ -63,9 +64,9 @@ def folder(run: Store, number: int) -> Store:
 
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
-    """Make a checkpoint count whose tables are written, and remove those before it."""
+    """Make a checkpoint count whose tables are written; keep the one before it, in case this one is damaged."""
     checkpoint.write_manifest(manifest)
-    for name in _finished(run)[:-1]:
+    for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()
 
 

@@ -16,6 +16,7 @@ from daskw2v.devices import find_device
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, is_finite
+from daskw2v.raw import read_part, write_parts
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.rng import Purpose, draws, stream
 from daskw2v.sampling.run import Run
@@ -105,9 +106,7 @@ class Parts:
             return find_objective(params.objective).initial(params, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
-        shape = self.partitions.size(partition), params.vector_size
-        content = origin.store.read_range(origin.file, 0, 4 * shape[0] * shape[1])
-        return np.frombuffer(content, np.float32).reshape(shape)
+        return read_part(origin.store, origin.file, 1, 0, np.float32, params.vector_size)
 
 
 class Work(NamedTuple):
@@ -189,7 +188,7 @@ def meet(
         finite.append(is_finite(rows))
         if home is None:
             return share(rows) if table == INPUT else Output(share(rows), share(words[k]))
-        home.write_raw(f"{table}-{k}-{attempt}", rows)
+        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows)
         return Origin(home, f"{table}-{k}-{attempt}")
 
     now = {k: settle(INPUT, k, group.take_source(k)) for k in sources}

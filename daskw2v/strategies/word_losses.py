@@ -1,13 +1,12 @@
 """What each word lost in each step of strategy `columns`, kept beside the model for who wants to look into training."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import zarr
 from distributed import Client, Future
 
 from daskw2v.cluster import gather
+from daskw2v.intact import StoredArray
 from daskw2v.objectives.base import FloatArray
 from daskw2v.shards.layout import groups_exist
 from daskw2v.storage import Store, create_array, open_array, write_rows
@@ -81,7 +80,7 @@ class WordLosses:
         )
 
 
-def _open(home: Store, *, writable: bool = False) -> zarr.Array[Any]:
+def _open(home: Store, *, writable: bool = False) -> StoredArray:
     return open_array(home.open_group(writable=writable), LOSS)
 
 
@@ -94,7 +93,7 @@ def _write(home: Store, start: int, columns: Sequence[int], *turns: Sequence[Flo
 def _copy(source: Store, target: Store, start: int) -> None:
     """Task: copy a round's losses."""
     array = _open(source)
-    write_rows(_open(target, writable=True), start, np.asarray(array[start : start + array.chunks[0]]))
+    write_rows(_open(target, writable=True), start, array[start : start + array.chunks[0]])
 
 
 def read_losses(model: Store) -> tuple[list[int], FloatArray]:
@@ -106,4 +105,4 @@ def read_losses(model: Store) -> tuple[list[int], FloatArray]:
         If none were kept: train with Resources(word_losses=True).
     """
     array = _open(model / FOLDER)
-    return list(array.attrs[COLUMNS]), np.asarray(array[...])  # type: ignore[arg-type]
+    return list(array.attrs[COLUMNS]), array[...]

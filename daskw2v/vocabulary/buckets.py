@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.errors import DamageError
 from daskw2v.shards.dictionary import Dictionary, padded, take_words
 from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
 from daskw2v.shards.tasks import new_attempt
@@ -167,10 +168,10 @@ def resolve_bucket(
 
 def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], shard: int) -> npt.NDArray[np.int32]:
     """Read the id of each code of a shard, or -1, shape (n_types,) int32."""
-    below = (home / "plan" / plan).open_group()["below"][:, shard : shard + 2]  # type: ignore[index]
+    below = open_array((home / "plan" / plan).open_group(), "below")[:, shard : shard + 2]
     slices = [
         read_array((home / "maps" / str(bucket) / attempt).open_group(), "map", int(start), int(stop))
-        for bucket, (attempt, (start, stop)) in enumerate(zip(maps, np.asarray(below), strict=True))
+        for bucket, (attempt, (start, stop)) in enumerate(zip(maps, below, strict=True))
         if start < stop
     ]
     return np.concatenate(slices)[read_places(work, shard_paths(home)[shard])]
@@ -180,5 +181,8 @@ def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], shard: in
 def shard_paths(home: Store) -> list[str]:
     """Return the paths of the shards that a vocabulary counts."""
     # Kept: what lies at a home never changes, its key stands for the paths.
-    paths: list[str] = (home.read_manifest("shards.json") or {})["paths"]
+    manifest = home.read_manifest("shards.json")
+    if manifest is None:
+        raise DamageError.of(f"{home.url}/shards.json", "is missing")
+    paths: list[str] = manifest["paths"]
     return paths

@@ -11,6 +11,7 @@ import zarr
 from distributed import Client
 
 from daskw2v.errors import InputError
+from daskw2v.lease import TEXT, hold
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.layout import Corpus, digest, groups_exist
@@ -109,7 +110,7 @@ class StoredVocabulary:
             source = open_array(self._words(), name)
             copy = create_array(group, name, source.shape, source.dtype)
             for start in range(0, source.shape[0], _COPIED):
-                write_rows(copy, start, np.asarray(source[start : start + _COPIED]))
+                write_rows(copy, start, source[start : start + _COPIED])
 
     def read_map(self, shard: int) -> npt.NDArray[np.int32]:
         """Read what turns a shard's codes into ids: the id of each code, or -1, shape (n_types,) int32.
@@ -164,15 +165,42 @@ def build_vocabulary(
     rules = [params.min_count, params.max_final_vocab] if listed is None else listed
     identity = digest([corpus.identity, rules])
     key = digest([identity, paths])
-    builds = store / "vocabulary" / key
-    known = builds.read_manifest()
+    known = _find(store, key, identity)
+    if known is not None:
+        return known
+
+    def wait(message: str) -> None:
+        listener(Progress("vocabulary", 0, 0, "steps", message=message))
+
+    with hold(store, TEXT, f"the text stages in {store.url}", waiting=wait):
+        known = _find(store, key, identity)  # whom we waited for may have done it
+        return known or _build(store, key, identity, paths, listed, corpus, params, client, listener)
+
+
+def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
+    """Return a vocabulary that is there."""
+    known = (store / "vocabulary" / key).read_manifest()
     if known is not None:
         vocabulary = _stored(store, key, identity, known)
         if vocabulary.exists():
             return vocabulary
+    return None
+
+
+def _build(
+    store: Store,
+    key: str,
+    identity: str,
+    paths: list[str],
+    listed: list[str] | None,
+    corpus: Corpus,
+    params: Params,
+    client: Client,
+    listener: Listener,
+) -> StoredVocabulary:
     began = time.monotonic()
-    # What builds that were cut short left behind stays: another client may be writing it now.
-    build = new_attempt()
+    builds, build = store / "vocabulary" / key, new_attempt()
+    builds.remove()  # what a build that was cut short left behind
     home = builds / build
     home.write_manifest({"paths": paths}, "shards.json")
     if listed is not None:
@@ -180,7 +208,7 @@ def build_vocabulary(
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
     kept = buckets.Rules(*limits, listed=listed is not None)
-    manifest = {"build": build, **_build(home, store, kept, buckets.count_buckets(n_types), client, listener)}
+    manifest = {"build": build, **_take_steps(home, store, kept, buckets.count_buckets(n_types), client, listener)}
     manifest["seconds"] = round(time.monotonic() - began, 3)
     builds.write_manifest(manifest)
     for temporary in ("merged", "pieces"):
@@ -196,7 +224,7 @@ def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> 
     return StoredVocabulary(store, key, identity, **values)
 
 
-def _build(
+def _take_steps(
     home: Store, work: Store, rules: buckets.Rules, n_buckets: int, client: Client, listener: Listener
 ) -> dict[str, Any]:
     """Take all steps on the cluster; return the manifest."""

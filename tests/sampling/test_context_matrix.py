@@ -8,7 +8,7 @@ from distributed import Client
 from scipy import stats
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
-from daskw2v.errors import StoreError
+from daskw2v.errors import DamageError, StoreError
 from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
 from daskw2v.sampling.rng import Purpose, draws, mix, stream
@@ -222,5 +222,5 @@ def test_read_contexts__gives_any_rectangle(client, run, monkeypatch, columns):
 def test_read_contexts__notices_rows_that_are_gone(client, run):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=80)))
     (matrix.home / matrix.home.read_manifest()["build"] / "matrix" / "contexts" / "c").remove()
-    with pytest.raises(StoreError, match=r"rows 2\.\.4 of the word-context matrix at .* are missing"):
+    with pytest.raises(DamageError, match="is missing"):
         read_contexts(matrix.place, (2, 5), (0, 3))

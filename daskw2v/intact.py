@@ -1,0 +1,123 @@
+"""How damage is found: what was changed, cut short or lost after it was written is never taken for data.
+
+Chunks of arrays end with their crc32c, which Zarr checks. Metadata of arrays and manifests are JSON objects that hold
+a digest of their other entries, the seal. Files as they are have a crc32c for each part (`daskw2v.parts`).
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import DamageError
+
+METADATA = "zarr.json"
+_SEAL = "seal"
+_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+T = TypeVar("T")
+
+
+def twice(read: Callable[[], T]) -> T:
+    """Read once more what seems damaged: half an answer may have come."""
+    try:
+        return read()
+    except DamageError:
+        return read()
+
+
+def seal_of(values: Mapping[str, Any]) -> str:
+    """Return the digest of JSON values."""
+    content = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def sealed(content: bytes) -> bytes:
+    """Return the metadata of a Zarr node with its seal, an attribute: other readers pass it by."""
+    values = json.loads(content)
+    attributes = {name: value for name, value in values.get("attributes", {}).items() if name != _SEAL}
+    values["attributes"] = attributes
+    values["attributes"] = {**attributes, _SEAL: seal_of(values)}
+    return json.dumps(values, indent=1).encode()
+
+
+def check_seal(content: bytes, place: str) -> None:
+    """Check metadata of a Zarr node.
+
+    Raises
+    ------
+    DamageError
+        If they are not what was sealed.
+    """
+    try:
+        values = json.loads(content)
+        seal = values["attributes"].pop(_SEAL)
+        whole = seal == seal_of(values)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise DamageError.of(place, "is not what was written")
+
+
+class StoredArray:
+    """An array of a store: what is damaged is named, never returned.
+
+    Parameters
+    ----------
+    array
+        The array.
+    url
+        Where it lies.
+    """
+
+    def __init__(self, array: zarr.Array[Any], url: str) -> None:
+        self._array, self.url = array, url
+        self.shape: tuple[int, ...] = array.shape
+        self.ndim = len(self.shape)
+        self.chunks: tuple[int, ...] = array.chunks
+        self.shards: tuple[int, ...] | None = array.shards
+        self.dtype: np.dtype[Any] = array.dtype
+        self.attrs: Mapping[str, Any] = array.attrs
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
+        """Return numbers, slices and masks of it as `numpy` does.
+
+        Raises
+        ------
+        DamageError
+            If a chunk of it is damaged or missing.
+        """
+        return self._read(lambda: self._array[selection])
+
+    def take(self, selection: Any) -> npt.NDArray[Any]:
+        """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
+        return self._read(lambda: self._array.oindex[selection])
+
+    def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
+        """Write where numbers or slices say."""
+        self._array[selection] = values
+
+    def _read(self, read: Callable[[], Any]) -> npt.NDArray[Any]:
+        def checked() -> npt.NDArray[Any]:
+            try:
+                return np.asarray(read())
+            except _UNREADABLE as error:
+                raise DamageError.of(self._damaged(), f"is damaged ({error})") from error
+
+        return twice(checked)
+
+    def _damaged(self) -> str:
+        """Return the first file that cannot be read."""
+        step = self.shards or self.chunks
+        for place in np.ndindex(*(-(-n // k) for n, k in zip(self.shape, step, strict=True))):
+            try:
+                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, step, strict=True))]
+            except _UNREADABLE:
+                return "/".join([self.url, "c", *map(str, place)])
+        return self.url

@@ -1,0 +1,184 @@
+"""One at a time: who works on something in a work directory says so, again and again, until it is done.
+
+A lease is a small file with its holder's name and a number that grows. It belongs to its holder as long as the number
+grows; clocks of several machines are not compared. What died on this machine is known at once.
+"""
+
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from daskw2v.errors import DamageError, Daskw2vError, StoreError
+from daskw2v.storage import Store
+
+_FOLDER = "leases"
+TEXT = "text"  # the lease of all stages before training
+BEAT = 10.0  # seconds between two signs of life
+EXPIRY = 60.0  # seconds without any after which a holder is taken for dead
+_LOOK = 1.0  # seconds between looks at somebody else's
+
+
+class Lease:
+    """What its holder has.
+
+    Parameters
+    ----------
+    home
+        Where leases lie.
+    file
+        Its file's name.
+    what
+        What it is for, for messages.
+    """
+
+    def __init__(self, home: Store, file: str, what: str) -> None:
+        self._home, self._file, self.what = home, file, what
+        self._name = uuid.uuid4().hex
+        self._beats = 0
+        self._lost: dict[str, Any] | None = None
+        self._done = threading.Event()
+
+    def check(self) -> None:
+        """Check that it is still ours.
+
+        Raises
+        ------
+        StoreError
+            If somebody took us for dead and took it.
+        """
+        if self._lost is not None:
+            raise StoreError(
+                f"{_holder(self._lost)} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
+                "Let one of the two go on.",
+            )
+
+    def take(self) -> bool:
+        """Write the file, where there is none; tell whether it is ours."""
+        self._home.create_manifest(self._values(), self._file)
+        return self._is_ours(self.read())  # some stores overwrite
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what its file says, or None where there is none."""
+        try:
+            return self._home.read_manifest(self._file)
+        except DamageError:  # somebody has just begun to write it, or died over it
+            return {"name": "", "beats": 0, "pid": "?", "host": "?", "machine": "?"}
+
+    def _is_ours(self, found: dict[str, Any] | None) -> bool:
+        return found is not None and found["name"] == self._name
+
+    def remove(self) -> None:
+        """Take it from whoever has it."""
+        (self._home / self._file).remove()
+
+    def _values(self) -> dict[str, Any]:
+        return {"name": self._name, "beats": self._beats, **_myself()}
+
+    def live(self) -> None:
+        """Give signs of life until it is given back or lost."""
+        while not self._done.wait(BEAT):
+            with suppress(Daskw2vError):  # a store that is gone for a while: the next beat may reach it
+                found = self.read()
+                if found is not None and not self._is_ours(found):
+                    self._lost = found
+                    return
+                self._beats += 1
+                self._home.write_manifest(self._values(), self._file)
+
+    def give_back(self) -> None:
+        """Stop the signs of life, and let others take it."""
+        self._done.set()
+        with suppress(Daskw2vError):  # it expires
+            if self._is_ours(self.read()):
+                self.remove()
+
+
+@contextmanager
+def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | None = None) -> Iterator[Lease]:
+    """Hold the lease of that name in a work directory for the time of a block.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+    name, what
+        Name of the lease, and what it is for, for messages.
+    waiting
+        Wait until others are done, and tell this who they are. By default nobody waits for a holder that lives.
+
+    Raises
+    ------
+    StoreError
+        If somebody else holds it.
+    """
+    lease = Lease(work / _FOLDER, f"{name}.json", what)
+    while not lease.take():
+        _await_end(lease, waiting)
+    beating = threading.Thread(target=lease.live, daemon=True)
+    beating.start()
+    try:
+        yield lease
+    finally:
+        lease.give_back()
+        beating.join()
+
+
+def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
+    """Return when a lease is free; remove it where its holder is dead."""
+    seen, since, told = None, time.monotonic(), False
+    while (found := lease.read()) is not None:
+        beat = (found["name"], found["beats"])
+        lives = _lives(found)
+        if lives or (lives is None and seen is not None and beat != seen):
+            if waiting is None:
+                raise StoreError(
+                    f"{_holder(found)} is at work on {lease.what}.",
+                    "Wait until it is done, stop it, or give another work directory.",
+                )
+            if not told:
+                waiting(f"waiting for {_holder(found)}")
+                told = True
+        if beat != seen:
+            seen, since = beat, time.monotonic()
+        if lives is False or (lives is None and time.monotonic() - since > EXPIRY):
+            lease.remove()
+            return
+        time.sleep(_LOOK)
+
+
+def _myself() -> dict[str, Any]:
+    return {"host": platform.node(), "machine": _machine(), "pid": os.getpid(), "born": _born(os.getpid())}
+
+
+def _machine() -> str:
+    """Return what two processes have in common that see each other's numbers."""
+    boot, numbers = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    if not boot.exists():
+        return platform.node()
+    return f"{boot.read_text().strip()}-{numbers.stat().st_ino}"
+
+
+def _born(pid: int) -> float | None:
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
+
+
+def _lives(found: dict[str, Any]) -> bool | None:
+    """Tell whether a holder on this machine lives; None where it is on another."""
+    if found["machine"] != _machine():
+        return None
+    return bool(_born(found["pid"]) == found["born"])
+
+
+def _holder(found: dict[str, Any]) -> str:
+    return f"Process {found['pid']} on {found['host']}"

@@ -1,0 +1,141 @@
+"""Stores that fail, stall or answer late: asked again, given up in time, and told apart from those that say no."""
+
+import errno
+import io
+import threading
+
+import numpy as np
+import pytest
+from zarr.storage import MemoryStore
+
+from daskw2v import Store, steady
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.steady import SteadyFile, SteadyStore, steadily
+from daskw2v.storage import open_array, write_array
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(steady, "_PAUSES", (0.0, 0.0, 0.0, 0.0))
+
+
+class Flaky:
+    """Raises what it is given, call by call, and then answers."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self, value):
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return value
+
+
+PASSING = [OSError("broken pipe"), ConnectionResetError(), TimeoutError(), OSError(errno.EIO, "bad sector"), EOFError()]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=repr)
+def test_steadily__asks_again_what_may_pass(error):
+    flaky = Flaky(error, error, error, error)
+    assert steadily(flaky, 42, place="x") == 42
+    assert flaky.calls == 5
+
+
+@pytest.mark.parametrize("error", PASSING, ids=repr)
+def test_steadily__gives_up_after_five_tries(error):
+    flaky = Flaky(*[error] * 9)
+    with pytest.raises(StoreError, match=r"s3://b/x cannot be read or written: 5 tries failed, .*the same command"):
+        steadily(flaky, 42, place="s3://b/x")
+    assert flaky.calls == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (FileNotFoundError("x"), FileNotFoundError, "x"),
+        (ValueError("x"), ValueError, "x"),
+        (PermissionError(errno.EACCES, "denied"), StoreError, r"cannot be read or written \(PermissionError.*rights"),
+        (OSError(errno.ENOSPC, "full"), StoreError, r"No space is left .*Make room"),
+        (OSError(errno.EDQUOT, "quota"), StoreError, r"No space is left"),
+        (OSError(errno.EROFS, "read-only"), StoreError, r"cannot be read or written"),
+        (DamageError.of("x", "is damaged"), DamageError, r"x is damaged"),
+    ],
+)
+def test_steadily__asks_once_where_the_answer_is_clear(error, kind, message):
+    flaky = Flaky(error)
+    with pytest.raises(kind, match=message):
+        steadily(flaky, 42, place="x")
+    assert flaky.calls == 1
+
+
+def test_steadily__leaves_behind_what_hangs():
+    never = threading.Event()
+    with pytest.raises(StoreError, match=r"TimeoutError: no answer for 0\.01 s"):
+        steadily(never.wait, place="x", patience=0.01)
+    never.set()
+
+
+class FlakyStore(MemoryStore):
+    """Fails every second question."""
+
+    asked = 0
+
+    async def get(self, key, prototype, byte_range=None):
+        FlakyStore.asked += 1
+        if FlakyStore.asked % 2:
+            raise ConnectionResetError("try again")
+        return await super().get(key, prototype, byte_range)
+
+    async def set(self, key, value, byte_range=None):
+        FlakyStore.asked += 1
+        if FlakyStore.asked % 2:
+            raise TimeoutError
+        await super().set(key, value, byte_range)
+
+
+def test_zarr__goes_through_a_store_that_fails_now_and_then(monkeypatch):
+    flaky = FlakyStore()
+    monkeypatch.setattr(Store, "_zarr_store", lambda self, complete=False: SteadyStore(flaky, "x", complete=complete))
+    store = Store("memory://flaky")
+    write_array(store.create_group(), "values", np.arange(1000), 100)
+    np.testing.assert_array_equal(open_array(store.open_group(), "values")[:], np.arange(1000))
+    assert FlakyStore.asked > 40
+
+
+class GoneStore(MemoryStore):
+    async def get(self, key, prototype, byte_range=None):
+        raise ConnectionRefusedError("no server")
+
+
+def test_zarr__tells_of_a_store_that_is_gone(monkeypatch):
+    monkeypatch.setattr(Store, "_zarr_store", lambda self, complete=False: SteadyStore(GoneStore(), "s3://b/x"))
+    with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):
+        Store("memory://gone").open_group()
+
+
+class HalfFile(io.BytesIO):
+    """Breaks off now and then."""
+
+    def __init__(self, content):
+        super().__init__(content)
+        self.reads = 0
+
+    def read(self, size=-1):
+        self.reads += 1
+        if self.reads % 3 == 0:
+            super().read(size // 2)
+            raise ConnectionResetError
+        return super().read(size)
+
+
+def test_file__is_read_on_where_it_broke_off():
+    content = np.random.default_rng(0).bytes(100_000)
+    file = io.BufferedReader(SteadyFile(HalfFile(content), "x"), 1000)
+    assert file.read(10) == content[:10]
+    file.seek(-70_000, io.SEEK_END)
+    assert file.read() == content[-70_000:]
+    file.seek(5)
+    file.seek(7, io.SEEK_CUR)
+    assert (file.tell(), file.read(30_000)) == (12, content[12:30_012])
