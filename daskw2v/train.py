@@ -125,43 +125,30 @@ def train_model(
             lease.check()
             listener(progress)
 
-        return _train_model(run_id, corpus, vocabulary, store, params, resources, client, listen)
-
-
-def _train_model(
-    run_id: str,
-    corpus: Corpus,
-    vocabulary: StoredVocabulary,
-    store: Store,
-    params: Params,
-    resources: Resources,
-    client: Client,
-    listener: Listener,
-) -> Vectors:
-    models, place = store / "models", store / "runs" / run_id
-    version = next_version(models, run_id)
-    if (models / version).read_manifest() is not None:
-        _check_losses(models / version, resources)
-    else:
-        run = _run(corpus, vocabulary, store, params, resources)
-        before, began = usage(client), time.monotonic()
-        judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
-        strategy = find_strategy(params.strategy)
-        outcome = strategy.train(client, run, place, corpus.n_tokens, resources, listener, judge)
-        judge.finish()
-        outcome.save(models / version)
-        write_vocabulary(models / version, vocabulary)
-        workers = _workers(outcome, before, usage(client))
-        manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
-        # On a worker: all tables are read once more, and need not come here for that.
-        key = f"publish-{uuid.uuid4().hex}"
-        gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
-    if latest_version(models) != version:  # trained before, or killed before it was published
-        point_to(models, version)
-    place.remove()  # checkpoints, and pairs
-    vectors = Vectors.open((models / version).url, resources.storage_options)
-    listener(Progress("publish", 1, 1, "model", message=vectors.url or ""))
-    return vectors
+        models, place = store / "models", store / "runs" / run_id
+        version = next_version(models, run_id)
+        if (models / version).read_manifest() is not None:
+            _check_losses(models / version, resources)
+        else:
+            run = _run(corpus, vocabulary, store, params, resources)
+            before, began = usage(client), time.monotonic()
+            judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listen)
+            strategy = find_strategy(params.strategy)
+            outcome = strategy.train(client, run, place, corpus.n_tokens, resources, listen, judge)
+            judge.finish()
+            outcome.save(models / version)
+            write_vocabulary(models / version, vocabulary)
+            workers = _workers(outcome, before, usage(client))
+            manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
+            # On a worker: all tables are read once more, and need not come here for that.
+            key = f"publish-{uuid.uuid4().hex}"
+            gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
+        if latest_version(models) != version:  # trained before, or killed before it was published
+            point_to(models, version)
+        place.remove()  # checkpoints, and pairs
+        vectors = Vectors.open((models / version).url, resources.storage_options)
+        listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
+        return vectors
 
 
 def build_matrix(
