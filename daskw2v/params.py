@@ -158,6 +158,12 @@ class Params(_Checked):
         "that are no readable JSONL; what is replaced and skipped is counted",
         _one_of("strict", "replace", "skip"),
     )
+    max_bad_blocks: int = _choice(
+        0,
+        "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
+        "they are named in the model's metadata; more of them stop the run",
+        _integer(0),
+    )
     # Which words
     min_count: int = _choice(5, "rarest word kept, in occurrences", _integer(1))
     max_final_vocab: int | None = _choice(

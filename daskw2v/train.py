@@ -4,6 +4,7 @@ import os
 import time
 import uuid
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Any
 
 from distributed import Client
@@ -217,7 +218,12 @@ def _manifest(
     return {
         "params": run.params.as_dict(),
         "resources": {"device": run.device, "threads": outcome.threads},
-        "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": corpus.report.as_dict()},
+        "corpus": {
+            "identity": corpus.identity,
+            "tokens": corpus.n_tokens,
+            "report": corpus.report.as_dict(),
+            "bad_blocks": [asdict(b) for b in corpus.bad_blocks],
+        },
         "vocabulary": {
             "words": vocabulary.size,
             "total": vocabulary.total,

@@ -13,12 +13,13 @@ from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
 from daskw2v.corpus.sources import Block, Inputs, Source, find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
-from daskw2v.errors import InputError, StoreError
+from daskw2v.errors import DamageError, InputError
 from daskw2v.lease import TEXT, hold
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import Corpus, Shard, corpus_identity, digest, groups_exist, write_shard
+from daskw2v.shards.layout import BadBlock, Corpus, Shard, corpus_identity, digest, groups_exist, write_shard
+from daskw2v.shards.quarantine import Quarantine
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_tasks
 from daskw2v.shards.whitespace import split
 from daskw2v.storage import Store
@@ -205,11 +206,12 @@ def build_corpus(
     Raises
     ------
     InputError
-        If an input cannot be read, or holds no word at all; if the tokenizer fails.
+        If inputs cannot be read (more blocks of them than `max_bad_blocks`), or hold no word at all; if the
+        tokenizer fails.
     StoreError
         If somebody deletes blocks meanwhile, or the store fails.
     TrainingError
-        If a block keeps killing its workers.
+        If more blocks than `max_bad_blocks` keep killing their workers.
     """
     sources = find_sources(inputs, params.format, resources.storage_options)
     identity = corpus_identity(sources, params)
@@ -237,7 +239,9 @@ def _build(
     began = time.monotonic()
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
-    manifests = _encode_all(blocks, home, params, resources, client, listener)
+    bad = _encode_all(blocks, home, params, resources, client, listener)
+    blocks = [block for block in blocks if block.key not in bad]
+    manifests = _read_manifests(home, (block.key for block in blocks))
     report, shards = ReadReport(), list[Shard]()
     for block in blocks:
         manifest = manifests[block.key]
@@ -250,7 +254,7 @@ def _build(
             "Check the inputs, the tokenizer and the column.",
         )
     seconds = round(time.monotonic() - began, 3)
-    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds)
+    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, tuple(bad[key] for key in sorted(bad)))
     corpus.save(store)
     remove_losers(home, {key: {manifest["attempt"]} for key, manifest in manifests.items()})
     return corpus
@@ -258,8 +262,8 @@ def _build(
 
 def _encode_all(
     blocks: list[Block], home: Store, params: Params, resources: Resources, client: Client, listener: Listener
-) -> dict[str, dict[str, Any]]:
-    """Run a task for each block; return their manifests by the block's key."""
+) -> dict[str, BadBlock]:
+    """Run a task for each block; return those that are left out by the block's key."""
     rules = {
         "tokenizer": params.tokenizer,
         "column": params.column,
@@ -275,10 +279,15 @@ def _encode_all(
     done, total = 0.0, sum(weights.values())
     jobs = {key: (block, home, rules) for key, block in distinct.items()}
     listener(Progress("encode", 0, total, "bytes", message=f"{len(jobs)} blocks"))
-    for finished, (key, _) in enumerate(run_tasks(client, "encode", _encode, jobs), 1):
+    quarantine = Quarantine(distinct, params.max_bad_blocks, listener)
+    for finished, (key, _) in enumerate(run_tasks(client, "encode", _encode, jobs, excuse=quarantine.suspect), 1):
         done += weights[key]
         listener(Progress("encode", done, total, "bytes", message=f"{finished} of {len(jobs)} blocks"))
-    return _read_manifests(home, jobs)
+    # Whoever shares a worker with a block that kills it is blamed with it: each alone, then
+    for key in list(quarantine.suspects):
+        for _ in run_tasks(client, "encode", _encode, {key: jobs[key]}, excuse=quarantine.condemn):
+            pass
+    return quarantine.bad
 
 
 def _read_manifests(home: Store, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -291,7 +300,7 @@ def _read_manifests(home: Store, keys: Iterable[str]) -> dict[str, dict[str, Any
     def read(key: str) -> tuple[str, dict[str, Any]]:
         manifest = (home / key).read_manifest()
         if manifest is None:
-            raise StoreError(f"{(home / key).url} is gone.", "Let nobody delete what a run is writing; run again.")
+            raise DamageError.of((home / key).url, "is gone")
         return key, manifest
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -58,13 +58,31 @@ class Shard:
 
 
 @dataclass(frozen=True)
+class BadBlock:
+    """A block of text that was left out.
+
+    Parameters
+    ----------
+    url, start, stop
+        The file, and the bytes or row groups of it.
+    problem
+        Why.
+    """
+
+    url: str
+    start: int
+    stop: int
+    problem: str
+
+
+@dataclass(frozen=True)
 class Corpus:
     """All shards, in the order of the text.
 
     Parameters
     ----------
-    identity
-        Hexadecimal digits, the same exactly where the same text is read the same way.
+    asked
+        Hexadecimal digits, the same exactly where the same text is to be read the same way.
     shards
         The shards; how the text is cut into them has no meaning.
     sources
@@ -73,18 +91,27 @@ class Corpus:
         What was read, repaired and left out.
     seconds
         What building it took, without blocks that were there before.
+    bad_blocks
+        What was left out of the text, as `Params.max_bad_blocks` allows.
     """
 
-    identity: str
+    asked: str
     shards: tuple[Shard, ...]
     sources: tuple[Source, ...]
     report: ReadReport
     seconds: float = field(default=0.0, compare=False)
+    bad_blocks: tuple[BadBlock, ...] = ()
+
+    @cached_property
+    def identity(self) -> str:
+        """Hexadecimal digits, the same exactly where the same text was read the same way."""
+        left_out = [(block.url, block.start, block.stop) for block in self.bad_blocks]
+        return digest([self.asked, left_out]) if left_out else self.asked
 
     @cached_property
     def name(self) -> str:
-        """What it is saved as: the identity, and digits that stand for the very shards."""
-        return f"{self.identity}-{digest([shard.path for shard in self.shards])}"
+        """What it is saved as: what was asked for, and digits that stand for the very shards."""
+        return f"{self.asked}-{digest([shard.path for shard in self.shards])}"
 
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
@@ -120,18 +147,19 @@ class Corpus:
         if values is None:
             raise StoreError(f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.")
         return cls(
-            values["identity"],
+            values["asked"],
             tuple(Shard(**shard) for shard in values["shards"]),
             tuple(Source(**source) for source in values["sources"]),
             ReadReport(**values["report"]),
-            values.get("seconds", 0.0),
+            values["seconds"],
+            tuple(BadBlock(**block) for block in values["bad_blocks"]),
         )
 
     @classmethod
-    def find(cls, store: Store, identity: str) -> Self | None:
-        """Return a corpus of this identity whose shards are all there, or None."""
+    def find(cls, store: Store, asked: str) -> Self | None:
+        """Return the corpus that is asked for, if its shards are all there, or None."""
         for file in (store / _MANIFESTS).children():
-            if file.startswith(identity):
+            if file.startswith(asked):
                 corpus = cls.load(store, file.removesuffix(".json"))
                 if groups_exist(store, (shard.path for shard in corpus.shards)):
                     return corpus

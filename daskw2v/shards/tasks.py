@@ -9,7 +9,7 @@ from typing import Any
 from distributed import Client, Future
 
 from daskw2v.cluster import first_done, result_of, total_threads
-from daskw2v.errors import Daskw2vError
+from daskw2v.errors import Daskw2vError, TrainingError
 from daskw2v.storage import Store
 
 _PER_THREAD, _LEAST = 4, 16  # futures in flight
@@ -29,12 +29,20 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return error
 
 
+def _result(future: Future, task: str) -> Any:
+    try:
+        return result_of(future, task)
+    except TrainingError as error:  # it kills its workers
+        return error
+
+
 def run_tasks(
     client: Client,
     stage: str,
     function: Callable[..., Any],
     jobs: Mapping[Any, tuple[Any, ...]],
     takes: dict[str, int] | None = None,
+    excuse: Callable[[Any, Daskw2vError], bool] = lambda name, error: False,
 ) -> Iterator[tuple[Any, Any]]:
     """Call `function(*args)` on the cluster for each job.
 
@@ -50,11 +58,13 @@ def run_tasks(
         Arguments by name.
     takes
         The Dask resources that a job takes of its worker.
+    excuse
+        Is told what a job raised; if it returns true the others go on.
 
     Yields
     ------
     tuple
-        Name and result of each job, as they finish.
+        Name and result of each job, as they finish; None for one that was excused.
 
     Raises
     ------
@@ -82,9 +92,11 @@ def run_tasks(
             for future in first_done(client, active, takes):
                 name = names.pop(future)
                 active.discard(future)
-                answer = result_of(future, f"{stage} {name}")
+                answer = _result(future, f"{stage} {name}")
                 if isinstance(answer, Daskw2vError):
-                    raise answer
+                    if not excuse(name, answer):
+                        raise answer
+                    answer = None
                 active |= {submit(following) for following in islice(waiting, 1)}
                 yield name, answer
     finally:

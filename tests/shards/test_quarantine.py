@@ -1,0 +1,89 @@
+"""Blocks that cannot be read or kill their workers: left out if they may be, and named."""
+
+import gzip
+import textwrap
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from daskw2v import Params, Resources, build_corpus, train
+from daskw2v.errors import InputError, TrainingError
+from daskw2v.params import tokenizer_name
+from daskw2v.storage import Store
+
+PARAMS = Params(vector_size=5, min_count=1, epochs=1, sample=1.0)
+ONE_THREAD = Resources(threads=1)
+POISON = """
+import os, time
+
+def tokenize(lines):
+    if any("poison" in line for line in lines):
+        time.sleep(0.2)  # others are on this worker too by now
+        os._exit(1)
+    return [line.split() for line in lines]
+"""
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Five files; the second is cut short."""
+    rng, files = np.random.default_rng(0), []
+    for number in range(5):
+        lines = "".join(" ".join(f"w{w}" for w in rng.zipf(1.5, 8) % 30) + "\n" for _ in range(100))
+        files.append(tmp_path / f"{number}.txt.gz")
+        files[-1].write_bytes(gzip.compress(lines.encode()))
+    files[1].write_bytes(files[1].read_bytes()[:-20])
+    return files
+
+
+def test_bad_block__stops_where_none_is_allowed(client, texts, tmp_path):
+    with pytest.raises(InputError, match=r"1\.txt\.gz .*cut short"):
+        build_corpus(texts, Store(str(tmp_path / "work")), PARAMS, ONE_THREAD, client)
+
+
+def test_bad_block__is_left_out_where_it_may_be(client, texts, tmp_path):
+    messages = []
+    vectors = train(
+        texts, work=tmp_path / "work", params=PARAMS.replace(max_bad_blocks=1), resources=ONE_THREAD, client=client,
+        listener=lambda progress: messages.append(progress.message),
+    )  # fmt: skip
+    good = train(texts[:1] + texts[2:], work=tmp_path / "good", params=PARAMS, resources=ONE_THREAD, client=client)
+    np.testing.assert_array_equal(vectors.vectors, good.vectors)
+    (bad,) = vectors.metadata["corpus"]["bad_blocks"]
+    assert bad["url"].endswith("1.txt.gz")
+    assert "cut short" in bad["problem"]
+    assert any("1 of at most 1 bad blocks is left out" in message for message in messages)
+
+
+def test_bad_block__stays_left_out_and_is_another_experiment(client, texts, tmp_path):
+    store, params = Store(str(tmp_path)), PARAMS.replace(max_bad_blocks=2)
+    corpus = build_corpus(texts, store, params, ONE_THREAD, client)
+    assert build_corpus(texts, store, params, ONE_THREAD, client) == corpus
+    assert len(corpus.bad_blocks) == 1
+    assert corpus.identity != corpus.asked
+
+
+def test_bad_block__beyond_those_allowed_stops(client, texts, tmp_path):
+    texts[3].write_bytes(texts[3].read_bytes()[:30])
+    with pytest.raises(InputError, match="cut short"):
+        build_corpus(texts, Store(str(tmp_path / "work")), PARAMS.replace(max_bad_blocks=1), ONE_THREAD, client)
+    corpus = build_corpus(texts, Store(str(tmp_path / "work")), PARAMS.replace(max_bad_blocks=2), ONE_THREAD, client)
+    assert [block.url[-8:] for block in corpus.bad_blocks] == ["1.txt.gz", "3.txt.gz"]
+
+
+def test_block_that_kills__is_told_from_those_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "poisonous.py").write_text(textwrap.dedent(POISON))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for number in range(6):
+        (tmp_path / f"{number}.txt").write_text(("poison " if number == 3 else "") + "some words of a text\n" * 5)
+    files, tokenizer = str(tmp_path / "*.txt"), "poisonous:tokenize"
+    assert tokenizer_name(tokenizer) == tokenizer
+    params = PARAMS.replace(tokenizer=tokenizer)
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster, Client(cluster) as client:
+        with pytest.raises(TrainingError, match=r"encode .* died with its worker, several times"):
+            build_corpus(files, Store(str(tmp_path / "work")), params, ONE_THREAD, client)
+        corpus = build_corpus(files, Store(str(tmp_path / "w")), params.replace(max_bad_blocks=1), ONE_THREAD, client)
+    assert [block.url[-5:] for block in corpus.bad_blocks] == ["3.txt"]
+    assert corpus.n_tokens == 5 * 25
