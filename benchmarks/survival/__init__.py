@@ -1,0 +1,1 @@
+"""Faults put into runs, and what became of them: `python -m benchmarks.survival`."""

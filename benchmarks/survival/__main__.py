@@ -1,0 +1,177 @@
+"""Put faults into runs, and print what became of them: survived or not, seconds lost, the same bits or not.
+
+A run is survived when the same command, given again as often as it ends with an error of ours, finishes within its
+deadline with the bits of an undisturbed run; anything else is a failure: other bits, an error that is not ours, a run
+that hangs. Seconds lost are those beyond an undisturbed run.
+
+    python -m benchmarks.survival [--times 1] [--faults NAME ...] [--strategies NAME ...] [--stages NAME ...]
+                                   [--seed 0] [--soak SECONDS]
+"""
+
+import argparse
+import itertools
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import machine
+from benchmarks.survival.cluster import Cluster
+from benchmarks.survival.faults import FAULTS, small_disk, unmount
+from benchmarks.survival.flaky import MOOD
+from benchmarks.survival.trial import Moment, Outcome, Trial, run
+
+SHAPE = {"vector_size": 32, "min_count": 1, "epochs": 2}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "averaging": {**SHAPE, "n_replicas": 2, "rounds_per_epoch": 6},
+    "rotation": {**SHAPE, "strategy": "rotation", "n_partitions": 4, "passes_per_epoch": 4},
+    "columns": {**SHAPE, "objective": "context_matrix", "strategy": "columns", "context_size": 512},
+}
+RESOURCES = {"threads": 1, "block_size": "256 KiB", "checkpoint_seconds": 0.5, "store_timeout": 3}
+MOMENTS = {
+    "encode": Moment("encode", 0.3),
+    "vocabulary": Moment("vocabulary", 0.3),
+    "train, early": Moment("train", 0.1),
+    "train, late": Moment("train", 0.7),
+}
+DISK = 64  # megabytes
+
+
+@dataclass
+class Line:
+    """A fault at a stage, in all runs."""
+
+    tried: int = 0
+    survived: int = 0
+    missed: int = 0
+    lost: list[float] = field(default_factory=list)
+
+
+def write_text(path: Path, tokens: int = 400_000) -> Path:
+    """Write text of some 20,000 words by Zipf's law."""
+    rng = np.random.default_rng(0)
+    words = (rng.zipf(1.2, tokens) % 20_000).astype(str)
+    with path.open("w") as file:
+        for start in range(0, tokens, 20):
+            file.write(" ".join(words[start : start + 20]) + "\n")
+    return path
+
+
+class Bench:
+    """A cluster, and what runs give where nothing disturbs them."""
+
+    def __init__(self, folder: Path, cluster: Cluster, options: argparse.Namespace) -> None:
+        self._folder, self._cluster, self._mood = folder, cluster, folder / "mood"
+        self._text, self._numbers = write_text(folder / "text.txt"), itertools.count()
+        self._draws = random.Random(options.seed)
+        self._whole: dict[str, Outcome] = {}
+        self.lines: defaultdict[tuple[str, str], Line] = defaultdict(Line)
+        self.disk = folder / "disk" if small_disk(folder / "disk", DISK) else None
+        if self.disk is None:
+            print("A full disk needs the right to mount one: not tried.")
+
+    def trial(self, strategy: str, *, ill: bool = False, full: bool = False) -> Trial:
+        home = self.disk if full and self.disk else self._folder
+        work = home / f"work{next(self._numbers)}"
+        return Trial(
+            self._cluster, str(self._text), work, f"flaky://{work}" if ill else str(work), STRATEGIES[strategy],
+            RESOURCES, self._draws, self._mood,
+        )  # fmt: skip
+
+    def undisturbed(self, strategy: str) -> Outcome:
+        """Return what a run gives, the second time: the first compiles kernels."""
+        if strategy not in self._whole:
+            run(self.trial(strategy))
+            self._whole[strategy] = run(self.trial(strategy))
+            if self._whole[strategy].digest is None:
+                sys.exit(f"Nothing is wrong, and {strategy} says: {self._whole[strategy].said}")
+        return self._whole[strategy]
+
+    def strike(self, name: str, strategy: str, stage: str) -> None:
+        """Do a run with a fault in it, and note what became of it."""
+        whole, fault = self.undisturbed(strategy), FAULTS[name]
+        if fault.full and self.disk is None:
+            return
+        moment = MOMENTS.get(stage) or Moment("", seconds=self._draws.uniform(1, whole.seconds))
+        self._cluster.mend()
+        trial = self.trial(strategy, ill=fault.ill, full=fault.full)
+        found = run(trial, fault.strike, moment)
+        line = self.lines[name, stage]
+        same = found.digest == whole.digest
+        if not found.struck:
+            line.missed += 1  # it was done before: nothing to survive
+        else:
+            line.tried += 1
+            line.survived += same
+            line.lost.append(max(0.0, found.seconds - whole.seconds))
+        verdict = "not struck" if not found.struck else "the same bits" if same else f"FAILED: {found.said}"
+        notes = "; ".join(trial.notes)
+        print(
+            f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict} | {notes}",
+            flush=True,
+        )
+        time.sleep(0.1)
+
+
+def table(lines: dict[tuple[str, str], Line]) -> None:
+    print("\n| fault | stage | tried | survived, the same bits | seconds lost, median | most |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for (name, stage), line in lines.items():
+        if line.tried:
+            print(
+                f"| {name} | {stage} | {line.tried} | {line.survived} | {statistics.median(line.lost):.1f} "
+                f"| {max(line.lost):.1f} |"
+            )
+    tried, survived = (sum(getattr(line, what) for line in lines.values()) for what in ("tried", "survived"))
+    print(f"| all | | {tried} | {survived} | | |")
+
+
+def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
+    """Train, kill and go on, at random moments, until the time is over."""
+    began, faults = time.monotonic(), [name for name, fault in FAULTS.items() if not fault.full]
+    draws = random.Random(1)
+    while time.monotonic() - began < seconds:
+        bench.strike(draws.choice(faults), draws.choice(strategies), "any")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=1, help="runs for each fault, strategy and stage")
+    parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--strategies", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES))
+    parser.add_argument("--stages", nargs="+", choices=[*MOMENTS, "any"], default=[*MOMENTS, "any"])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--soak", type=float, help="seconds of faults at random instead")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(Path(__file__).parents[2])}
+        with Cluster(root, environment=environment) as cluster:
+            bench = Bench(root, cluster, options)
+            try:
+                if options.soak:
+                    soak(bench, options.soak, options.strategies)
+                else:
+                    for _ in range(options.times):
+                        for name, strategy, stage in itertools.product(
+                            options.faults, options.strategies, options.stages
+                        ):
+                            bench.strike(name, strategy, stage)
+            finally:
+                table(bench.lines)
+                print(machine())
+                if bench.disk is not None:
+                    unmount(bench.disk)
+    if any(line.survived < line.tried for line in bench.lines.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

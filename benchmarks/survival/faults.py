@@ -1,0 +1,177 @@
+"""The faults: what is done to a run at a moment."""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.survival.flaky import MOODS, set_mood
+from benchmarks.survival.trial import Trial
+
+SPOILT = ("first byte", "middle byte", "last byte", "cut short", "lost")
+_ILL = 4.0  # seconds that a store is ill, or a worker stands still
+
+
+class Fault(NamedTuple):
+    """What happens, and whether the run's work lies on a filesystem that can be ill, or on one that can be full."""
+
+    strike: Callable[[Trial], None]
+    ill: bool = False
+    full: bool = False
+
+
+def _later(function: Callable[[], None]) -> None:
+    threading.Thread(target=function, daemon=True).start()
+
+
+def kill_worker(trial: Trial) -> None:
+    trial.cluster.kill_worker(trial.draws.randrange(2))
+
+
+def kill_all_workers(trial: Trial) -> None:
+    trial.cluster.kill_workers()
+
+
+def kill_nanny(trial: Trial) -> None:
+    trial.cluster.kill_nanny(trial.draws.randrange(2))
+
+
+def kill_worker_again_and_again(trial: Trial) -> None:
+    def go_on() -> None:
+        for _ in range(3):
+            kill_worker(trial)
+            time.sleep(trial.draws.uniform(0.5, 3))
+
+    _later(go_on)
+
+
+def kill_scheduler(trial: Trial) -> None:
+    trial.cluster.kill_scheduler()
+
+
+def kill_client(trial: Trial) -> None:
+    trial.kill_client()
+
+
+def kill_everything(trial: Trial) -> None:
+    trial.cluster.kill_all()
+    trial.kill_client()
+
+
+def come_and_go(trial: Trial) -> None:
+    """A cluster that grows and shrinks: one worker comes, another leaves, and so on."""
+
+    def go_on() -> None:
+        for _ in range(3):
+            trial.cluster.add_worker()
+            time.sleep(2)
+            trial.cluster.retire(0)
+            time.sleep(1)
+
+    _later(go_on)
+
+
+def freeze_worker(trial: Trial) -> None:
+    number = trial.draws.randrange(2)
+    _later(lambda: trial.cluster.freeze(number, _ILL))
+
+
+def spoil(trial: Trial) -> None:
+    """Kill the client, and damage a file of the work directory before it begins again."""
+    trial.kill_client()
+    time.sleep(0.5)
+    files = trial.files()
+    if files:
+        path, how = trial.draws.choice(files), trial.draws.choice(SPOILT)
+        trial.notes.append(f"{how} of {path.relative_to(trial.work)}")
+        spoil_file(path, how)
+
+
+def spoil_file(path: Path, how: str) -> None:
+    content = bytearray(path.read_bytes())
+    if how == "lost" or not content:
+        path.unlink()
+    elif how == "cut short":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        content[{"first byte": 0, "middle byte": len(content) // 2, "last byte": -1}[how]] ^= 0x20
+        path.write_bytes(content)
+
+
+def spoil_running(trial: Trial) -> None:
+    """Damage a file while the run goes on."""
+    files = trial.files()
+    if files:
+        path = trial.draws.choice(files)
+        trial.notes.append(f"middle byte of {path.relative_to(trial.work)}")
+        with suppress(FileNotFoundError):
+            spoil_file(path, "middle byte")
+
+
+def be_ill(mood: str) -> Callable[[Trial], None]:
+    def strike(trial: Trial) -> None:
+        set_mood(trial.mood, mood, _ILL, 1.0 if mood == "is gone" else 0.3)
+
+    return strike
+
+
+def fill_disk(trial: Trial) -> None:
+    """Fill the disk for some seconds."""
+    stuffing = trial.work / "stuffing"
+
+    def go_on() -> None:
+        with suppress(OSError), stuffing.open("wb") as file:
+            while True:
+                file.write(bytes(1 << 20))
+        time.sleep(_ILL)
+        stuffing.unlink()
+
+    trial.work.mkdir(exist_ok=True)
+    _later(go_on)
+
+
+def run_twice(trial: Trial) -> None:
+    """Give the same command a second time while the first runs."""
+    second = trial.command()
+
+    def read() -> None:
+        out, _ = second.communicate(timeout=120)
+        trial.notes.append(out.strip().splitlines()[-1] if out.strip() else "nothing")
+
+    _later(read)
+
+
+FAULTS: Mapping[str, Fault] = {
+    "a worker is killed": Fault(kill_worker),
+    "a worker is killed three times": Fault(kill_worker_again_and_again),
+    "all workers are killed": Fault(kill_all_workers),
+    "a nanny is killed with its worker": Fault(kill_nanny),
+    "the scheduler is killed": Fault(kill_scheduler),
+    "the client is killed": Fault(kill_client),
+    "client and cluster are killed": Fault(kill_everything),
+    "workers come and go": Fault(come_and_go),
+    "a worker stands still": Fault(freeze_worker),
+    "client killed, a file damaged": Fault(spoil),
+    "a file damaged meanwhile": Fault(spoil_running),
+    **{f"the store {mood}": Fault(be_ill(mood), ill=True) for mood in MOODS},
+    "the disk is full": Fault(fill_disk, full=True),
+    "the same command twice": Fault(run_twice),
+}
+
+
+def small_disk(folder: Path, megabytes: int) -> bool:
+    """Mount a small filesystem in memory; tell whether that is allowed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() or shutil.which("mount") is None:
+        return False
+    options = ["-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    return subprocess.run(["mount", *options], check=False, capture_output=True).returncode == 0
+
+
+def unmount(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", str(folder)], check=False, capture_output=True)

@@ -1,0 +1,161 @@
+"""One run with one fault in it: begun, disturbed, begun again where it stopped, and compared."""
+
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.survival.client import DONE, FAILED
+from benchmarks.survival.cluster import Cluster
+from benchmarks.survival.flaky import MOOD
+
+DEADLINE = 180.0  # seconds for a run with all that is done again
+TRIES = 6  # that the same command is given
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a fault comes: at a share of a stage, as it is told; or after so many seconds of the run."""
+
+    stage: str
+    share: float = 0.0
+    seconds: float | None = None
+
+
+@dataclass
+class Trial:
+    """What a fault needs to know.
+
+    Parameters
+    ----------
+    cluster, text, work
+        Where the run is, what it reads, and where it writes: a folder, and its URL as the run is given it.
+    params, resources
+        As JSON values.
+    draws
+        What the fault decides by.
+    """
+
+    cluster: Cluster
+    text: str
+    work: Path
+    url: str
+    params: dict[str, Any]
+    resources: dict[str, Any]
+    draws: random.Random
+    mood: Path
+    process: "subprocess.Popen[str] | None" = None
+    killed: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def kill_client(self) -> None:
+        assert self.process is not None
+        self.killed = True
+        self.process.send_signal(signal.SIGKILL)
+
+    def files(self) -> list[Path]:
+        """Return what the run has written, but for what is being written."""
+        found = [path for path in self.work.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        return sorted(path for path in found if not {"leases", "models"} & set(path.parts))
+
+    def command(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [
+                sys.executable, "-m", "benchmarks.survival.client", self.cluster.address, self.text, self.url,
+                json.dumps(self.params), json.dumps(self.resources),
+            ],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, MOOD: str(self.mood)},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: its digest, or what it said at last; seconds in all; commands given."""
+
+    digest: str | None
+    said: str
+    seconds: float
+    commands: int
+    struck: bool
+
+
+def run(trial: Trial, fault: Callable[[Trial], None] | None = None, moment: Moment | None = None) -> Outcome:
+    """Give the same command until it is done, with a fault in the first."""
+    began, struck = time.monotonic(), fault is None
+    said = ""
+    for number in range(1, TRIES + 1):
+        trial.process, trial.killed = trial.command(), False
+        errors: list[str] = []
+        lines = _lines(trial.process, errors)
+        while True:
+            left = DEADLINE - (time.monotonic() - began)
+            wait = left
+            if not struck and moment is not None and moment.seconds is not None:
+                wait = min(left, max(0.0, moment.seconds - (time.monotonic() - began)))
+            line = _next(lines, wait)
+            if line is None and left - wait <= 0:
+                trial.kill_client()
+                return Outcome(None, f"hung; last: {said}", time.monotonic() - began, number, struck)
+            if line == "":
+                break
+            said = line or said
+            if not struck and moment is not None and _is_due(moment, line, time.monotonic() - began):
+                struck = True
+                assert fault is not None
+                fault(trial)
+        trial.process.wait()
+        if said.startswith(DONE):
+            return Outcome(said.split()[1], said, time.monotonic() - began, number, struck)
+        if not said.startswith(FAILED) and not trial.killed:
+            return Outcome(None, f"died: {''.join(errors)[-400:]}", time.monotonic() - began, number, struck)
+        trial.notes.append(said)
+        trial.cluster.mend()
+    return Outcome(None, f"failed {TRIES} times: {said}", time.monotonic() - began, TRIES, struck)
+
+
+def _is_due(moment: Moment, line: str | None, seconds: float) -> bool:
+    if moment.seconds is not None:
+        return seconds >= moment.seconds
+    if line is None or line.startswith((DONE, FAILED)):
+        return False
+    stage, share = line.split()[:2]
+    return stage == moment.stage and float(share) >= moment.share
+
+
+def _lines(process: "subprocess.Popen[str]", errors: list[str]) -> "queue.Queue[str]":
+    """Return a queue of what a process says; "" is its end."""
+    found: queue.Queue[str] = queue.Queue()
+
+    def listen(stream: IO[str]) -> Iterator[str]:
+        yield from iter(stream.readline, "")
+
+    def read() -> None:
+        assert process.stdout is not None
+        for line in listen(process.stdout):
+            found.put(line.strip() or " ")
+        found.put("")
+
+    def read_errors() -> None:
+        assert process.stderr is not None
+        errors.extend(listen(process.stderr))
+
+    for target in (read, read_errors):
+        threading.Thread(target=target, daemon=True).start()
+    return found
+
+
+def _next(lines: "queue.Queue[str]", seconds: float) -> str | None:
+    try:
+        return lines.get(timeout=max(0.01, seconds))
+    except queue.Empty:
+        return None
