@@ -206,7 +206,10 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
     while True:
         try:
             done: set[Future] = wait(futures, timeout=_CHECK, return_when="FIRST_COMPLETED").done
-        except TimeoutError:
+        except TimeoutError as error:
+            # It stands in a frame of its own traceback; that cycle keeps our callers' frames, and by these all results
+            # of a round, until the garbage is collected
+            error.__traceback__ = None
             if any(_has(worker, takes) for worker in _workers(client).values()):
                 alone_since = None
                 continue

@@ -1,5 +1,8 @@
 """Clusters that cannot do the work say so, and nothing waits for ever."""
 
+import gc
+import time
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +31,14 @@ def echo(x):
 
 def refuse():
     raise InputError("bad", "text")
+
+
+def sleep():
+    time.sleep(0.5)
+
+
+class Round:
+    """What a caller holds while it waits."""
 
 
 class Failing:
@@ -90,6 +101,21 @@ def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
         pytest.raises(ClusterError, match=r"no worker for 0.3 s.*Start workers"),
     ):
         first_done(client, [client.submit(echo, 1)])
+
+
+def test_gather__keeps_nothing_of_a_caller_that_waited_long(client, monkeypatch):
+    monkeypatch.setattr(cluster, "_CHECK", 0.1)
+
+    def play():
+        held = Round()
+        gather(client, [client.submit(sleep, pure=False)], "sleep")
+        return weakref.ref(held)
+
+    gc.disable()  # nothing else would free what is held by a cycle
+    try:
+        assert play()() is None
+    finally:
+        gc.enable()
 
 
 @pytest.fixture
