@@ -13,6 +13,7 @@ from daskw2v.options import Command, wants_traceback
 
 _MODULES = {
     "training": ("train", "demo"),
+    "estimating": ("estimate",),
     "models": ("similar", "analogy", "export", "info"),
     "evaluating": ("evaluate", "compare", "report", "datasets"),
 }

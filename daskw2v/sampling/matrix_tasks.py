@@ -28,7 +28,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 BAND = 1 << 23  # entries of a band, at most: 64 MB
 BANDS = 16  # that a small matrix is cut into too, so that there is work for several
-_ROWS, _COLUMNS = 512, 128  # of a chunk, 256 KB: training reads some columns of many rows
+_ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB: training reads some columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
 
 
@@ -82,7 +82,7 @@ def declare(build: Build) -> None:
     vocabulary.save(group)
     shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, _ROWS)
     create_array(
-        group, "contexts", shape, np.int32, rows, chunk_columns=_COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
+        group, "contexts", shape, np.int32, rows, chunk_columns=COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
     )
     create_array(group, "seen", shape[:1], np.int64, build.band, fill_value=UNWRITTEN)
 

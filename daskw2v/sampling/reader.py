@@ -13,7 +13,7 @@ from daskw2v.storage import Store
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions read around a range at first, for each word of the window
-_OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB besides its codes
+OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB besides its codes
 
 
 class _Shard(NamedTuple):
@@ -40,7 +40,7 @@ class SegmentReader:
             shard = corpus.shards[number]
             return _Shard(open_codes(work, shard), read_starts(work, shard), vocabulary.read_map(number))
 
-        self._open_shard = lru_cache(_OPEN_SHARDS)(open_shard)
+        self._open_shard = lru_cache(OPEN_SHARDS)(open_shard)
 
     def read(
         self, start: int, stop: int, window: int, keep: npt.NDArray[np.uint64], key: np.uint64

@@ -27,6 +27,7 @@ Unsigned = npt.NDArray[np.uint64]
 PADDING = 8  # bytes that must follow the last word, so that 8 can be loaded at once anywhere
 _BATCH = 512  # words digested before they are looked up: what is known of them stays in the first cache
 _ENTRY = 4  # numbers a table entry: head, tail, (length + 1) << 32 | code + 1 (0: free), occurrences
+ENTRY_BYTES = 8 * _ENTRY
 _FIRST_TYPES = 1 << 15
 _FIRST_BYTES = 1 << 19
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3).
@@ -235,6 +236,11 @@ def take_words(words: Bytes, offsets: Integers, order: Integers) -> tuple[Bytes,
     return out, out_offsets
 
 
+def room_for(n_types: int) -> int:
+    """Return how many types a dictionary has room for that holds so many; its table has twice as many entries."""
+    return 1 << (max(n_types, _FIRST_TYPES) + _BATCH - 1).bit_length()
+
+
 class Dictionary:
     """Distinct words with counts, coded 0, 1, ... by first appearance; exact, whatever the hashes do.
 
@@ -245,7 +251,7 @@ class Dictionary:
     """
 
     def __init__(self, n_types: int = 0) -> None:
-        size = 1 << (max(n_types, _FIRST_TYPES) + _BATCH - 1).bit_length()
+        size = room_for(n_types)
         self._n = 0
         self._memory = _Memory(
             np.zeros((2 * size, _ENTRY), np.uint64),

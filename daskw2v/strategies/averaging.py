@@ -8,7 +8,7 @@ does again what a lost worker had done.
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -47,7 +47,7 @@ def _train(
     """
     params = run.params
     trainers = trainers_of(client, run.device)
-    threads = threads_of(_threads(trainers, params, resources), resources)
+    threads = threads_of(task_threads([*trainers.threads.values()], params, resources), resources)
     if threads.n > 1:
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads.n)))
     blocks = cut_tables(find_objective(params.objective).tables(params, run.vocabulary.size), params.vector_size)
@@ -80,9 +80,8 @@ def _train(
     return Outcome(state.history, threads.n, shares, save)
 
 
-def _threads(trainers: Trainers, params: Params, resources: Resources) -> int:
+def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
     """Return the threads of a training task: replicas share the workers', and a task stays on one worker."""
-    threads = trainers.threads.values()
     largest = max(threads, default=1)
     most = min(resources.threads or largest, largest)
     return max(1, min(most, sum(threads) // params.n_replicas))

@@ -57,7 +57,7 @@ def _train(
     (place / stored.FOLDER).remove()  # of a run that was cut short: a checkpoint needs none of it
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     saved, shares = time.monotonic(), Shares()
-    fits = _fits(client, parts)
+    fits = fits_memory(partitions.n_words, params.vector_size, shared_memory(client))
     for message in _advice(client, n, fits):
         listener(Progress("train", 0, 0, "", message=message))
     for this in map(passes.__getitem__, range(state.next_pass, len(passes))):
@@ -87,10 +87,9 @@ def _train(
     return Outcome(state.history, 1, shares, lambda store: _save(client, parts, store, state))
 
 
-def _fits(client: Client, parts: Parts) -> bool:
-    """Tell whether the cluster's memory holds both tables."""
-    size = 2 * 4 * parts.partitions.n_words * parts.run.params.vector_size
-    return size <= _SHARE * shared_memory(client)
+def fits_memory(n_words: int, vector_size: int, memory: float) -> bool:
+    """Tell whether a cluster that holds so many bytes holds both tables; if not, they go through the work directory."""
+    return 2 * 4 * n_words * vector_size <= _SHARE * memory
 
 
 def _advice(client: Client, n: int, fits: bool) -> Iterator[str]:

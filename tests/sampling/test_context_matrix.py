@@ -86,7 +86,7 @@ def cut_finely(monkeypatch, pairs, band, columns=6):
     monkeypatch.setattr(context_matrix, "PAIRS", pairs)
     monkeypatch.setattr(matrix_tasks, "BAND", band)
     monkeypatch.setattr(matrix_tasks, "_ROWS", 8)
-    monkeypatch.setattr(matrix_tasks, "_COLUMNS", columns)
+    monkeypatch.setattr(matrix_tasks, "COLUMNS", columns)
 
 
 @pytest.mark.parametrize(

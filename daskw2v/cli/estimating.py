@@ -1,0 +1,79 @@
+"""`daskw2v estimate`."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from dask.utils import format_bytes
+
+from daskw2v.cli.printing import print_table
+from daskw2v.cli.program import main
+from daskw2v.cluster import connect
+from daskw2v.corpus.sources import find_sources
+from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
+from daskw2v.objectives import check_options
+from daskw2v.options import choose, fields_of
+from daskw2v.params import Params, Resources
+from daskw2v.strategies import check_strategy
+
+
+@main.command("estimate", no_args_is_help=True)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--types", type=click.IntRange(1), help="Distinct words of the text; guessed when not given.")
+@click.option("--words", type=click.IntRange(1), help="Words that the vocabulary keeps; guessed when not given.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="DASKW2V_CONFIG",
+    help="TOML file with values for the options below, such as vector_size = 200.",
+)
+@fields_of(Params, Resources)
+@click.pass_context
+def estimate_command(
+    ctx: click.Context, /, inputs: tuple[str, ...], types: int | None, words: int | None, config: Path | None, **_: Any
+) -> None:
+    """Print the memory that training on INPUT would take; of the text only the files' sizes are read.
+
+    The options are those of `train`. Of a scheduler its workers are asked for; else a local cluster is meant, which is
+    not started.
+    """
+    params, resources = choose(ctx, config)
+    check_options(params)
+    check_strategy(params, resources)
+    text = guess_text(find_sources(inputs, params.format, resources.storage_options), params, resources, types, words)
+    for workers, limit in _workers(resources).items():
+        found = estimate(params, resources, text, workers)
+        print_table(("stage", "memory", "made of"), found.rows())
+        for note in (*_guesses(text, types, words), *found.notes, _verdict(found.bytes, workers, limit)):
+            click.echo(note)
+
+
+def _workers(resources: Resources) -> Mapping[Workers, float]:
+    if resources.scheduler is None:
+        return local_workers(resources)
+    with connect(resources) as client:
+        return workers_of(client, resources.device)
+
+
+def _guesses(text: Text, types: int | None, words: int | None) -> list[str]:
+    """Return what was assumed of the text."""
+    how = "guessed by Heaps' law with the constants of English Wikipedia"
+    rest = "other text may have several times as many: say --types and --words where they are known"
+    guessed = [
+        f"{number:,} {what}"
+        for number, what, given in ((text.types, "distinct words", types), (text.vocabulary, "words kept", words))
+        if given is None
+    ]
+    return [f"{text.words:,} words, by the files' sizes"] + (
+        [f"{' and '.join(guessed)}: {how}; {rest}"] if guessed else []
+    )
+
+
+def _verdict(need: int, workers: Workers, limit: float) -> str:
+    which = f"{workers.n} workers of {workers.threads} threads"
+    if math.isinf(limit):
+        return f"{which} have no memory_limit"
+    answer = "fits" if need <= limit else "does not fit"
+    return f"{format_bytes(need)} {answer} into the memory_limit of {which}, {format_bytes(int(limit))} each"

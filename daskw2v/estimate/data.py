@@ -1,0 +1,66 @@
+"""Memory of the stages before training: reading text, and counting its words."""
+
+from daskw2v.estimate.base import INT, LONG, Stage, Workers
+from daskw2v.estimate.text import Text
+from daskw2v.shards.dictionary import ENTRY_BYTES, room_for
+from daskw2v.vocabulary.buckets import count_buckets
+from daskw2v.vocabulary.pieces import PIECE_TYPES
+
+LETTERS = 8  # bytes of a distinct word
+_WRITING = 8 << 20  # chunks that a task compresses at a time
+_ORDER = 56  # bytes a word that sorting takes: counts, groups, prefixes, and what lexsort needs
+_SPEC = LETTERS + 2 * LONG  # bytes of a word with its place and its count
+
+
+def encode(text: Text, workers: Workers) -> Stage:
+    """Return the memory of reading text: each thread has a block, and of it a shard."""
+    tasks = min(workers.threads, text.blocks)
+    slots, types = room_for(text.shard_types), text.shard_types
+    growing = {"dictionary": _growing(slots), "codes": 2 * text.shard_words}  # half of them are there
+    writing = {
+        "dictionary": _table(slots, types),
+        "codes": 2 * INT * text.shard_words,  # as they came, and in one piece
+        "words in order": types * (LETTERS + 5 * LONG),
+        "compression": _WRITING,
+    }
+    return Stage.of("encode", *(_times(tasks, parts) for parts in (growing, writing)))
+
+
+def vocabulary(text: Text, workers: Workers) -> Stage:
+    """Return the memory of merging dictionaries and putting words in order: each thread has a bucket, or a piece."""
+    buckets = count_buckets(text.entries)
+    entries, types, read = (-(-n // buckets) for n in (text.entries, text.types, text.shard_types))
+    slots = room_for(max(types, read))
+    merging = {
+        "merged dictionary": _table(slots, types),
+        "a shard's words": read * (_SPEC + LETTERS + INT),  # and once more with padding; codes
+        "index": INT * entries,
+    }
+    growing = {
+        "merged dictionary": _growing(slots),
+        "a shard's words": read * (_SPEC + LETTERS),
+        "index": INT * entries,
+    }
+    ordering = {"words": types * _SPEC, "sorting": types * _ORDER, "index": INT * entries}
+    piece = min(PIECE_TYPES, text.vocabulary)
+    ordering_piece = {"words": piece * _SPEC, "sorting": piece * _ORDER}
+    tasks, pieces = min(workers.threads, buckets), min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
+    return Stage.of(
+        "vocabulary",
+        *(_times(tasks, parts) for parts in (merging, growing, ordering)),
+        _times(pieces, ordering_piece),
+    )
+
+
+def _table(slots: int, types: int) -> int:
+    """Return the bytes of a dictionary: its table, and by code offsets, hashes and words."""
+    return 2 * ENTRY_BYTES * slots + types * (2 * LONG + LETTERS)
+
+
+def _growing(slots: int) -> int:
+    """Return the bytes of a dictionary that has just grown to so many slots: the table half as large is still there."""
+    return 2 * ENTRY_BYTES * (slots + slots // 2) + slots * (2 * LONG + LETTERS // 2)
+
+
+def _times(n: int, parts: dict[str, int]) -> dict[str, int]:
+    return {name: n * size for name, size in parts.items()}
