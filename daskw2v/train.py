@@ -13,6 +13,7 @@ from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import DamageError, ParameterError
+from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
 from daskw2v.lease import hold
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
@@ -96,6 +97,7 @@ def train(
         check_workers(cluster, resources.device)
         for repairs_left in reversed(range(_REPAIRS + 1)):
             try:
+                check_encoding(cluster, inputs, store, params, resources)
                 corpus = build_corpus(inputs, store, params, resources, cluster, listener)
                 vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
                 return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
@@ -131,6 +133,7 @@ def train_model(
         if (models / version).read_manifest() is not None:
             _check_losses(models / version, resources)
         else:
+            check_training(client, params, resources, known_text(corpus, vocabulary))
             run = _run(corpus, vocabulary, store, params, resources)
             before, began = usage(client), time.monotonic()
             judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listen)
