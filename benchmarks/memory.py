@@ -1,0 +1,172 @@
+"""The estimate of memory against what worker processes really take, by stage.
+
+Each setting has a cluster, a work directory and a cache of compiled kernels of its own: kernels are compiled as on a
+new machine. A peak is the largest resident size of a worker process during the stage (VmHWM of Linux, set back before
+each stage), of the worker that has most: it counts what the process shares with others too, as Dask's limit does.
+Training is measured with the writing and the checks of the model. The estimate has the true numbers of the text.
+Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit.
+
+    python -m benchmarks.memory [--types 1000000] [--setting NAME ...] [--work DIR] [--json]
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from distributed import Client, LocalCluster
+
+from benchmarks.common import finish, write_text
+from benchmarks.large_vocabulary import write_zipf
+from daskw2v.cluster import shared_memory
+from daskw2v.estimate import Workers, estimate, known_text
+from daskw2v.params import Params, Resources
+from daskw2v.shards.encode import build_corpus
+from daskw2v.storage import Store
+from daskw2v.train import train_model
+from daskw2v.vocabulary.count import build_vocabulary
+
+WIKI_PARTS = 5
+TOKENS_PER_TYPE = 4
+LIMIT = 1.25  # of the estimate
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is run; `types` is a share of those asked for, None for Wikipedia; `memory` a limit that it must meet."""
+
+    name: str
+    params: dict[str, Any]
+    types: float | None = 1.0
+    workers: int = 1
+    threads: int = 1
+    memory: str | int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    setting: str
+    stage: str
+    estimated: float
+    measured: float
+    ratio: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", self.estimated / self.measured)
+
+
+AVERAGING = {"epochs": 1, "rounds_per_epoch": 3}
+TWO = {"epochs": 1, "rounds_per_epoch": 4, "n_replicas": 2, "warmup": 0.25}
+ROTATION = {"epochs": 1, "strategy": "rotation", "passes_per_epoch": 2}
+COLUMNS = {"epochs": 1, "strategy": "columns", "objective": "context_matrix", "context_size": 256}
+SETTINGS = [
+    Setting("Wikipedia, sgns 100", AVERAGING, types=None),
+    Setting("Wikipedia, sgns 100, 2 threads", AVERAGING, types=None, threads=2),
+    Setting("sgns 100", AVERAGING),
+    Setting("sgns 100, 2 threads", AVERAGING, threads=2),
+    Setting("cbow_hs 300", {**AVERAGING, "objective": "cbow_hs", "vector_size": 300}, types=0.5),
+    Setting("sgns 100, 2 workers", TWO, types=0.5, workers=2),
+    Setting("sgns 300, 2 workers", {**TWO, "vector_size": 300}, types=0.25, workers=2),
+    Setting("rotation 100", ROTATION),
+    Setting("rotation 300, 2 workers", {**ROTATION, "vector_size": 300}, types=0.25, workers=2),
+    Setting("rotation 100, work directory", {**ROTATION, "n_partitions": 16}, memory="1 GB"),
+    Setting("context_matrix 100", COLUMNS, types=0.5),
+    Setting("context_matrix 300, 2 workers", {**COLUMNS, "vector_size": 300}, types=0.25, workers=2),
+]
+
+
+class Text(NamedTuple):
+    paths: list[str]
+    params: dict[str, Any]
+
+
+def _measure() -> int:
+    """Return the largest resident size of this process since the last call, and begin anew."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(status["VmHWM"].split()[0]) << 10
+
+
+@contextmanager
+def cluster_of(setting: Setting, memory: str | int) -> Iterator[Client]:
+    how = {"n_workers": setting.workers, "threads_per_worker": setting.threads, "memory_limit": memory}
+    with LocalCluster(**how, dashboard_address=":0") as cluster, Client(cluster) as client:
+        yield client
+
+
+def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[list[Row], int]:
+    """Run all stages; return what each took, and how many workers were started again."""
+    work, params, resources = Store(str(folder)), Params(**text.params, **setting.params), Resources()
+    with cluster_of(setting, memory) as client:
+        pids, peaks = set(client.run(os.getpid).values()), dict[str, int]()
+
+        def measured(stage: str, function: Callable[..., Any], *args: Any) -> Any:
+            client.run(_measure)
+            result = function(*args, work, params, resources, client)
+            peaks[stage] = max(client.run(_measure).values())
+            return result
+
+        corpus = measured("encode", build_corpus, text.paths)
+        vocabulary = measured("vocabulary", build_vocabulary, corpus)
+        measured("train", train_model, corpus, vocabulary)
+        workers = Workers(setting.workers, setting.threads, shared_memory(client))
+        found = estimate(params, resources, known_text(corpus, vocabulary), workers)
+        restarts = len(set(client.run(os.getpid).values()) - pids)
+    sizes = {stage.name: stage.bytes for stage in found.stages}
+    sizes["train"] = max(sizes["train"], sizes.pop("publish"))
+    return [Row(setting.name, name, size / MB, peaks[name] / MB) for name, size in sizes.items()], restarts
+
+
+def compare(settings: Sequence[Setting], n_types: int, folder: Path) -> Iterator[list[Row]]:
+    texts: dict[float | None, Text] = {}
+    print(f"{'setting':32} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit")
+    for number, setting in enumerate(settings):
+        if setting.types not in texts:
+            texts[setting.types] = write(setting.types, n_types, folder)
+        text, place = texts[setting.types], folder / str(number)
+        os.environ["NUMBA_CACHE_DIR"] = str(place / "cache")
+        rows, restarts = run(setting, text, place / "work", setting.memory)
+        limit = int(LIMIT * MB * max(row.estimated for row in rows))
+        _, again = run(setting, text, place / "again", limit)
+        for row in rows:
+            end = f"{limit / MB:7.0f} MB: {again} restarts" if row is rows[-1] else ""
+            figures = f"{row.estimated:6.0f} MB {row.measured:6.0f} MB {row.ratio:6.2f}"
+            print(f"{row.setting:32} {row.stage:12} {figures}   {end}", flush=True)
+        if restarts:
+            print(f"{setting.name}: {restarts} restarts at {setting.memory}", flush=True)
+        yield rows
+
+
+def write(share: float | None, n_types: int, folder: Path) -> Text:
+    """Write Wikipedia, or types that follow Zipf's law, all of them once at least."""
+    place = folder / f"text-{share}"
+    place.mkdir()
+    if share is None:
+        return Text([str(write_text(place / "wiki.txt", WIKI_PARTS))], {})
+    n = int(share * n_types)
+    return Text([str(path) for path in write_zipf(place, n, TOKENS_PER_TYPE * n)[0]], {"min_count": 1})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--types", type=int, default=1_000_000, help="of the largest text; 2,000,000 take 8 GB")
+    parser.add_argument("--setting", action="append", help="only settings whose name holds this")
+    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    chosen = [s for s in SETTINGS if not options.setting or any(name in s.name for name in options.setting)]
+    with tempfile.TemporaryDirectory(dir=options.work) as name:
+        rows = [row for rows in compare(chosen, options.types, Path(name)) for row in rows]
+    far = [row for row in rows if not 0.8 <= row.ratio <= 1.2]
+    print(f"{len(rows) - len(far)} of {len(rows)} within 20 %")
+    finish(rows, sys.stdout, as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()
