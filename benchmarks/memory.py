@@ -116,7 +116,7 @@ def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[
         vocabulary = measured("vocabulary", build_vocabulary, corpus)
         measured("train", train_model, corpus, vocabulary)
         workers = Workers(setting.workers, setting.threads, shared_memory(client))
-        found = estimate(params, resources, known_text(corpus, vocabulary), workers)
+        found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
         restarts = len(set(client.run(os.getpid).values()) - pids)
     sizes = {stage.name: stage.bytes for stage in found.stages}
     sizes["train"] = max(sizes["train"], sizes.pop("publish"))

@@ -133,7 +133,7 @@ def train_model(
         if (models / version).read_manifest() is not None:
             _check_losses(models / version, resources)
         else:
-            check_training(client, params, resources, known_text(corpus, vocabulary))
+            check_training(client, params, resources, known_text(corpus, vocabulary, params))
             run = _run(corpus, vocabulary, store, params, resources)
             before, began = usage(client), time.monotonic()
             judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listen)

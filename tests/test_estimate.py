@@ -19,6 +19,7 @@ from daskw2v.estimate import (
     check_training,
     estimate,
     guess_text,
+    known_text,
     local_workers,
     workers_of,
 )
@@ -28,6 +29,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.storage import Store
 from daskw2v.strategies import STRATEGIES
+from daskw2v.vocabulary.count import build_vocabulary
 
 GB = 1 << 30
 RUNS = {
@@ -40,7 +42,7 @@ RUNS = {
     "subwords": Params(objective="subwords", strategy="columns"),
 }
 TEXT = Text(
-    words=10**9, types=4 * 10**6, vocabulary=10**6, blocks=90, shards=90,
+    words=10**9, types=4 * 10**6, left=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
     shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
 )  # fmt: skip
 ONE = Workers()
@@ -48,6 +50,7 @@ ONE_BUCKET = st.builds(  # with more, each task has less
     Text,
     words=st.integers(10**6, 10**10),
     types=st.integers(1, 10**6),
+    left=st.integers(1, 10**10),
     vocabulary=st.integers(1, 10**6),
     blocks=st.integers(1, 1000),
     shards=st.integers(1, 1000),
@@ -103,7 +106,9 @@ def test_estimate__is_the_sum_of_its_parts(params, device):
 
 @given(ONE_BUCKET, st.sampled_from(fields(Text)), st.floats(1, 100), st.sampled_from([*RUNS.values()]))
 def test_estimate__never_falls_as_text_grows(text, field, factor, params):
-    bound = {"words": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(field.name, 10**6)
+    bound = {"words": 10**10, "left": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(
+        field.name, 10**6
+    )
     larger = replace(text, **{field.name: min(int(getattr(text, field.name) * factor), bound)})
     small, large = of(params, text, Workers(2, 2)), of(params, larger, Workers(2, 2))
     assert [stage.bytes for stage in small.stages] <= [stage.bytes for stage in large.stages]
@@ -152,6 +157,7 @@ def test_guess_text__has_the_types_of_wikipedia():
     assert text.words == pytest.approx(17_006_678, rel=0.01)
     assert text.types == pytest.approx(242_022, rel=0.02)
     assert text.vocabulary == pytest.approx(242_022 * 0.294, rel=0.05)
+    assert text.left == pytest.approx(0.55 * text.words, rel=0.02)
     assert (text.blocks, text.shards) == (2, 2)
 
 
@@ -163,6 +169,17 @@ def test_guess_text__takes_what_is_known():
     assert guess_text(sources, Params(max_final_vocab=1000), Resources()).vocabulary == 1000
     assert guess_text(sources, Params(), Resources(), vocabulary=9 * 10**6).types >= 9 * 10**6
     assert guess_text([], Params(), Resources()).words == 1
+
+
+def test_known_text__has_the_numbers_of_the_manifests(client, file, tmp_path):
+    store, params = Store(str(tmp_path / "work")), Params(min_count=1001, sample=1e-3)
+    corpus = build_corpus(file, store, params, Resources(), client)
+    text = known_text(corpus, build_vocabulary(corpus, store, params, Resources(), client), params)
+    assert text == Text(
+        words=9000, types=8, left=text.left, vocabulary=1, blocks=1, shards=1, shard_words=9000, shard_types=8,
+        entries=8,
+    )  # fmt: skip
+    assert text.left == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
 
 
 def test_check_training__refuses_what_cannot_fit_and_names_what_helps():

@@ -1,10 +1,12 @@
 """The numbers of a text that memory depends on: known once it is encoded, guessed before."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daskw2v.corpus.sources import Source
 from daskw2v.params import Params, Resources
+from daskw2v.sampling.segments import keep_thresholds, most_dropped
 from daskw2v.shards.encode import SHARD_TYPES
 from daskw2v.shards.layout import Corpus
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -12,6 +14,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 # English Wikipedia in lower case, 1.7 to 17 million words: types are 17.4 * words ** 0.573 within 2 %, and of these
 # 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
 _FACTOR, _EXPONENT, _KEPT = 17.4, 0.573, 0.75
+_LEFT = 1.35, 0.2  # of its words subsampling leaves 1.35 + 0.2 * log10(sample): .75 of 1e-3, .55 of 1e-4
 _WORD_BYTES = 5.9  # with the space behind it; the same text
 _EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # text of a compressed byte
 _PARQUET = 2  # text of a byte of Parquet
@@ -25,6 +28,8 @@ class Text:
     ----------
     words, types
         Words, and distinct ones.
+    left
+        Words that subsampling leaves.
     vocabulary
         Words that are kept: rows of the tables.
     blocks, shards
@@ -37,6 +42,7 @@ class Text:
 
     words: int
     types: int
+    left: int
     vocabulary: int
     blocks: int
     shards: int
@@ -45,12 +51,17 @@ class Text:
     entries: int
 
 
-def known_text(corpus: Corpus, vocabulary: StoredVocabulary) -> Text:
+def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> Text:
     """Return the numbers of a text that is encoded and whose words are counted."""
+    counts = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(params.sample)))
+    dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
+    left = vocabulary.total - int(dropped.sum())
     types = [shard.n_types for shard in corpus.shards]
     words = max(shard.n_tokens for shard in corpus.shards)
     n = len(types)
-    return Text(corpus.n_tokens, vocabulary.raw_types, vocabulary.size, n, n, words, max(types), sum(types))
+    return Text(
+        corpus.n_tokens, vocabulary.raw_types, left, vocabulary.size, n, n, words, max(types), sum(types)
+    )  # fmt: skip
 
 
 def guess_text(
@@ -70,7 +81,7 @@ def guess_text(
     sources
         The files.
     params, resources
-        `min_count`, `max_final_vocab` and `block_size` are read.
+        `min_count`, `max_final_vocab`, `sample` and `block_size` are read.
     types, vocabulary
         What is known of it: distinct words, and words that are kept.
     """
@@ -89,7 +100,9 @@ def guess_text(
         shard_types = SHARD_TYPES
     shards = -(-words // shard_words)
     blocks = sum(1 if source.compression else -(-source.size // resources.block_bytes) for source in sources)
-    return Text(words, types, min(vocabulary, types), blocks, shards, shard_words, shard_types, shards * shard_types)
+    left = int(words * min(1.0, max(0.1, _LEFT[0] + _LEFT[1] * math.log10(params.sample)))) if params.sample else words
+    kept = min(vocabulary, types)
+    return Text(words, types, left, kept, blocks, shards, shard_words, shard_types, shards * shard_types)
 
 
 def _text_bytes(source: Source) -> int:

@@ -86,7 +86,7 @@ def averaging(params: Params, resources: Resources, text: Text, workers: Workers
         **kept,
         "tables of replicas": tasks * copies,
         "rows taken out of them": tasks * taken,
-        "text": tasks * pieces * _POSITION * device.replica.positions,
+        "text": tasks * pieces * _POSITION * min(device.replica.positions, text.words),
     }
     # What is merged takes the place of what it came from, but for some blocks
     merging = {**kept, "trained replicas": tasks * tables, "blocks that are merged": share / 2}
@@ -106,19 +106,21 @@ def rotation(params: Params, resources: Resources, text: Text, workers: Workers)
     n_groups = Rotations(params, text.words).n_turns
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
-    pairs = _PAIR * text.words * (params.window + 1) / params.passes_per_epoch  # without subsampling: an upper bound
+    contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
+    pairs = _PAIR * text.left * contexts / params.passes_per_epoch
     words = 2 * LONG * text.vocabulary / n_groups
     meeting: Sizes = {
         "partitions that meet": tasks * own / n_groups,
-        "rows read or taken out": tasks * (held / n_groups if fits else partition),
+        "rows read or taken out": tasks * partition,
         "tables of negatives": tasks * words,
         "pairs": tasks * 2 * pairs / n**2,
     }
-    model = {"model": held / workers.n + tasks * (held / n_groups)} if fits else {}
+    # Of each group the rows before a meeting are let go after those that come of it are there
+    model = {"model": held / workers.n, "groups that met": tasks * held / n_groups} if fits else {}
     dealing = {
         **({"model": held / workers.n} if fits else {}),
-        "text": workers.threads * _POSITION * SEGMENT,
-        "pairs": workers.threads * max(_PAIR * SEGMENT * (params.window + 1), 2 * pairs / n),
+        "text": workers.threads * _POSITION * min(SEGMENT, text.words),
+        "pairs": workers.threads * max(_PAIR * min(SEGMENT, text.left) * contexts, 2 * pairs / n),
         "open shards": _shards(text),
     }
     gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.resource else {}
