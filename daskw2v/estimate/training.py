@@ -13,6 +13,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.sampling.matrix_tasks import BAND, COLUMNS
 from daskw2v.sampling.reader import OPEN_SHARDS
 from daskw2v.sampling.segments import SEGMENT
+from daskw2v.sampling.skipgrams import KEPT_BYTES
 from daskw2v.simd import padded
 from daskw2v.strategies.averaging import task_threads
 from daskw2v.strategies.merge import find_merge_rule
@@ -113,7 +114,7 @@ def rotation(params: Params, resources: Resources, text: Text, workers: Workers)
         "partitions that meet": tasks * own / n_groups,
         "rows read or taken out": tasks * partition,
         "tables of negatives": tasks * words,
-        "pairs": tasks * 2 * pairs / n**2,
+        "pairs": tasks * 2 * pairs / n**2 + min(KEPT_BYTES, pairs * params.epochs * params.passes_per_epoch),
     }
     # Of each group the rows before a meeting are let go after those that come of it are there
     model = {"model": held / workers.n, "groups that met": tasks * held / n_groups} if fits else {}

@@ -32,7 +32,8 @@ from daskw2v.shards.tasks import new_attempt, run_tasks
 from daskw2v.storage import Store, open_array, write_array
 
 _CHUNK = 1 << 18  # entries compressed together: a small bucket is read out of one
-_READ = 1 << 19  # entries read together at most, where buckets are smaller: 4 MB
+_READ, _READS = 1 << 19, 32  # entries read together at most, where buckets are smaller: 4 MB; such reads that are kept
+KEPT_BYTES = 8 * _READ * _READS
 _KINDS, _EDGES = ("pairs", "noise"), "edges"
 
 
@@ -211,7 +212,7 @@ def _bucket(row: Store, kind: int, number: int) -> Integers:
     return _read_several(row, kind, first, first + together)[a:b]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=_READS)
 def _read_several(row: Store, kind: int, first: int, last: int) -> Integers:
     """Read small buckets together, since each read takes milliseconds: the next meetings of a row need the others."""
     dealt = _open_row(row)[kind]
