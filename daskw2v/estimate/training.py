@@ -172,7 +172,8 @@ def publish(params: Params, resources: Resources, text: Text, workers: Workers) 
     stored = params.strategy == ROTATION.name and not fits_memory(text.vocabulary, params.vector_size, workers.memory)
     model = 0.0 if stored else sum(held.values()) / workers.n
     partition = max(held.values()) / params.n_partitions if stored else 0.0
-    writing = {"model": model, "rows written or checked": workers.threads * max(_BLOCK, partition)}
+    checked = 2 * _BLOCK if params.strategy == ROTATION.name else _BLOCK  # partitions are put in order
+    writing = {"model": model, "rows written or checked": max(checked, workers.threads * max(_BLOCK, partition))}
     evaluating: Sizes = {}
     if any(resources.eval_sets.values()) and not stored:
         words = 4 * LONG * text.vocabulary
