@@ -63,8 +63,12 @@ class Store:
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
     def _filesystem(self) -> tuple[Any, str]:
-        fs, path = fsspec.core.url_to_fs(self.url, **self.options)
+        fs, path = fsspec.core.url_to_fs(self.url, **self._fresh())
         return fs, path
+
+    def _fresh(self) -> dict[str, Any]:
+        """Return the options for a filesystem that remembers no listing: other machines write here too."""
+        return {"use_listings_cache": False, **self.options}
 
     @property
     def local_path(self) -> str | None:
@@ -83,7 +87,6 @@ class Store:
     def children(self) -> list[str]:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
         fs, path = self._filesystem()
-        fs.invalidate_cache()
         try:
             found = self._steadily(partial(fs.ls, path, detail=False))
             return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
@@ -197,7 +200,7 @@ class Store:
     def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
         local = self.local_path
         store: ZarrStore = (
-            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self.options or None)
+            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
         )
         return SteadyStore(store, self.url, self.patience, complete=complete)
 
