@@ -1,60 +1,263 @@
-"""A Dask cluster over links of limited bandwidth: each worker in a network namespace of its own, on one machine.
+"""Hosts on one machine: each with its own network, processes and files, joined by links that can be limited or cut.
 
-A bridge joins the namespaces; scheduler and client stand in the root namespace, at the bridge's own address. Each link
-is shaped in both directions by a token bucket. Files are shared, without a limit. Needs root, `ip` and `tc`.
+A host is a set of Linux namespaces held by a process that sleeps: it ends with this one, and takes all that runs on
+the host with it. A switch is one more; this process has a link to it too. Links have a token bucket each way for their
+bandwidth; their latency comes from `benchmarks.wire`. Needs root, `ip`, `tc`, and what util-linux has for namespaces.
 """
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+import psutil
 from distributed import Client, LocalCluster
 
-HEADERS = 1448 / 1514  # of a packet's bytes on the link are data: Ethernet, IP and TCP take the rest
 MBIT = 1e6 / 8  # bytes/s
+HEADERS = 1448 / 1514  # of a packet's bytes on the link are data: Ethernet, IP and TCP take the rest
+REPOSITORY = Path(__file__).parents[1]
+TOOLS = ("ip", "tc", "unshare", "nsenter", "setpriv", "mount", "chroot")
+PYTHON = (sys.executable, "-P")  # what stands in the current directory is not imported
+
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+_HELD = (*_DIES_WITH_US, "unshare", "--fork", "--kill-child")
+_SLEEP = "echo ready; exec sleep infinity"
+_BRIDGE = "bridge"
+_MOUNT = """set -e
+root=$1; shift
+mount --make-rprivate /
+for place; do
+    path=${place#*:}
+    mount --rbind "$path" "$root$path"
+    mount --options "remount,bind,${place%%:*}" "$root$path"
+done
+mount -t proc proc "$root/proc"
+mount -t tmpfs tmpfs "$root/dev/shm"
+exec chroot "$root" sh -c 'cd /tmp; echo ready; exec sleep infinity'"""
+_numbers = itertools.count()
 
 
 def missing() -> str | None:
-    """Return what this machine lacks for namespaces with limited links, or None."""
-    lacking = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
-    if lacking:
+    """Return what this machine lacks for hosts with limited links, or None."""
+    if lacking := [tool for tool in TOOLS if shutil.which(tool) is None]:
         return f"no {' and no '.join(lacking)}"
     if os.geteuid() != 0:
         return "not root"
     try:
-        with ExitStack() as stack:
-            _limit(_join(stack, _bridge(stack), 0), 100)
-    except subprocess.CalledProcessError as error:
-        return f"{' '.join(error.cmd)}: {error.stderr.decode().strip()}"
+        with network() as net:
+            net.host().limit(100)
+    except (subprocess.CalledProcessError, OSError) as error:
+        said = error.stderr.decode().strip() if isinstance(error, subprocess.CalledProcessError) else ""
+        return f"no namespaces here: {error} {said}"
     return None
 
 
-@dataclass(frozen=True)
-class _Link:
-    """A namespace, its address, and the end of its link on the bridge; the other end is eth0."""
+def call(*command: str) -> str:
+    """Run a command, and return what it prints."""
+    return subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout.decode()
 
-    namespace: str
+
+@dataclass(frozen=True)
+class Host:
+    """A host, and its link: `port` is the end at the switch, and the host's own is eth0.
+
+    Parameters
+    ----------
+    address
+        The host's.
+    root
+        Where its files lie, for this process.
+    """
+
     address: str
+    root: Path
     port: str
+    _pid: int
+    _switch: int
+
+    def start(self, *command: str, log: str | None = None, environment: dict[str, str] | None = None) -> "Process":
+        """Start a command on this host; what it prints goes to a file below /tmp there, or into the process's pipes."""
+        output: IO[bytes] | int = subprocess.PIPE if log is None else (self.root / "tmp" / log).open("wb")
+        entered = ("nsenter", "-t", str(self._pid), "--mount", "--net", "--pid", "--ipc", "--root", "--wd")
+        process = subprocess.Popen(
+            [*entered, *_DIES_WITH_US, *command],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT if log else output,
+            env=_environment() | (environment or {}),
+        )  # fmt: skip
+        if not isinstance(output, int):
+            output.close()
+        return process
+
+    def limit(self, mbit: float) -> None:
+        """Give the link so much bandwidth, each way."""
+        burst = max(128 << 10, int(mbit * MBIT / 250))  # at once: 4 ms, and never less than a large packet
+        for pid, device in ((self._pid, "eth0"), (self._switch, self.port)):
+            call(*_inside(pid), "tc", "qdisc", "replace", "dev", device, "root",
+                 "tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "100ms")  # fmt: skip
+
+    def unlimit(self) -> None:
+        """Give the link all bandwidth."""
+        for pid, device in ((self._pid, "eth0"), (self._switch, self.port)):
+            subprocess.run([*_inside(pid), "tc", "qdisc", "delete", "dev", device, "root"], capture_output=True)
+
+    def cut(self) -> None:
+        """Part this host from all others: packets vanish, and nobody is told."""
+        call(*_inside(self._switch), "ip", "link", "set", self.port, "nomaster")
+
+    def mend(self) -> None:
+        """Join this host to the others again."""
+        call(*_inside(self._switch), "ip", "link", "set", self.port, "master", _BRIDGE)
+
+    def plug(self) -> None:
+        """Make the host's link."""
+        call(*_inside(self._switch), "ip", "link", "add", self.port, "type", "veth",
+             "peer", "name", "eth0", "netns", str(self._pid))  # fmt: skip
+        self.bring_up()
+
+    def unplug(self) -> None:
+        """Take the host's link away."""
+        call(*_inside(self._switch), "ip", "link", "delete", self.port)
+
+    def bring_up(self) -> None:
+        """Give a new link its address, and join it to the switch; connections live on if it replaces another."""
+        call(*_inside(self._switch), "ip", "link", "set", self.port, "master", _BRIDGE, "up")
+        call(*_inside(self._pid), "ip", "address", "add", f"{self.address}/24", "dev", "eth0")
+        hardware = f"02:00:00:00:00:{int(self.address.rpartition('.')[2]):02x}"  # what others remember it by
+        call(*_inside(self._pid), "ip", "link", "set", "eth0", "address", hardware, "up")
+
+
+Process = subprocess.Popen[bytes]
+
+
+def stop(process: Process) -> None:
+    """Kill a host's process; what it has started must see to itself, or ends with the host."""
+    process.kill()
+    process.wait()
+
+
+@dataclass(frozen=True)
+class Network:
+    """Hosts on a switch; `address` is this process's own."""
+
+    address: str
+    _switch: int
+    _hosts: list[Host]
+    _stack: ExitStack
+
+    def host(self, *places: Path) -> Host:
+        """Make a host: it can read what Python needs for this package, has these places, and all else is its own."""
+        number = len(self._hosts)
+        root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="daskw2v-host-")))
+        pid = _hold(self._stack, ("--net", "--mount", "--pid", "--ipc"), *_mounts(root, places))
+        call(*_inside(pid), "ip", "link", "set", "lo", "up")
+        host = Host(_neighbour(self.address, number + 1), root, f"port{number}", pid, self._switch)
+        host.plug()
+        self._hosts.append(host)
+        return host
+
+    @contextmanager
+    def delayed(self, seconds: float) -> Iterator[None]:
+        """Let every packet between hosts that are there take this long on each link it passes."""
+        for host in self._hosts:
+            host.unplug()
+        program = (*PYTHON, str(Path(__file__).with_name("wire.py")), str(seconds))
+        links = [f"{host.port}:{host._pid}" for host in self._hosts]
+        command = [*_DIES_WITH_US, *_inside(self._switch), *program, *links]
+        wire = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            _await_ready(wire)
+            for host in self._hosts:
+                host.bring_up()
+            yield
+        finally:
+            stop(wire)
+            for host in self._hosts:
+                host.plug()
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """Give a network without hosts; nothing is left of it, or of them, afterwards."""
+    with ExitStack() as stack:
+        switch = _hold(stack, ("--net",), "sh", "-c", _SLEEP)
+        address, ours = f"10.231.{os.getpid() % 256}.1", f"dw{os.getpid()}x{next(_numbers)}"
+        call(*_inside(switch), "ip", "link", "add", _BRIDGE, "type", "bridge")
+        call(*_inside(switch), "ip", "link", "set", _BRIDGE, "up")
+        call(*_inside(switch), "ip", "link", "add", "ours", "type", "veth",
+             "peer", "name", ours, "netns", str(os.getpid()))  # fmt: skip
+        call(*_inside(switch), "ip", "link", "set", "ours", "master", _BRIDGE, "up")
+        call("ip", "address", "add", f"{address}/24", "dev", ours)
+        call("ip", "link", "set", ours, "up")
+        stack.callback(subprocess.run, ["ip", "link", "delete", ours], capture_output=True)  # namespaces linger
+        yield Network(address, switch, [], stack)
+
+
+def _neighbour(address: str, number: int) -> str:
+    return f"{address.rpartition('.')[0]}.{number + 1}"
+
+
+def _inside(pid: int) -> tuple[str, ...]:
+    """Return the beginning of a command that sees the network of a process."""
+    return ("nsenter", "-t", str(pid), "--net")
+
+
+def _environment() -> dict[str, str]:
+    """Return what processes of a host are told: nothing of this process's but where things lie."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME", "LANG") if name in os.environ}
+    return kept | {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+
+
+def _hold(stack: ExitStack, namespaces: Sequence[str], *command: str) -> int:
+    """Start what holds new namespaces until the stack closes; return its process once it is ready."""
+    holder = subprocess.Popen([*_HELD, *namespaces, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    stack.callback(stop, holder)
+    _await_ready(holder)
+    (held,) = psutil.Process(holder.pid).children()
+    stack.callback(holder.wait, timeout=60)
+    stack.callback(held.kill)  # first, while its parent can still bury it
+    return held.pid
+
+
+def _await_ready(process: Process) -> None:
+    assert process.stdout is not None
+    if process.stdout.readline() != b"ready\n":
+        _, errors = process.communicate()
+        raise OSError(f"{process.args}: {(errors or b'').decode().strip()}")
+
+
+def _mounts(root: Path, places: Sequence[Path]) -> list[str]:
+    """Make a host's folders; return the command that fills them and waits."""
+    system = [
+        path for name in ("bin", "sbin", "lib", "lib64", "usr", "etc", "dev") if (path := Path("/", name)).exists()
+    ]
+    needed = {p for p in system if not p.is_symlink()} | {Path(sys.prefix), Path(sys.base_prefix), REPOSITORY}
+    wanted = needed | set(places)
+    shown = sorted(p for p in wanted if not wanted & set(p.parents))
+    for path in (p for p in system if p.is_symlink()):
+        (root / path.name).symlink_to(path.readlink())
+    for path in (*shown, Path("/proc"), Path("/tmp"), Path.home()):
+        (root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
+    return ["sh", "-c", _MOUNT, "sh", str(root), *(f"{'rw' if path in places else 'ro'}:{path}" for path in shown)]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A client, and the links of its workers."""
+    """A client, and the hosts of its workers."""
 
     client: Client
-    _links: list[_Link]
+    _hosts: list[Host]
 
     def limit(self, mbit: float) -> None:
         """Give every worker so much bandwidth, each way."""
-        for link in self._links:
-            _limit(link, mbit)
+        for host in self._hosts:
+            host.limit(mbit)
 
     def sent(self) -> int:
         """Return the bytes of results that workers sent each other so far, as Dask counts them."""
@@ -63,85 +266,21 @@ class Cluster:
 
 @contextmanager
 def cluster(n_workers: int) -> Iterator[Cluster]:
-    """Give a cluster of workers with one thread, each in its namespace; nothing is left of them afterwards."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="daskw2v-"))
-        bridge = _bridge(stack)
-        links = [_join(stack, bridge, number) for number in range(n_workers)]
-        scheduler = stack.enter_context(LocalCluster(n_workers=0, host=_address(0), dashboard_address=":0"))
-        client = stack.enter_context(Client(scheduler))
-        for link in links:
-            _start(stack, link, scheduler.scheduler_address, folder)
-        client.wait_for_workers(n_workers, timeout=60)
-        yield Cluster(client, links)
+    """Give a cluster of workers with one thread, each on its host; scheduler and client are on this machine.
 
-
-def _call(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
-def _quietly(*command: str) -> None:
-    subprocess.run(command, check=False, capture_output=True)
-
-
-def _name(part: str) -> str:
-    return f"dw{os.getpid()}{part}"  # at most 15 letters
-
-
-def _address(number: int) -> str:
-    """Return an address: 0 is the bridge. The process's number keeps two benchmarks apart."""
-    return f"10.231.{os.getpid() % 256}.{number + 1}"
-
-
-def _bridge(stack: ExitStack) -> str:
-    name = _name("br")
-    _call("ip", "link", "add", name, "type", "bridge")
-    stack.callback(_quietly, "ip", "link", "delete", name)
-    _call("ip", "address", "add", f"{_address(0)}/24", "dev", name)
-    _call("ip", "link", "set", name, "up")
-    return name
-
-
-def _join(stack: ExitStack, bridge: str, number: int) -> _Link:
-    """Make a namespace and its link to the bridge."""
-    link = _Link(_name(f"n{number}"), _address(number + 1), _name(f"v{number}"))
-    _call("ip", "netns", "add", link.namespace)
-    stack.callback(_quietly, "ip", "netns", "delete", link.namespace)
-    inside = ("ip", "-netns", link.namespace)
-    _call("ip", "link", "add", link.port, "type", "veth", "peer", "name", "eth0", "netns", link.namespace)
-    stack.callback(_quietly, "ip", "link", "delete", link.port)  # at once: a namespace may linger
-    _call("ip", "link", "set", link.port, "master", bridge, "up")
-    _call(*inside, "address", "add", f"{link.address}/24", "dev", "eth0")
-    _call(*inside, "link", "set", "eth0", "up")
-    _call(*inside, "link", "set", "lo", "up")
-    return link
-
-
-def _limit(link: _Link, mbit: float) -> None:
-    burst = max(128 << 10, int(mbit * MBIT / 250))  # what may pass at once: 4 ms, and never less than a large packet
-    for place in (
-        ("-netns", link.namespace, "qdisc", "replace", "dev", "eth0"),
-        ("qdisc", "replace", "dev", link.port),
-    ):
-        _call("tc", *place, "root", "tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "100ms")
-
-
-def _start(stack: ExitStack, link: _Link, scheduler: str, folder: str) -> None:
-    """Start a worker inside a namespace."""
-    command = [
-        "ip", "netns", "exec", link.namespace, sys.executable, "-m", "distributed.cli.dask_worker", scheduler,
-        "--host", link.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0",
-        "--local-directory", folder,
-    ]  # fmt: skip
-    with Path(folder, f"{link.namespace}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    stack.callback(_stop, process)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    Files below the folder for temporary ones are shared, without a limit.
+    """
+    with network() as net:
+        hosts = [net.host(Path(tempfile.gettempdir())) for _ in range(n_workers)]
+        with (
+            LocalCluster(n_workers=0, host=net.address, dashboard_address=":0") as scheduler,
+            Client(scheduler) as client,
+        ):
+            for host in hosts:
+                host.start(
+                    *PYTHON, "-m", "distributed.cli.dask_worker", scheduler.scheduler_address, "--host", host.address,
+                    "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0",
+                    "--local-directory", str(host.root), log="worker.log",
+                )  # fmt: skip
+            client.wait_for_workers(n_workers, timeout=60)
+            yield Cluster(client, hosts)
