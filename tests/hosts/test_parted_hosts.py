@@ -1,0 +1,36 @@
+"""Hosts that others cannot reach for a while: packets vanish, and nobody is told."""
+
+import time
+
+import numpy as np
+from several_hosts import PARAMS
+
+GIVEN_UP = 16  # seconds after which Dask has given up a connection, by what several_hosts sets
+
+
+def test_hosts__a_worker_that_is_cut_off_and_comes_back_changes_nothing(site, untrained, remote_text, local):
+    job = site.train(remote_text, work=untrained, params=PARAMS["averaging"], checkpoint_seconds=0)
+    site.await_request("PUT", "/runs/")
+    with site.apart(site.workers[0]):
+        site.await_workers(1)
+    site.await_workers(2)
+    np.testing.assert_array_equal(job.vectors().vectors[:], local("averaging").vectors[:])
+
+
+def test_hosts__a_client_that_is_cut_off_for_seconds_goes_on(site, untrained, remote_text, local):
+    job = site.train(remote_text, work=untrained, params=PARAMS["averaging"], checkpoint_seconds=0)
+    site.await_request("PUT", "/runs/")
+    with site.apart(site.client):
+        time.sleep(4)
+    np.testing.assert_array_equal(job.vectors().vectors[:], local("averaging").vectors[:])
+
+
+def test_hosts__a_client_that_is_cut_off_for_long_says_so_and_its_command_goes_on(site, untrained, remote_text, local):
+    again = {"work": untrained, "params": PARAMS["averaging"], "checkpoint_seconds": 0}
+    job = site.train(remote_text, **again)
+    site.await_request("PUT", "/runs/")
+    with site.apart(site.client):
+        time.sleep(GIVEN_UP)
+    status, _, errors = job.outcome()
+    assert (status, "The same command goes on" in " ".join(errors.split())) == (2, True)
+    np.testing.assert_array_equal(site.train(remote_text, **again).vectors().vectors[:], local("averaging").vectors[:])
