@@ -41,8 +41,9 @@ def remote_text(site, text):
 
 
 @pytest.fixture(scope="session")
-def trained(site, remote_text):
+def trained(site, remote_text, local):
     """The URL of a work directory in the object store, with a model in it."""
+    local("averaging")  # first, so that its kernels are compiled once
     job = site.train(remote_text, work=f"{BUCKET}/averaging", params=PARAMS["averaging"])
     job.vectors()
     return job.work

@@ -60,7 +60,7 @@ class Faulty:
             self._requests.append((method, path, environ.get("QUERY_STRING", ""), fault.kind if ill else ""))
         if ill and fault.kind == "fail":
             start_response("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(FAILED)))])
-            return [FAILED]
+            return [] if method == "HEAD" else [FAILED]
         if ill and fault.kind == "stall":
             over.wait(fault.began + fault.seconds - time.monotonic())
         if ill and fault.kind == "vanish":

@@ -37,12 +37,12 @@ class Job:
     site: "Site"
     work: str
 
-    def outcome(self, timeout=120):
+    def outcome(self, timeout=200):
         """Wait for its end; return its exit status, what it printed, and what it printed as errors."""
         output, errors = self.process.communicate(timeout=timeout)
         return self.process.returncode, output.decode(), errors.decode()
 
-    def vectors(self, timeout=120):
+    def vectors(self, timeout=200):
         """Wait for its end; return the model, read by this process, which is another machine to all of them."""
         status, output, errors = self.outcome(timeout)
         assert status == 0, f"{output}\n{errors}\n{self.site.logs()}"
@@ -60,7 +60,7 @@ class Site:
         self.address = f"tcp://{self.scheduler.address}:{PORTS['scheduler']}"
         self.options = {
             **CREDENTIALS, "endpoint_url": self.url,
-            "config_kwargs": {"connect_timeout": 3, "read_timeout": 3, "retries": {"max_attempts": 2}},
+            "config_kwargs": {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}},
         }  # fmt: skip
         program = Path(__file__).with_name("object_store.py")
         self.store.start(*self.python, str(program), str(PORTS["store"]), log="store.log")

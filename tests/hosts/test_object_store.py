@@ -20,8 +20,8 @@ def same(a, b):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_hosts__give_the_bits_of_one_host_with_local_files(site, remote_text, local, strategy):
-    job = site.train(remote_text, work=f"{BUCKET}/{strategy}", params=PARAMS[strategy])
-    same(job.vectors(), local(strategy))
+    expected = local(strategy)  # first, so that its kernels are compiled once
+    same(site.train(remote_text, work=f"{BUCKET}/{strategy}", params=PARAMS[strategy]).vectors(), expected)
 
 
 def test_hosts__share_neither_memory_nor_files(site, trained):
@@ -47,7 +47,8 @@ def test_hosts__a_script_finds_what_the_command_line_made(site, trained, remote_
     """
     job = site.run(textwrap.dedent(program), work=trained)
     same(job.vectors(), local("averaging"))
-    assert {path.split("/")[3][0] for method, path, *_ in site.requests()[1] if method == "PUT"} <= {"."}  # the probe
+    written = {path.split("/")[3] for method, path, *_ in site.requests()[1] if method == "PUT"}
+    assert not written & {"corpora", "shards", "vocabulary", "runs", "models"}
 
 
 def test_hosts__slow_links_change_nothing(site, untrained, remote_text, local):
@@ -88,7 +89,7 @@ def test_store__that_stays_ill_is_an_error_that_names_it_and_the_command_goes_on
     site.fault("fail", path="/runs/")
     again = {"work": untrained, "params": PARAMS["averaging"], "checkpoint_seconds": 0}
     status, _, errors = site.train(remote_text, **again).outcome()
-    assert status == 2
+    assert status == 2, errors
     assert f"{untrained}/runs/" in "".join(errors.split())
     assert site.options["secret"] not in errors
     site.fault("none")
