@@ -191,6 +191,10 @@ class SteadyStore(WrapperStore[ZarrStore]):
     async def _set_many(self, values: Iterable[tuple[str, Buffer]]) -> None:
         await asyncio.gather(*(self.set(key, value) for key, value in values))
 
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete all values below a prefix."""
+        await self._steadily(prefix, lambda: self._store.delete_dir(prefix))
+
     async def delete(self, key: str) -> None:
         """Delete a value."""
         await self._steadily(key, lambda: self._store.delete(key))

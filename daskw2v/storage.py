@@ -199,9 +199,7 @@ class Store:
 
     def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
         local = self.local_path
-        store: ZarrStore = (
-            LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
-        )
+        store: ZarrStore = LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
         return SteadyStore(store, self.url, self.patience, complete=complete)
 
     def create_group(self) -> zarr.Group:

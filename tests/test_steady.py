@@ -105,6 +105,9 @@ def test_zarr__goes_through_a_store_that_fails_now_and_then(monkeypatch):
 
 
 class GoneStore(MemoryStore):
+    async def delete_dir(self, prefix):
+        raise ConnectionRefusedError("no server")
+
     async def get(self, key, prototype, byte_range=None):
         raise ConnectionRefusedError("no server")
 
@@ -113,6 +116,8 @@ def test_zarr__tells_of_a_store_that_is_gone(monkeypatch):
     monkeypatch.setattr(Store, "_zarr_store", lambda self, complete=False: SteadyStore(GoneStore(), "s3://b/x"))
     with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):
         Store("memory://gone").open_group()
+    with pytest.raises(StoreError, match=r"s3://b/x/ cannot be read or written: 5 tries .*no server"):
+        Store("memory://gone").create_group()  # what lay there is deleted first
 
 
 class HalfFile(io.BytesIO):
