@@ -12,6 +12,8 @@ from several_hosts import BUCKET, ONE_THREAD, PARAMS
 from daskw2v.shared import given_bytes
 from daskw2v.strategies import STRATEGIES
 
+pytestmark = pytest.mark.timeout(900)  # with the first test all hosts start
+
 
 def same(a, b):
     assert a.vocabulary.words == b.vocabulary.words
