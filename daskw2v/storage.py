@@ -204,7 +204,7 @@ class Store:
 
     def create_group(self) -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is replaced."""
-        return zarr.create_group(self._zarr_store(), overwrite=True)
+        return zarr.create_group(self._zarr_store(), overwrite=True, zarr_format=3)
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Open the Zarr group that lies here.
