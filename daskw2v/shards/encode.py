@@ -250,7 +250,7 @@ def _build(
     if not shards:
         raise InputError(
             f"{len(sources)} files of {sum(s.size for s in sources)} bytes hold no word "
-            f"({report.skipped} lines were skipped).",
+            f"({report.skipped} lines were skipped, the first: {report.first_offence}).",
             "Check the inputs, the tokenizer and the column.",
         )
     seconds = round(time.monotonic() - began, 3)
