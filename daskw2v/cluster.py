@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, get_worker, wait
 from distributed.comm import CommClosedError
 
-from daskw2v.errors import ClusterError, TrainingError
+from daskw2v.errors import ClusterError, StoreError, TrainingError
 from daskw2v.params import Resources
 from daskw2v.shared import given_bytes
 from daskw2v.storage import Store
@@ -66,6 +66,8 @@ def check_cluster(client: Client, work: Store) -> None:
     ------
     ClusterError
         If one of these does not hold.
+    StoreError
+        If nothing can be written there.
     """
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
@@ -76,7 +78,13 @@ def check_cluster(client: Client, work: Store) -> None:
         ) from None
     _check_versions(client)
     name, token = f".probe-{uuid.uuid4().hex}", uuid.uuid4().hex
-    work.write_bytes(name, token.encode())
+    try:
+        work.write_bytes(name, token.encode())
+    except OSError as error:
+        raise StoreError(
+            f"The work URL {work.url} cannot be written ({error}).",
+            "Give a folder that you may write to, on a disk with room.",
+        ) from error
     try:
         seen = client.run(_sees, work, name, token)
     finally:
