@@ -8,15 +8,19 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import reduce
+from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 from dask.utils import parse_bytes
 
 from daskw2v.errors import ParameterError
+from daskw2v.locations import absolute, is_location
 
 _FINITE = sys.float_info.max
+_SHOWN = 200  # characters of a value that a message shows
 
 
 class _Rule(NamedTuple):
@@ -29,45 +33,53 @@ class _Rule(NamedTuple):
 
 def _integer(low: int, high: int | None = None) -> _Rule:
     bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
-    return _Rule(
-        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= low and (high is None or v <= high), bound
-    )
+    return _Rule(lambda v: is_number(v, Integral) and v >= low and (high is None or v <= high), bound, int)
 
 
 def _number(low: float, high: float = _FINITE, *, open_low: bool = False) -> _Rule:
+    def between(v: Any) -> bool:
+        return bool((v > low if open_low else v >= low) and v <= high)
+
     bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == _FINITE else f" and <= {high:g}")
     return _Rule(
-        lambda v: (
-            isinstance(v, int | float) and not isinstance(v, bool) and (v > low if open_low else v >= low) and v <= high
-        ),
+        lambda v: is_number(v, Real) and between(v.item() if isinstance(v, np.generic) else v),
         bound,
         lambda v: float(v) + 0.0,  # 1 and 1.0, 0.0 and -0.0 are equal, but are not written alike
     )
 
 
+def is_number(value: Any, kind: type) -> bool:
+    """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def _one_of(*names: str) -> _Rule:
-    return _Rule(lambda v: v in names, "one of " + ", ".join(names))
+    return _Rule(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names))
 
 
 def _is_size(value: Any) -> bool:
     try:
-        return not isinstance(value, bool) and parse_bytes(value) > 0
-    except (ValueError, TypeError, AttributeError, OverflowError):
+        given = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return given and parse_bytes(_plain(value)) > 0
+    except (ValueError, OverflowError):
         return False
+
+
+def _plain(size: Any) -> str | int:
+    """Return text as it is, and a number as Python's own."""
+    return size if isinstance(size, str) else int(size)
 
 
 def _is_tokenizer(value: Any) -> bool:
     return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
 
 
-def _absolute(url: str | os.PathLike[str]) -> str:
-    """Return a path as workers find it that stand in another directory; a URL as it is."""
-    text = os.fspath(url)
-    return text if "://" in text or "::" in text else os.path.abspath(text)
-
-
 def _are_urls(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(url, str | os.PathLike) for url in value)
+    return isinstance(value, list | tuple) and all(map(is_location, value))
+
+
+def _are_options(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
 def _is_importable(function: Any) -> bool:
@@ -79,16 +91,16 @@ def _is_importable(function: Any) -> bool:
     return found is function
 
 
-_flag = _Rule(lambda v: isinstance(v, bool), "true or false")
+_flag = _Rule(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 _text = _Rule(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 _tokenizer = _Rule(
     _is_tokenizer,
     "whitespace, lower, normalize, regex:PATTERN, package.module:function, or a function that a module holds under "
     "its name (no lambda, local function, partial, method or object: write a function in a module)",
 )
-_size = _Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'")
-_urls = _Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_absolute, urls)))
-_options = _Rule(lambda v: isinstance(v, Mapping), "a mapping")
+_size = _Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain)
+_urls = _Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(absolute(os.fspath(url)) for url in urls))
+_options = _Rule(_are_options, "a mapping whose keys are text")
 
 
 def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
@@ -100,8 +112,19 @@ def _choice(default: Any, help: str, rule: _Rule, *, optional: bool = False) -> 
     """Declare a field with its help and rule; `optional` fields also take None, meaning "chosen for you"."""
     metadata = {"help": help, **rule._asdict(), "optional": optional}
     if isinstance(default, Mapping):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
+        return field(default_factory=lambda: dict(default), metadata=metadata, repr=False)  # secrets
     return field(default=default, metadata=metadata)
+
+
+def _shown(f: "Field[Any]", value: Any) -> str:
+    """Return a value as a message shows it: not its end where it is long, and nothing of what may hold secrets."""
+    if not f.repr:
+        return f"a {type(value).__name__} (not shown: it may hold secrets)"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return f"(a {type(value).__name__} too large to write)"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 class _Checked:
@@ -115,7 +138,7 @@ class _Checked:
             if not f.metadata["check"](value):
                 bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
                 raise ParameterError(
-                    f"{f.name}={value!r} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+                    f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
                 )
             if f.metadata["convert"] is not None:
                 object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
@@ -324,8 +347,9 @@ class Resources(_Checked):
         "auto",
         "memory of each local worker, such as '4 GiB'",
         _Rule(
-            lambda v: v == "auto" or _is_size(v),
+            lambda v: (isinstance(v, str) and v == "auto") or _is_size(v),
             "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
+            _plain,
         ),
     )
     block_size: str | int = _choice("64 MiB", "text read by one task and held by one shard", _size)

@@ -1,0 +1,67 @@
+"""What the user names: URLs and paths, and the filesystems that they lie on."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fsspec.core import url_to_fs
+
+from daskw2v.errors import MissingExtraError, ParameterError
+
+Location = str | os.PathLike[str]  # an fsspec URL or a local path
+
+
+def is_location(value: Any) -> bool:
+    """Tell whether a value names anything: text or a path, not empty, and without a NUL byte."""
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    return isinstance(text, str) and bool(text) and "\0" not in text
+
+
+def as_url(value: Location, what: str) -> str:
+    """Return a URL or path as text.
+
+    Parameters
+    ----------
+    value
+        What the user gave.
+    what
+        What it names, such as "work".
+
+    Raises
+    ------
+    ParameterError
+        If it names nothing: neither text nor a path, empty, or with a NUL byte.
+    """
+    if not is_location(value):
+        raise ParameterError(f"{what}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
+    return os.fspath(value)
+
+
+def absolute(url: str) -> str:
+    """Return a path as workers find it that stand in another directory, ~ as the home directory; a URL as it is."""
+    return url if "://" in url or "::" in url else os.path.abspath(os.path.expanduser(url))
+
+
+def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return fsspec's filesystem of a URL, and the path in it.
+
+    Raises
+    ------
+    ParameterError
+        If the URL has a protocol that does not exist.
+    MissingExtraError
+        If the protocol needs a package that is not installed.
+    """
+    protocol = url.partition("://")[0]  # all of a URL that surely holds no secret
+    try:
+        fs, path = url_to_fs(url, **options)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"URLs of {protocol}:// need a package that is not installed ({error}).",
+            "Install it here and on all workers; for s3 and gs, run: pip install 'daskw2v[s3]' or 'daskw2v[gcs]'.",
+        ) from error
+    except ValueError as error:
+        raise ParameterError(
+            f"A URL of {protocol}:// cannot be opened: {error}.", "Give a path, or a URL of a protocol of fsspec."
+        ) from error
+    return fs, path

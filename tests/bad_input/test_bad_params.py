@@ -1,0 +1,193 @@
+"""Every field of Params and Resources: what is out of range or of another type is refused by name.
+
+The limits are written down once more here: a field without a line of its own fails the first test.
+"""
+
+import dataclasses
+import json
+import math
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.errors import ParameterError
+from daskw2v.params import Params, Resources
+
+MANY = 10**400  # beyond any float
+INTEGERS = {  # lowest and highest
+    "min_count": (1, None), "max_final_vocab": (1, None), "vector_size": (1, 65536), "window": (1, 1024),
+    "negative": (1, 1024), "epochs": (1, None), "seed": (0, 2**63 - 1), "n_replicas": (1, 65536),
+    "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
+    "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
+    "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
+    "eval_every": (1, None),
+}  # fmt: skip
+NUMBERS = {  # highest taken below the range, lowest and highest in it
+    "sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10), "alpha": (0, 5e-324, 10),
+    "min_alpha": (-5e-324, 0, 10), "warmup": (-5e-324, 0, 1), "checkpoint_seconds": (-5e-324, 0, sys.float_info.max),
+    "store_timeout": (0, 5e-324, sys.float_info.max),
+}  # fmt: skip
+FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses"]
+NAMES = {"format": "csv", "errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns"}
+TEXTS = [
+    "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "device", "scheduler",
+]  # fmt: skip
+SIZES = ["memory_limit", "block_size"]
+LISTS = ["eval_similarity", "eval_analogy", "eval_categorization"]
+
+NO_INTEGER = [True, np.True_, 1.0, 2.5, np.float64(2), math.nan, math.inf, "5", b"5", [5], 5j, Decimal(5), np.arange(3)]
+NO_NUMBER = [True, np.False_, math.nan, math.inf, -math.inf, np.nan, "0.5", [0.5], 0.5j, Decimal("0.5"), np.ones(2)]
+NO_TEXT = ["", b"text", 5, True, ["text"], Path("text"), np.array(["a", "b"])]
+NO_SIZE = [
+    "0 B",
+    "-5 MiB",
+    "4 apples",
+    "",
+    b"4 GiB",
+    0,
+    -1,
+    0.5,
+    True,
+    math.nan,
+    math.inf,
+    [4],
+    np.arange(3),
+    "9" * 5000,
+]
+
+BAD = {
+    **{name: [low - 1, *([] if high is None else [high + 1]), *NO_INTEGER] for name, (low, high) in INTEGERS.items()},
+    **{name: [below, math.nextafter(high, math.inf), MANY, *NO_NUMBER] for name, (below, _, high) in NUMBERS.items()},
+    **{name: [0, 1, "true", "", [], np.array([True, False])] for name in FLAGS},
+    **{name: [other, other.upper(), *NO_TEXT] for name, other in NAMES.items()},
+    **dict.fromkeys(TEXTS, NO_TEXT),
+    **dict.fromkeys(SIZES, NO_SIZE),
+    **{name: ["ws353.tsv", Path("a"), b"a", [1], [None], [b"a"], [""], ["a\0b"], {"a"}, 5] for name in LISTS},
+    "tokenizer": ["", b"lower", 5, True, ["lower"], object(), np.array([1, 2])],
+    "storage_options": ["anon=true", [("anon", True)], {1: True}, 5, True],
+}  # fmt: skip
+FIELDS = {f.name: (cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)}
+CASES = [pytest.param(name, value, id=f"{name}-{i}") for name, values in BAD.items() for i, value in enumerate(values)]
+
+# Fields that limit each other: the other end, out of the way.
+OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}}
+
+
+def make(name, value):
+    return getattr(FIELDS[name][0](**{**OTHER.get(name, {}), name: value}), name)
+
+
+def test_every_field__has_its_cases():
+    assert BAD.keys() == FIELDS.keys()
+
+
+@pytest.mark.parametrize(("name", "value"), CASES)
+def test_bad_value__is_refused_by_field_value_rule_and_remedy(name, value):
+    metadata = FIELDS[name][1].metadata
+    with pytest.raises(ParameterError) as caught:
+        make(name, value)
+    shown = f"a {type(value).__name__} (not shown" if name == "storage_options" else repr(value)[:200]
+    assert caught.value.problem.startswith(f"{name}={shown}")
+    assert f" is not {metadata['bound']}" in caught.value.problem
+    assert caught.value.remedy.startswith(f"Give {name} ({metadata['help']}) {metadata['bound']}")
+    assert len(caught.value.problem) < 700
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_none__is_taken_where_it_means_chosen_for_you(name):
+    if FIELDS[name][1].metadata["optional"]:
+        assert make(name, None) is None
+    else:
+        shown = "a NoneType" if name == "storage_options" else "None"
+        with pytest.raises(ParameterError, match=f"^{name}={shown}"):
+            make(name, None)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers__are_taken_at_both_ends_and_from_numpy(name):
+    low, high = INTEGERS[name]
+    for value in (low, low + 1 if high is None else high, np.int64(low), np.uint8(low)):
+        kept = make(name, value)
+        assert kept == value
+        assert type(kept) is int
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers__are_taken_at_both_ends_and_from_numpy(name):
+    _, low, high = NUMBERS[name]
+    for value in (low, high, np.float64(high), np.float32(1), np.int32(1)):
+        kept = make(name, value)
+        assert kept == value
+        assert type(kept) is float
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", [True, np.False_])
+def test_flags__are_taken_from_numpy(name, value):
+    assert make(name, value) is bool(value)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("value", [1, 1.9, np.int64(1000), "1", "4 GiB", "1e3 kB"])
+def test_sizes__are_text_or_whole_bytes(name, value):
+    kept = make(name, value)
+    assert kept == (value if isinstance(value, str) else int(value))
+    assert type(kept) in (str, int)
+
+
+@pytest.mark.parametrize("cls", [Params, Resources])
+def test_numpys_numbers__leave_nothing_in_json(cls):
+    taken = {name: np.int64(max(1, low)) for name, (low, _) in INTEGERS.items() if FIELDS[name][0] is cls}
+    taken |= {name: np.float32(1) for name in NUMBERS if FIELDS[name][0] is cls}
+    values = cls(**taken)
+    assert json.loads(json.dumps({name: getattr(values, name) for name in taken})) == taken
+
+
+def test_number__may_have_more_digits_than_python_writes():
+    with pytest.raises(ParameterError, match=r"window=\(a int too large to write\) is not an integer in 1\.\.1024\."):
+        Params(window=10**5000)
+
+
+@pytest.mark.parametrize("options", [[("secret", "hunter2")], "secret=hunter2", {1: "hunter2"}])
+def test_storage_options__are_never_shown(options):
+    with pytest.raises(ParameterError, match="may hold secrets") as caught:
+        Resources(storage_options=options)
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(Resources(storage_options={"secret": "hunter2"}))
+
+
+@pytest.mark.parametrize("cls", [Params, Resources])
+def test_unknown_name__is_refused_as_python_does(cls):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'vector_dimension'"):
+        cls(vector_dimension=100)
+
+
+# Values of every JSON type, and the edges at which ranges break.
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=2),
+    st.lists(st.integers(), max_size=2),
+    st.sampled_from([-1, 0, 1, 2**63, -0.5, 10.5, 65537, math.inf, math.nan, "", "text", "4 GiB", "0 B"]),
+)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@given(value=ANYTHING)
+def test_any_value__is_either_kept_or_refused_by_name(name, value):
+    metadata = FIELDS[name][1].metadata
+    if (value is None and metadata["optional"]) or metadata["check"](value):
+        kept, convert = make(name, value), metadata["convert"]
+        assert kept is value or kept == convert(value)
+    else:
+        with pytest.raises(ParameterError, match=f"^{name}=") as caught:
+            make(name, value)
+        assert f" is not {metadata['bound']}" in str(caught.value)
