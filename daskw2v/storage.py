@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import zarr
@@ -23,11 +22,11 @@ from zarr.storage import FsspecStore, LocalStore
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.intact import StoredArray, seal_of, twice
+from daskw2v.locations import absolute, as_url, filesystem
 from daskw2v.steady import PATIENCE, SteadyStore, steadily
 
 T = TypeVar("T")
 FORMAT_VERSION = 1
-Location = str | os.PathLike[str]  # an fsspec URL or a local path
 _SEAL = "seal"
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
@@ -39,7 +38,7 @@ class Store:
     Parameters
     ----------
     url
-        Any fsspec URL or local path; a relative path is made absolute.
+        Any fsspec URL or local path; a relative path, or one below ~, is made absolute.
     options
         Options for fsspec. They may hold secrets, so they are never written and never shown.
     patience
@@ -51,8 +50,8 @@ class Store:
     patience: float = field(default=PATIENCE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if "://" not in self.url and "::" not in self.url:  # a worker may stand in another directory
-            object.__setattr__(self, "url", os.path.abspath(self.url))
+        # A worker may stand in another directory
+        object.__setattr__(self, "url", absolute(as_url(self.url, "The URL of a store")))
 
     def __truediv__(self, name: str) -> "Store":
         return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.patience)
@@ -63,8 +62,7 @@ class Store:
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
     def _filesystem(self) -> tuple[Any, str]:
-        fs, path = fsspec.core.url_to_fs(self.url, **self._fresh())
-        return fs, path
+        return filesystem(self.url, self._fresh())
 
     def _fresh(self) -> dict[str, Any]:
         """Return the options for a filesystem that remembers no listing: other machines write here too."""
@@ -104,7 +102,7 @@ class Store:
         fs, path = self._filesystem()
         try:
             return bytes(self._steadily(fs.cat_file, f"{path}/{name}", name=name))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write_bytes(self, name: str, content: bytes) -> None:

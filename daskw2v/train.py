@@ -1,6 +1,5 @@
 """The whole way: text in, vectors out. Each stage writes its manifest last, and is skipped where that is there."""
 
-import os
 import time
 import uuid
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from daskw2v.errors import DamageError, ParameterError
 from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
 from daskw2v.lease import hold
+from daskw2v.locations import Location, as_url
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import check_options, settled
@@ -27,7 +27,7 @@ from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.sampling.run import Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
-from daskw2v.storage import Location, Store
+from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
@@ -90,7 +90,7 @@ def train(
     """
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
-    store = Store(os.fspath(work), dict(resources.storage_options), resources.store_timeout)
+    store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     with nullcontext(client) if client is not None else connect(resources) as cluster:
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
