@@ -1,7 +1,7 @@
 """Reading a block: text or tokens, whatever the file's format."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -9,13 +9,18 @@ from typing import Any
 from daskw2v.corpus.parquet import read_parquet
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens, tokens_of
 from daskw2v.corpus.policy import Policy
-from daskw2v.corpus.sources import Block, open_source
+from daskw2v.corpus.sources import Block, find_sources, open_source
 from daskw2v.corpus.streams import decompressed, line_chunks, line_start, pieces
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
+from daskw2v.errors import InputError
+from daskw2v.locations import Location
 
-__all__ = ["ReadReport", "Text", "Tokens", "read_block"]
+__all__ = ["ReadReport", "Text", "Tokens", "read_block", "read_file"]
 
 _BOM = b"\xef\xbb\xbf"
+_OTHER_BOMS = {  # the longer first: UTF-32's begins as UTF-16's
+    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
+}  # fmt: skip
 
 
 def read_block(
@@ -56,7 +61,8 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, or offends in strict mode; if the tokenizer fails.
+        If the file changed since it was found, is damaged, in UTF-16 or UTF-32, or offends in strict mode; if the
+        tokenizer fails.
     """
     tokenizer = partial(tokenize, tokenizer, block.source.url)
     policy = Policy(errors, report)
@@ -67,6 +73,22 @@ def read_block(
             yield from _read_jsonl(file, block, column, policy, tokenizer)
         else:
             yield from _read_text(file, block, policy, tokenizer)
+
+
+def read_file(url: Location, storage_options: Mapping[str, Any]) -> bytes:
+    """Return all of a file, decompressed: a small one; or of all files that a pattern matches.
+
+    Raises
+    ------
+    InputError
+        If it cannot be found or read.
+    """
+    content = b""
+    for source in find_sources(url, "text", storage_options):
+        with open_source(source, storage_options) as file:
+            chunks = decompressed(file, source.compression, source.url) if source.compression else [file.read()]
+            content += b"".join(chunks)
+    return content
 
 
 def _read_text(file: Any, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
@@ -90,10 +112,19 @@ def _pieces(file: Any, block: Block, report: ReadReport, *, whole_lines: bool) -
             return
         chunks = line_chunks(file, first, block.stop)
     for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
+        if offset == 0:
+            _refuse_other_encodings(data, source.url)
         if offset == 0 and data.startswith(_BOM):
             yield len(_BOM), data[len(_BOM) :]
         else:
             yield offset, data
+
+
+def _refuse_other_encodings(data: bytes, url: str) -> None:
+    """Stop at the mark of another encoding: its text, read as UTF-8, would be letters between NUL bytes."""
+    for mark, encoding in _OTHER_BOMS.items():
+        if data.startswith(mark):
+            raise InputError(f"{url} begins as {encoding} does; text must be UTF-8.", "Convert it, as iconv does.")
 
 
 def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ from functools import partial
 from typing import IO, Any
 
 import fsspec
-from fsspec.core import url_to_fs
 
-from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.storage import Location
+from daskw2v.errors import Daskw2vError, InputError, MissingExtraError, ParameterError
+from daskw2v.locations import Location, as_url, filesystem
 
 try:
     import zstandard
@@ -39,7 +38,9 @@ _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
-_SECRET = re.compile(r"://[^/@]*:[^/@]*@|[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=", re.IGNORECASE)
+_SECRET = re.compile(
+    r"://([^/@]*:[^/@]*@|.*[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=)", re.IGNORECASE | re.DOTALL
+)
 _THREADS = 16  # of metadata requests at once
 
 
@@ -121,21 +122,20 @@ def find_sources(
     Raises
     ------
     InputError
-        If nothing is found, a directory is named, a URL holds a secret, or a file is packed in a way that
-        cannot be read.
+        If nothing is found, a directory or a pipe is named, a URL holds a secret, a file is packed in a way that
+        cannot be read, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
     ParameterError
-        If `format` is unknown.
+        If `format` is unknown, or an input is no URL or path.
     """
     if format is not None and format not in _FORMATS:
         raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}, or none.")
-    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    names = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes) else [inputs]
     if not names:
         raise InputError("No input is named.", "Give at least one file, URL or pattern.")
-    return [
-        _source(url, info, format) for name in names for url, info in _matches(os.fspath(name), storage_options or {})
-    ]
+    urls = [as_url(name, "input") for name in names]
+    return [_source(url, info, format) for name in urls for url, info in _matches(name, storage_options or {})]
 
 
 def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -150,20 +150,43 @@ def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, d
         raise InputError(
             f"{name} is a chain of filesystems, which cannot be read in blocks.", "Name the files themselves."
         )
-    fs, path = url_to_fs(name, **storage_options)
+    fs, path = filesystem(name, storage_options)
     prefix = _prefix(name, fs, path)
-    fs.invalidate_cache()
-    if fs.isfile(path):  # first: a file's name may look like a pattern
-        return [(prefix + path, fs.info(path))]
-    if fs.isdir(path):
-        raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
-    paths = sorted(fs.glob(path)) if fsspec.core.has_magic(path) else []
-    with ThreadPoolExecutor(_THREADS) as pool:
-        # info, not the listing: open_source compares with it, and some filesystems tell the two differently
-        files = [(p, i) for p, i in zip(paths, pool.map(fs.info, paths), strict=True) if i["type"] == "file"]
+    with _explained(name):
+        fs.invalidate_cache()
+        if fs.isfile(path):  # first: a file's name may look like a pattern
+            return [(prefix + path, fs.info(path))]
+        if fs.isdir(path):
+            raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
+        if fs.exists(path):
+            raise InputError(
+                f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
+            )
+        paths = sorted(fs.glob(path)) if fsspec.core.has_magic(path) else []
+        with ThreadPoolExecutor(_THREADS) as pool:
+            # info, not the listing: open_source compares with it, and some filesystems tell the two differently
+            found = list(zip(paths, pool.map(fs.info, paths), strict=True))
+    files = [(prefix + p, info) for p, info in found if info["type"] == "file"]
     if not files:
-        raise InputError(f"{name} matches no file.", "Check the path; workers must see the same files.")
-    return [(prefix + p, info) for p, info in files]
+        raise InputError(
+            f"{name} matches no file.",
+            "Check the path, broken links, and the rights to its folders; workers must see the same files.",
+        )
+    return files
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turn what a filesystem raises into our error."""
+    try:
+        yield
+    except Daskw2vError:
+        raise
+    except Exception as error:  # each protocol's package has errors of its own
+        raise InputError(
+            f"{name} cannot be looked for ({type(error).__name__}: {error}).",
+            "Check the path, broken links, the rights and the network.",
+        ) from error
 
 
 def _prefix(name: str, fs: Any, path: str) -> str:
@@ -201,22 +224,31 @@ def _version(info: Mapping[str, Any]) -> str:
 
 @contextmanager
 def open_source(source: Source, storage_options: Mapping[str, Any]) -> Iterator[IO[bytes]]:
-    """Open a file as it is stored, making sure that it is still the one that was found.
+    """Open a file as it is stored, making sure that it is the one that was found, and still is when it was read.
 
     Raises
     ------
     InputError
-        If it is gone or changed.
+        If it is gone or changed, or may not be read.
     """
-    fs, path = url_to_fs(source.url, **storage_options)
+    fs, path = filesystem(source.url, storage_options)
     try:
-        info = fs.info(path)
+        _check_unchanged(fs, path, source)
+        with fs.open(path, "rb") as file:
+            yield file
+        _check_unchanged(fs, path, source)  # what grew or shrank meanwhile was read to another end
     except FileNotFoundError as error:
         raise InputError(f"{source.url} is gone.", "Workers must see the same files as the client.") from error
+    except PermissionError as error:
+        raise InputError(
+            f"{source.url} may not be read ({error}).", "Give the rights to whom the workers run as."
+        ) from error
+
+
+def _check_unchanged(fs: Any, path: str, source: Source) -> None:
+    info = fs.info(path)
     if (info.get("size"), _version(info)) != (source.size, source.version):
         raise InputError(f"{source.url} changed since it was found.", "Run again once it is complete.")
-    with fs.open(path, "rb") as file:
-        yield file
 
 
 def plan_blocks(
@@ -230,7 +262,7 @@ def plan_blocks(
     Parameters
     ----------
     sources
-        From `find_sources`. An empty file has no block, a compressed one a single block.
+        From `find_sources`. An empty file of text has no block, a compressed one a single block.
     block_bytes
         Size of a block, in bytes; of Parquet, the least uncompressed size of its row groups.
     storage_options
@@ -241,7 +273,7 @@ def plan_blocks(
     Raises
     ------
     InputError
-        If a Parquet file cannot be read.
+        If a Parquet file cannot be read, or one that is Parquet or compressed is empty, which none is.
     """
     blocks_of = partial(_blocks, block_bytes=block_bytes, column=column, storage_options=storage_options or {})
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -251,6 +283,11 @@ def plan_blocks(
 def _blocks(source: Source, *, block_bytes: int, column: str | None, storage_options: Mapping[str, Any]) -> list[Block]:
     size = source.size
     if not size:
+        if kind := source.compression or (source.format == "parquet" and "Parquet"):
+            raise InputError(
+                f"{source.url} is cut short: it is empty, which no {kind} file is.",
+                "Write the file again, or leave it out.",
+            )
         return []
     if source.compression:
         return [Block(source, 0, size)]

@@ -54,7 +54,7 @@ class _Zstd:
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bz2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),  # the other format takes zeros for an empty file
     "zstd": _Zstd,
 }
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
@@ -68,15 +68,15 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
     InputError
         If the data are cut short or damaged; it tells how much was read.
     """
-    decompressor, done = None, 0
+    decompressor, begun, done = None, False, 0
     while data := file.read(_PROBE):
         more = False  # whether text is left in the decompressor
         while data or more:
             if decompressor is None:
-                data = data.lstrip(b"\0")  # members may be padded
+                data = data.lstrip(b"\0") if begun else data  # members may be padded
                 if not data:
                     break
-                decompressor = _DECOMPRESSORS[compression]()
+                decompressor, begun = _DECOMPRESSORS[compression](), True
             try:
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:

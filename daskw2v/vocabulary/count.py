@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import zarr
 from distributed import Client
 
+from daskw2v.corpus.formats import read_file
 from daskw2v.errors import InputError
 from daskw2v.lease import TEXT, hold
 from daskw2v.params import Params, Resources
@@ -250,9 +250,8 @@ def _take_steps(
 def _read_list(url: str, resources: Resources) -> list[str]:
     """Read a list of words, one a line; each counts once."""
     try:
-        with fsspec.open(url, "rb", compression="infer", **resources.storage_options) as file:
-            lines = file.read().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_file(url, resources.storage_options).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
         raise InputError(
             f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."
         ) from error
