@@ -79,7 +79,7 @@ class StoredArray:
         self.ndim = len(self.shape)
         self.chunks: tuple[int, ...] = array.chunks
         self.shards: tuple[int, ...] | None = array.shards
-        self.dtype: np.dtype[Any] = array.dtype
+        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
         self.attrs: Mapping[str, Any] = array.attrs
 
     def __len__(self) -> int:
@@ -106,7 +106,8 @@ class StoredArray:
     def _read(self, read: Callable[[], Any]) -> npt.NDArray[Any]:
         def checked() -> npt.NDArray[Any]:
             try:
-                return np.asarray(read())
+                found = np.asarray(read())
+                return found.astype(found.dtype.newbyteorder("="), copy=False)  # another machine may have written it
             except _UNREADABLE as error:
                 raise DamageError.of(self._damaged(), f"is damaged ({error})") from error
 

@@ -48,7 +48,7 @@ class Program(click.Group):
             if wants_traceback(ctx):
                 traceback.print_exc()
             else:
-                click.echo(f"Error: {error}", err=True)
+                click.echo(f"Error: {' '.join(str(error).splitlines())}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
             click.echo("Interrupted. The same command goes on where it stopped.", err=True)

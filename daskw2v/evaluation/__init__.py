@@ -12,8 +12,8 @@ from daskw2v.evaluation.classification import ClassificationMethod, evaluate_cla
 from daskw2v.evaluation.outliers import evaluate_outliers
 from daskw2v.evaluation.results import Evaluation, Score
 from daskw2v.evaluation.similarity import evaluate_similarity
+from daskw2v.locations import Location, as_url
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 
 __all__ = ["Evaluation", "Score", "evaluate"]
 
@@ -61,32 +61,34 @@ def evaluate(
     """
     options = storage_options
     return Evaluation(
-        {name: evaluate_similarity(vectors, url, options) for name, url in _by_name(similarity).items()},
+        {name: evaluate_similarity(vectors, url, options) for name, url in _by_name("similarity", similarity).items()},
         {
             name: {
                 method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods
             }
-            for name, url in _by_name(analogy).items()
+            for name, url in _by_name("analogy", analogy).items()
         },
         {
             name: evaluate_categorization(vectors, url, storage_options=options)
-            for name, url in _by_name(categorization).items()
+            for name, url in _by_name("categorization", categorization).items()
         },
         {
             name: {
                 method: evaluate_classification(vectors, url.split(","), method, storage_options=options)
                 for method in classification_methods
             }
-            for name, url in _by_name(classification).items()
+            for name, url in _by_name("classification", classification).items()
         },
-        {name: evaluate_outliers(vectors, url, options) for name, url in _by_name(outliers).items()},
+        {name: evaluate_outliers(vectors, url, options) for name, url in _by_name("outliers", outliers).items()},
     )
 
 
-def _by_name(locations: Sequence[Location]) -> dict[str, str]:
+def _by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
+    if isinstance(locations, str | os.PathLike):
+        raise ParameterError(f"{kind}={str(locations)!r} is no list of URLs.", f"Give {kind}=[{str(locations)!r}].")
     named: dict[str, str] = {}
     for location in locations:
-        url = os.fspath(location)
+        url = as_url(location, kind)
         name = PurePosixPath(url.split(",")[0].removesuffix(".gz").rstrip("/")).stem
         if name in named:
             raise ParameterError(f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files.")

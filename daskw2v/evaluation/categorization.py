@@ -10,8 +10,8 @@ import numpy.typing as npt
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation.questions import known_id, read_lines
 from daskw2v.extras import needed, one_thread
+from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import cnn
 from daskw2v.evaluation.texts import Ints, Split, Texts, read_texts, tabulate
 from daskw2v.extras import needed, one_thread
+from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 
 ClassificationMethod = Literal["logistic", "cnn"]
 

@@ -1,7 +1,6 @@
 """Published evaluation sets, downloaded once and kept in the layouts that this package reads."""
 
 import hashlib
-import os
 import posixpath
 import zipfile
 
@@ -10,7 +9,8 @@ import fsspec
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset
 from daskw2v.evaluation.layouts import unpack
-from daskw2v.storage import Location, Store
+from daskw2v.locations import Location, as_url
+from daskw2v.storage import Store
 
 
 def fetch(name: str, folder: Location) -> str:
@@ -43,7 +43,7 @@ def fetch(name: str, folder: Location) -> str:
     dataset = DATASETS.get(name)
     if dataset is None:
         raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
-    store = Store(os.fspath(folder))
+    store = Store(as_url(folder, "folder"))
     target, origin = store / dataset.file, f"{name}.json"
     there = target.exists()
     if dataset.url is None:

@@ -1,6 +1,5 @@
 """Outlier detection: how often the word that does not belong stands out from the words of a topic."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import known_id
+from daskw2v.locations import Location, as_url
 from daskw2v.models.files import reading
 from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location, Store
+from daskw2v.storage import Store
 
 _FEWEST_WORDS = 2  # with an outlier, three: of two words neither stands out
 
@@ -72,7 +72,7 @@ def evaluate_outliers(
     found: dict[str, list[bool]] = {}
     positions: list[float] = []
     missing = 0
-    for topic, words, outliers in _read_topics(os.fspath(url), storage_options):
+    for topic, words, outliers in _read_topics(as_url(url, "folder"), storage_options):
         units = [unit for word in words if (unit := _unit(vectors, word)) is not None]
         found[topic] = []
         for outlier in outliers:

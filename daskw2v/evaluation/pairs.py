@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import fields, read_lines
-from daskw2v.storage import Location
+from daskw2v.locations import Location
 
 _LEMMA = re.compile(r"(.+)-[a-z]")  # MEN's lemmas: sun-n, old-j, run-v
 

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import InputError
+from daskw2v.locations import Location
 from daskw2v.models.files import reading
-from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 

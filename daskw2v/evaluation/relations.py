@@ -4,7 +4,6 @@ One rule reads them all: a line of two fields is a pair, a line of four is two p
 lists pairs, as BATS does, each two of a relation make a question in both orders.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +11,11 @@ from pathlib import PurePosixPath
 from typing import Any, Self
 
 import numpy as np
-from fsspec.core import url_to_fs
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import fields, known_id, read_lines, stem
+from daskw2v.locations import Location, as_url, filesystem
 from daskw2v.models.ranking import Ids
-from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 Pair = tuple[str, tuple[str, ...]]  # a word, and all that stand in the relation to it
@@ -132,8 +130,8 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
 
 def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
     """Yield a file's URL; or those of all files below a folder, each with the name of the folder it lies in."""
-    url = os.fspath(url)
-    fs, root = url_to_fs(url, **(storage_options or {}))
+    url = as_url(url, "file")
+    fs, root = filesystem(url, storage_options or {})
     fs.invalidate_cache()
     if not fs.isdir(root):
         yield url, None

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.questions import known_id
+from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 
 _FEWEST_PAIRS = 3  # two pairs always correlate perfectly
 _DEVIATIONS = NormalDist().inv_cdf(0.975)  # on either side of the mean lie 95 %

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.questions import known_id, read_lines
+from daskw2v.locations import Location
 from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,7 +1,6 @@
 """Vectors in the formats that other tools read."""
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
@@ -9,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import MissingExtraError, ParameterError
+from daskw2v.locations import Location, as_url
 from daskw2v.models.files import writing
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
-from daskw2v.storage import Location
 
 try:
     import pyarrow as pa
@@ -52,7 +51,7 @@ def export(
     OSError
         If the store refuses the write (no space, no permission).
     """
-    url = os.fspath(url)
+    url = as_url(url, "url")
     format = _by_name(url) if format is None else format
     if format not in ("projector", *_WRITERS):
         raise ParameterError(
@@ -81,7 +80,7 @@ def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
     schema = pa.schema([("word", pa.string()), ("count", pa.int64()), ("vector", vector_type)])
     with pq.ParquetWriter(f, schema) as writer:
         for rows in vectors.slices():
-            numbers = pa.array(vectors.vectors[rows].ravel())
+            numbers = pa.array(vectors.rows(rows).ravel())
             columns = [
                 pa.array(vocabulary.between(rows.start, rows.stop), pa.string()),
                 pa.array(vocabulary.counts[rows]),
@@ -117,7 +116,7 @@ def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
     f.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors.items():
         for rows in vectors.slices() if name == "vectors" else [slice(None)]:
-            part = tensor[rows]
+            part = vectors.rows(rows) if name == "vectors" else tensor[rows]
             f.write(np.ascontiguousarray(part, part.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
 
 

@@ -5,13 +5,11 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-import fsspec
-
 from daskw2v.errors import InputError
-from daskw2v.storage import Location
+from daskw2v.locations import Location, as_url, filesystem
 
 
 @contextmanager
@@ -23,15 +21,19 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
     InputError
         If the file cannot be opened, or read to the end by the body.
     """
-    url = os.fspath(url)
-    compression = "gzip" if url.endswith(".gz") else None
+    url = as_url(url, "file")
+    fs, path = filesystem(url, storage_options or {})
     try:
-        with fsspec.open(url, "rb", compression=compression, **(storage_options or {})) as f:
-            yield f
+        with fs.open(path, "rb") as f, _unpacked(url, f) as unpacked:
+            yield unpacked
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{url} cannot be read: {error}.", "Check that the file exists, is whole and may be read."
         ) from error
+
+
+def _unpacked(url: str, f: BinaryIO) -> AbstractContextManager[BinaryIO]:
+    return gzip.GzipFile(fileobj=f) if url.endswith(".gz") else nullcontext(f)  # type: ignore[return-value]
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     OSError
         If the store refuses the write (no space, no permission); no part of the file remains.
     """
-    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    fs, path = filesystem(url, storage_options or {})
     if "file" in fs.protocol:
         with _local_file(path) as f, _packed(url, f) as packed:
             yield packed

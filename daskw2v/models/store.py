@@ -6,7 +6,6 @@ counts once its manifest is there, which `publish` writes last. A table is writt
 are spread over partitions, by partitions; it is read in order of ids in both cases.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,16 +18,17 @@ from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError
 from daskw2v.intact import StoredArray
+from daskw2v.locations import Location, as_url
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.storage import Location, Store, open_array, write_rows
+from daskw2v.storage import Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _POINTER = "LATEST"
 _SUBWORDS = "subwords"
-_VERSION = re.compile(r"v(\d{4,})-(.+)")
+_VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
 
 
 def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block: int, n_partitions: int = 1) -> None:
@@ -227,7 +227,7 @@ def next_version(models: Store, run_id: str) -> str:
 def latest_version(models: Store) -> str | None:
     """Return the name of the version published last, or None before the first."""
     name = models.read_bytes(_POINTER)
-    return None if name is None else name.decode().strip()
+    return None if name is None else name.decode(errors="replace").strip()
 
 
 def resolve(url: Location, storage_options: Mapping[str, Any] | None = None) -> Store:
@@ -245,12 +245,12 @@ def resolve(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
     StoreError
         If there is no finished model, or a newer daskw2v wrote it.
     """
-    store = Store(os.fspath(url), dict(storage_options or {}))
+    store = Store(as_url(url, "model"), dict(storage_options or {}))
     if _is_model(store):
         return store
     for models in (store, store / "models"):
         version = latest_version(models)
-        if version is not None and _is_model(models / version):
+        if version is not None and _VERSION.fullmatch(version) and _is_model(models / version):
             return models / version
         if version is not None:
             raise StoreError(
@@ -292,7 +292,21 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
             f"Its tables are: {', '.join(sorted(group.array_keys())) or 'none'}.",
             f"{store.url}/{name}",
         )
-    return open_array(group, name)
+    array = open_array(group, name)
+    if array.dtype != np.float32 or not _fits(array):
+        raise StoreError(
+            f"Table {name!r} of {store.url} is of type {array.dtype} and shape {array.shape}, which no model has.",
+            "It is damaged, or not of daskw2v: take it from a copy, or delete it and train again.",
+        )
+    return array
+
+
+def _fits(array: StoredArray) -> bool:
+    """Tell whether a table's shape is one that `_layout` makes."""
+    if array.ndim != 3:
+        return array.ndim == 2
+    n_words = array.attrs.get("n_words")
+    return isinstance(n_words, int) and array.shape[0] == -(-n_words // array.shape[1])
 
 
 def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:

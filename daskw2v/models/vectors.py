@@ -14,16 +14,16 @@ import numpy.typing as npt
 import psutil
 from distributed.system import MEMORY_LIMIT
 
-from daskw2v.errors import ParameterError
+from daskw2v.errors import ParameterError, StoreError
+from daskw2v.locations import Location
+from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ids, Ranking
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary, resolve
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-Weighted = str | tuple[str, float]
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
@@ -113,11 +113,16 @@ class Vectors:
             If its vocabulary is damaged.
         """
         store = resolve(url, storage_options)
-        stored = open_table(store, "input")
+        stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
+        if len(vocabulary) != len(stored):
+            raise StoreError(
+                f"{store.url} has {len(vocabulary)} words and {len(stored)} input rows.",
+                "It is damaged: take it from a copy, or delete it and train again.",
+            )
         if in_memory is None:
             in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
         return cls(
-            read_vocabulary(store),
+            vocabulary,
             stored[:] if in_memory else stored,
             store.read_manifest() or {},
             store.url,
@@ -140,10 +145,12 @@ class Vectors:
         ------
         UnknownWordError
             If a word is not known.
+        ParameterError
+            If `words` is neither a word nor a list of them.
         """
         if isinstance(words, str):
             return np.asarray(self._look_up([words])[1][0])
-        return self._look_up(words)[1]
+        return self._look_up(word_list(words))[1]
 
     @property
     def vector_size(self) -> int:
@@ -165,7 +172,27 @@ class Vectors:
 
     def units(self, ids: npt.ArrayLike) -> Floats:
         """Return the vectors of `ids`, scaled to length 1, shape (n, D)."""
-        return scaled(self.vectors[np.asarray(ids, np.int64)])
+        return scaled(self.rows(np.asarray(ids, np.int64)))
+
+    def rows(self, ids: slice | Ids) -> Floats:
+        """Return the vectors of `ids`, shape (n, D), as they are.
+
+        Raises
+        ------
+        StoreError
+            If one is not finite.
+        """
+        rows = np.asarray(self.vectors[ids])
+        self._check_finite(ids, np.isfinite(rows).all(axis=1))
+        return rows
+
+    def _check_finite(self, ids: slice | Ids, finite: npt.ArrayLike) -> None:
+        if not np.all(finite):
+            bad = np.arange(len(self))[ids][~np.asarray(finite)]
+            raise StoreError(
+                f"The vector of {self.vocabulary.word(bad[0])!r} is not finite ({len(bad)} of those read are not).",
+                "The model is damaged: take it from a copy, or train again, with a lower alpha if it diverged.",
+            )
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
         """Cut the ids below `limit`, all by default, into those that are read at once."""
@@ -184,13 +211,15 @@ class Vectors:
         """Return vectors and their lengths, which are computed once."""
         vectors, norms = self.vectors[rows], self._norms[rows]
         if not norms.all():
-            norms[:] = lengths(vectors)
+            found = lengths(vectors)
+            self._check_finite(rows, np.isfinite(found))
+            norms[:] = found
         return vectors, norms
 
     def items(self) -> Iterator[tuple[str, Floats]]:
         """Read each word and its vector, shape (D,), in order of ids."""
         for rows in self.slices():
-            yield from zip(self.vocabulary.between(rows.start, rows.stop), self.vectors[rows], strict=True)
+            yield from zip(self.vocabulary.between(rows.start, rows.stop), self.rows(rows), strict=True)
 
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
@@ -215,15 +244,12 @@ class Vectors:
         ------
         ParameterError
             If the vectors' shape does not fit or they are not finite, or a number is below 1.
+        StoreError
+            If a word's vector is not finite.
         """
-        queries = np.asarray(vectors, np.float32)
+        queries = query_vectors(vectors, self.vector_size)
         single, queries = queries.ndim == 1, np.atleast_2d(queries)
-        if queries.ndim != 2 or queries.shape[1] != self.vector_size or not np.isfinite(queries).all():
-            raise ParameterError(
-                f"Vectors of shape {queries.shape} to compare with {self.vector_size} dimensions.",
-                "Give finite vectors of as many dimensions.",
-            )
-        topn, limit = _at_least_one("topn", topn), self._limit(restrict_vocab)
+        topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
         groups = [unit(queries[rows]) for rows in _cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
@@ -263,14 +289,14 @@ class Vectors:
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no word is given, or a number is below 1.
+            If no word is given, something else than a word, or a number below 1.
         """
-        weighted = [*_weighted(positive, 1.0), *_weighted(negative, -1.0)]
-        if not weighted:
+        given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
+        if not given:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([word for word, _ in weighted])
-        mean = np.array([weight for _, weight in weighted], np.float32) @ scaled(rows)
-        found, cosines = self.nearest(mean, _at_least_one("topn", topn) + len(ids), restrict_vocab)
+        ids, rows = self._look_up([word for word, _ in given])
+        mean = np.array([weight for _, weight in given], np.float32) @ scaled(rows)
+        found, cosines = self.nearest(mean, at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(found, cosines, ids, topn)
 
     def similarity(self, a: str, b: str) -> float:
@@ -315,7 +341,7 @@ class Vectors:
             return self.most_similar([b, c], [a], topn)
         check_method(method)
         ids, rows = self._look_up([a, b, c])
-        units, ranking = scaled(rows), Ranking(1, _at_least_one("topn", topn) + len(ids))
+        units, ranking = scaled(rows), Ranking(1, at_least_one("topn", topn) + len(ids))
         for block in self.blocks(n_rows=max(1, _SCORES // len(ids))):
             near_a, near_b, near_c = (1 + block.cosines(units)) / 2
             ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.start)
@@ -330,8 +356,9 @@ class Vectors:
         UnknownWordError
             If a word is not known.
         ParameterError
-            If there is no word.
+            If there is no word, or no list of words.
         """
+        words = word_list(words)
         if not words:
             raise ParameterError("No words to compare.", "Give at least one word.")
         units = scaled(self._look_up(words)[1])
@@ -341,7 +368,7 @@ class Vectors:
         """Return words' ids, shape (n,), -1 for those made of their characters, and vectors, shape (n, D)."""
         ids = np.array([self._id(word) for word in words], np.int64)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
-        rows[known] = self.vectors[ids[known]]
+        rows[known] = self.rows(ids[known])
         if self.subwords is not None and not known.all():
             rows[~known] = self.subwords.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
         return ids, rows
@@ -354,7 +381,7 @@ class Vectors:
     def _limit(self, restrict_vocab: int | None) -> int:
         if restrict_vocab is None:
             return len(self)
-        return min(len(self), _at_least_one("restrict_vocab", restrict_vocab))
+        return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
 
     def _named(self, ids: Ids, scores: Floats, without: Ids, topn: int) -> list[tuple[str, float]]:
         keep = ~np.isin(ids, without)
@@ -362,33 +389,6 @@ class Vectors:
         return [(self.vocabulary.word(i), score) for i, score in pairs]
 
 
-def check_method(method: str) -> None:
-    """Refuse an unknown way to answer analogies.
-
-    Raises
-    ------
-    ParameterError
-        If the method is not 3cosadd or 3cosmul.
-    """
-    if method not in ("3cosadd", "3cosmul"):
-        raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
-
-
-def _weighted(words: Weighted | Sequence[Weighted], weight: float) -> Iterator[tuple[str, float]]:
-    if isinstance(words, str):
-        words = [words]
-    elif isinstance(words, tuple) and len(words) == 2 and not isinstance(words[1], str | tuple):
-        words = [words]  # one word with its weight
-    for word in words:
-        yield (word, weight) if isinstance(word, str) else word
-
-
 def _cut(length: int, step: int) -> Iterator[slice]:
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise ParameterError(f"{name}={value!r} is below 1.", f"Give a {name} of at least 1.")
-    return value

@@ -1,19 +1,17 @@
 """The formats of the original word2vec, text and binary: a header "V D", then each word and its D numbers."""
 
 import io
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-import fsspec
 import numpy as np
 
 from daskw2v.errors import InputError
+from daskw2v.locations import Location, as_url, filesystem
 from daskw2v.models.files import reading
 from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _LONGEST_WORD = 1 << 16  # bytes; beyond, the file is not what it is taken for
@@ -72,7 +70,7 @@ def import_word2vec(
     InputError
         If the file cannot be read, is cut short, contradicts its header, or names a word twice.
     """
-    url = os.fspath(url)
+    url = as_url(url, "file")
     if binary is None:
         binary = url.removesuffix(".gz").endswith(".bin")
     with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
@@ -104,7 +102,7 @@ def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
 
 
 def _most_bytes(url: str, storage_options: Mapping[str, Any] | None) -> int:
-    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    fs, path = filesystem(url, storage_options or {})
     return int(fs.size(path)) * (_GZIP_RATIO if url.endswith(".gz") else 1)
 
 

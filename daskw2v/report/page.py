@@ -1,6 +1,5 @@
 """One HTML page about a model: it needs nothing but itself to be read, and no network."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
+from daskw2v.locations import Location, as_url
 from daskw2v.models.files import writing
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import plots, text
@@ -16,7 +16,7 @@ from daskw2v.report.scores import interval_notes, rated
 from daskw2v.report.training import choices_of, curves_of, facts_of, stages_of, steps_of, text_of
 from daskw2v.report.wordmap import check_map, word_map
 from daskw2v.report.words import chosen_words, neighbours_of
-from daskw2v.storage import Location, Store
+from daskw2v.storage import Store
 
 _EXAMPLES = 12  # words whose neighbours are shown
 _TOPN = 10  # neighbours of each
@@ -78,8 +78,8 @@ def write_report(
     OSError
         If the store refuses the write (no space, no permission).
     """
-    target = os.fspath(url)
-    if not target or target.endswith("/"):
+    target = as_url(url, "url")
+    if target.endswith("/"):
         raise ParameterError(f"url={target!r} names no file.", "Give the URL of a file, such as reports/model.html.")
     check_map(map_words, map_method)
     if other is None and other_evaluation is not None:

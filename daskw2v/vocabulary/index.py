@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.errors import VocabularyError
 from daskw2v.jit import inline, kernel
 
 Bytes = npt.NDArray[np.uint8]
@@ -23,31 +24,36 @@ def _first_slot(data: Any, begin: Any, end: Any, slots: Any) -> Any:
     return np.int64((hash_ ^ (hash_ >> _29)) & np.uint64(len(slots) - 1))
 
 
+@inline
+def _slot_of(word: Any, begin: Any, end: Any, data: Any, offsets: Any, slots: Any) -> Any:
+    """Return the slot of the word that is word[begin:end], or the first one that is free for it."""
+    slot, length = _first_slot(word, begin, end, slots), end - begin
+    while slots[slot] != _FREE:
+        first = offsets[slots[slot]]
+        if offsets[slots[slot] + 1] - first == length:
+            k = 0
+            while k < length and word[begin + k] == data[first + k]:
+                k += 1
+            if k == length:
+                break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
 @kernel
-def _fill(data: Bytes, offsets: Offsets, slots: Slots) -> None:
-    """Put each word's id into the first slot that is free for it; the words are known to be distinct."""
+def _fill(data: Bytes, offsets: Offsets, slots: Slots) -> int:
+    """Put each word's id into a slot; return the first one whose word stood before, -1 where all are distinct."""
     for i in range(len(offsets) - 1):
-        slot = _first_slot(data, offsets[i], offsets[i + 1], slots)
-        while slots[slot] != _FREE:
-            slot = (slot + 1) & (len(slots) - 1)
+        slot = _slot_of(data, offsets[i], offsets[i + 1], data, offsets, slots)
+        if slots[slot] != _FREE:
+            return i
         slots[slot] = i
+    return -1
 
 
 @kernel
 def _find(word: Bytes, data: Bytes, offsets: Offsets, slots: Slots) -> int:
-    slot = _first_slot(word, 0, len(word), slots)
-    while True:
-        i = slots[slot]
-        if i == _FREE:
-            return -1
-        begin = offsets[i]
-        if offsets[i + 1] - begin == len(word):
-            k = 0
-            while k < len(word) and word[k] == data[begin + k]:
-                k += 1
-            if k == len(word):
-                return int(i)
-        slot = (slot + 1) & (len(slots) - 1)
+    return int(slots[_slot_of(word, 0, len(word), data, offsets, slots)])
 
 
 class WordIndex:
@@ -57,12 +63,23 @@ class WordIndex:
     ----------
     data, offsets
         Word i is data[offsets[i] : offsets[i + 1]], shapes (n,) uint8 and (V + 1,) int64.
+
+    Raises
+    ------
+    VocabularyError
+        If a word stands twice.
     """
 
     def __init__(self, data: Bytes, offsets: Offsets) -> None:
         self._data, self._offsets = _read_only(data), _read_only(offsets)
         self._slots = np.full(1 << (3 * len(offsets) // 2).bit_length(), _FREE, np.int32)  # two thirds used at most
-        _fill(self._data, self._offsets, self._slots)
+        twin = _fill(self._data, self._offsets, self._slots)
+        if twin >= 0:
+            word = data[offsets[twin] : offsets[twin + 1]].tobytes()
+            raise VocabularyError(
+                f"The vocabulary holds {word.decode(errors='replace')!r} twice.",
+                "It is damaged: take the model from a copy, or train again; give each word once.",
+            )
 
     def find(self, word: bytes) -> int | None:
         """Return a word's id, or None where it is not there."""

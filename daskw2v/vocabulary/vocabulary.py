@@ -67,7 +67,7 @@ class Vocabulary:
         """Return the words of the ids from `start` to `stop` - 1."""
         bounds = self.offsets[start : max(start, stop) + 1]
         data, bounds = self.data[bounds[0] : bounds[-1]].tobytes(), bounds - bounds[0]
-        return [data[a:b].decode() for a, b in itertools.pairwise(bounds.tolist())]
+        return [_decoded(data[a:b]) for a, b in itertools.pairwise(bounds.tolist())]
 
     def word(self, id_: int) -> str:
         """Return the word of an id from 0 on.
@@ -79,7 +79,7 @@ class Vocabulary:
         """
         if not 0 <= id_ < len(self):
             raise IndexError(f"There is no word {id_} of {len(self)}.")
-        return self.data[self.offsets[id_] : self.offsets[id_ + 1]].tobytes().decode()
+        return _decoded(self.data[self.offsets[id_] : self.offsets[id_ + 1]].tobytes())
 
     @cached_property
     def _index(self) -> WordIndex:
@@ -124,15 +124,27 @@ class Vocabulary:
             If the arrays contradict each other.
         """
         data, offsets, counts = (read_array(group, name) for name in ("words", "offsets", "counts"))
+        types = [array.dtype for array in (data, offsets, counts)]
         if (
-            len(offsets) != len(counts) + 1
+            types != [np.uint8, np.int64, np.int64]
+            or len(offsets) != len(counts) + 1
             or offsets[0] != 0
             or offsets[-1] != len(data)
             or (np.diff(offsets) < 0).any()
         ):
             raise VocabularyError(
-                f"The vocabulary at {group.store_path} is damaged: {len(counts)} counts, {len(offsets)} offsets "
-                f"over {len(data)} bytes.",
+                f"The vocabulary at {group.store_path} is damaged: {len(counts)} counts ({types[2]}), {len(offsets)} "
+                f"offsets ({types[1]}) over {len(data)} bytes ({types[0]}).",
                 "Delete it and run train again.",
             )
         return cls(data, offsets, counts)
+
+
+def _decoded(word: bytes) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError as error:
+        raise VocabularyError(
+            f"The vocabulary is damaged: its word {word[:60]!r} is no UTF-8 ({error.reason}).",
+            "Take the model from a copy, or delete it and run train again.",
+        ) from None
