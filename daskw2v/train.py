@@ -188,8 +188,14 @@ def _check_losses(model: Store, resources: Resources) -> None:
         )
 
 
-def _check_names(params: Params, resources: Resources) -> None:
+def _check_names(params: Any, resources: Any) -> None:
     """Refuse what does not exist before any text is read."""
+    for given, kind in ((params, Params), (resources, Resources)):
+        if not isinstance(given, kind):
+            raise ParameterError(
+                f"A {type(given).__name__} stands where daskw2v.{kind.__name__} belong.",
+                f"Give daskw2v.{kind.__name__}(...).",
+            )
     check_options(params)
     check_strategy(params, resources)
     check_device(resources)

@@ -289,7 +289,7 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
     if name not in group:
         raise DamageError(
             f"{store.url} has no table {name!r}.",
-            f"Its tables are: {', '.join(sorted(group.array_keys())) or 'none'}.",
+            f"Its tables are: {', '.join(_tables(store, group)) or 'none'}.",
             f"{store.url}/{name}",
         )
     array = open_array(group, name)
@@ -299,6 +299,11 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
             "It is damaged, or not of daskw2v: take it from a copy, or delete it and train again.",
         )
     return array
+
+
+def _tables(store: Store, group: zarr.Group) -> list[str]:
+    """Return the names of the tables; Zarr's own list of members warns of the manifest, which is none."""
+    return [name for name in store.children() if "." not in name and isinstance(group.get(name), zarr.Array)]
 
 
 def _fits(array: StoredArray) -> bool:

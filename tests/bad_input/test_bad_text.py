@@ -80,7 +80,7 @@ DAMAGED = {  # name of a file: its content, and what is said of it whatever `err
     **{f"empty.{s}": (b"", rf"is cut short: it is empty, which no \w+ file is.*{CUT}") for s in [*PACK, "parquet"]},
     **{f"magic.{s}": (b"text that nobody packed\n", rf"is no valid \w+ data after 0 bytes.*{CUT}") for s in PACK},
     **{f"zeros.{s}": (b"\0" * 500, rf"(is no valid \w+ data after 0 bytes|is cut short).*{CUT}") for s in PACK},
-    **{f"rest.{s}": (PACK[s](b"one\n") + b"garbage, not padding", rf"is no valid \w+ data after 4 bytes.*{CUT}") for s in PACK},
+    **{f"rest.{s}": (PACK[s](b"one\n") + NOISE, rf"is no valid \w+ data after 4 bytes.*{CUT}") for s in PACK},
     "le.txt": ("\ufeffone\n".encode("utf-16-le"), f"begins as UTF-16 does; {UTF_8}"),
     "be.txt": ("\ufeffone\n".encode("utf-16-be"), f"begins as UTF-16 does; {UTF_8}"),
     "le.jsonl": ('\ufeff{"text": "one"}\n'.encode("utf-32-le"), f"begins as UTF-32 does; {UTF_8}"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskw2v.errors import InputError, VocabularyError
+from daskw2v.errors import InputError
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import open_codes
@@ -111,22 +111,6 @@ def test_build_vocabulary__keeps_listed_words(build, monkeypatch, tmp_path, buck
     assert vocabulary.load().words == ["the", "rare"]
     assert vocabulary.load().counts.tolist() == [15, 1]
     assert (vocabulary.missing, vocabulary.missing_words) == (1, ("unicorn",))
-
-
-def test_build_vocabulary__refuses_bad_lists(build, tmp_path):
-    for name, content, message in [
-        ("none", b"unicorn\n", "None of the 1 words"),
-        ("empty", b"\n \n", "is empty"),
-        ("latin", b"\xe9t\xe9\n", "cannot be read"),
-    ]:
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises((InputError, VocabularyError), match=message):
-            build(TEXT, Params(vocabulary=str(tmp_path / name)))
-
-
-def test_build_vocabulary__names_the_largest_count(build):
-    with pytest.raises(VocabularyError, match=r"min_count=99.*occurs 15 times"):
-        build(TEXT, Params(min_count=99))
 
 
 def test_build_vocabulary__is_built_once(build, monkeypatch):
