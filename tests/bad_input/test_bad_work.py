@@ -73,6 +73,12 @@ def test_work__that_may_only_be_read_is_told_as_such(client, tmp_path):
         check_cluster(client, Store(str(disk / "work")))
 
 
+def test_work__of_another_user_is_told_as_such(client, open_folder, another_user):
+    told = r"work cannot be (read or )?written .*Permission denied.*Give "
+    with another_user(), pytest.raises(StoreError, match=told):
+        check_cluster(client, Store(str(open_folder / "work")))
+
+
 def content_of(corpus, vocabulary):
     """Return all that a training reads: the ids of all tokens, words and counts."""
     codes = [open_codes(vocabulary.store, shard)[:] for shard in corpus.shards]
