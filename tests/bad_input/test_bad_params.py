@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
@@ -181,6 +181,7 @@ ANYTHING = st.one_of(
 
 
 @pytest.mark.parametrize("name", FIELDS)
+@settings(max_examples=25)
 @given(value=ANYTHING)
 def test_any_value__is_either_kept_or_refused_by_name(name, value):
     metadata = FIELDS[name][1].metadata
