@@ -109,7 +109,7 @@ def _unit(vectors: Vectors, expression: str) -> Floats | None:
     ids = [id_ for word in joined.split("_") if (id_ := known_id(vectors.vocabulary, word)) is not None]
     if not ids:
         return None
-    mean = np.asarray(vectors.vectors[np.array(ids)]).mean(axis=0)
+    mean = vectors.rows(np.array(ids)).mean(axis=0)
     length = float(np.linalg.norm(mean))
     composed: Floats = mean / np.float32(length or 1)
     return composed

@@ -29,7 +29,7 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
         Which words may be chosen.
     """
     frequent = vectors.vocabulary.between(0, min(len(vectors), _POOL))
-    lengths = np.linalg.norm(vectors.vectors[: len(frequent)], axis=1)
+    lengths = np.linalg.norm(vectors.rows(slice(len(frequent))), axis=1)
     ids = np.array([i for i, word in enumerate(frequent) if usable(word)], np.int64)
     parts = [part for part in np.array_split(ids, n) if len(part)]
     return [frequent[part[np.argmax(lengths[part])]] for part in parts]

@@ -14,6 +14,7 @@ def open_folder():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
+        os.chmod(folder, 0o755)
 
 
 @pytest.fixture

@@ -74,6 +74,7 @@ def test_work__that_may_only_be_read_is_told_as_such(client, tmp_path):
 
 
 def test_work__of_another_user_is_told_as_such(client, open_folder, another_user):
+    open_folder.chmod(0o555)  # for whoever runs the tests as himself
     told = r"/work\S* cannot be (read or )?written .*Permission denied.*Give "
     with another_user(), pytest.raises(StoreError, match=told):
         check_cluster(client, Store(str(open_folder / "work")))
