@@ -1,6 +1,5 @@
 """Work directories that cannot be, may not be, or are full: told at once, and nothing is lost."""
 
-import errno
 import os
 import subprocess
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from daskw2v.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 PARAMS = Params(min_count=1)
-FULL = r"No space (is )?left"
+FULL = r"No space is left where .* should be written\. Make room; the same command goes on"
 
 
 @pytest.mark.parametrize("work", ["", None, 5, b"work", "a\0b", ["work"]], ids=repr)
@@ -103,7 +102,7 @@ def test_work__on_a_full_disk_goes_on_with_the_same_bits_when_there_is_room(clie
     with mounted(tmp_path / "disk", "size=64k") as disk:
         for share in (0.2, 0.6):
             remount(disk, f"size={int(share * needed)}k")
-            with pytest.raises((StoreError, OSError), match=FULL):
+            with pytest.raises(StoreError, match=FULL):
                 build(disk / "work")
         assert list((disk / "work" / "shards").glob("*/*/manifest.json")), "blocks that were finished stay"
         remount(disk, "size=30m")
@@ -115,7 +114,7 @@ def test_manifest__is_the_old_one_or_the_new_on_a_full_disk(tmp_path):
         store = Store(str(disk / "work"))
         store.write_manifest({"a": 1})
         for _ in range(2):
-            with pytest.raises((StoreError, OSError), match=FULL):
+            with pytest.raises(StoreError, match=FULL):
                 store.write_manifest({"a": "x" * 100_000})
         assert {name: value for name, value in store.read_manifest().items() if name == "a"} == {"a": 1}
         assert store.children() == ["manifest.json"]
@@ -126,9 +125,8 @@ def test_export__to_a_full_disk_leaves_no_part(tmp_path, name):
     matrix = np.random.default_rng(1).standard_normal((2000, 50), np.float32)
     vectors = Vectors(Vocabulary.from_words([f"w{i}" for i in range(2000)], [1] * 2000), matrix)
     with mounted(tmp_path / "disk", "size=128k") as disk:
-        with pytest.raises(OSError, match=FULL) as caught:
+        with pytest.raises(OSError, match="No space left on device"):
             export(vectors, disk / "out" / name)
-        assert caught.value.errno in (errno.ENOSPC, None)
         assert list((disk / "out").iterdir()) == []
 
 
