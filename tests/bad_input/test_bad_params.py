@@ -25,7 +25,7 @@ INTEGERS = {  # lowest and highest
     "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
     "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
-    "eval_every": (1, None),
+    "eval_every": (1, None), "max_bad_blocks": (0, None),
 }  # fmt: skip
 NUMBERS = {  # highest taken below the range, lowest and highest in it
     "sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10), "alpha": (0, 5e-324, 10),
