@@ -20,7 +20,6 @@ from daskw2v.errors import DamageError, Daskw2vError, StoreError
 from daskw2v.storage import Store
 
 _FOLDER = "leases"
-TEXT = "text"  # the lease of all stages before training
 BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without any after which a holder is taken for dead
 _LOOK = 1.0  # seconds between looks at somebody else's
@@ -42,7 +41,7 @@ class Lease:
     def __init__(self, home: Store, file: str, what: str) -> None:
         self._home, self._file, self.what = home, file, what
         self._name = uuid.uuid4().hex
-        self._beats = 0
+        self._beats, self._thread = 0, threading.get_ident()
         self._lost: dict[str, Any] | None = None
         self._done = threading.Event()
 
@@ -63,7 +62,7 @@ class Lease:
     def take(self) -> bool:
         """Write the file, where there is none; tell whether it is ours."""
         self._home.create_manifest(self._values(), self._file)
-        return self._is_ours(self.read())  # some stores overwrite
+        return self.is_ours(self.read())  # some stores overwrite
 
     def read(self) -> dict[str, Any] | None:
         """Return what its file says, or None where there is none."""
@@ -72,7 +71,8 @@ class Lease:
         except DamageError:  # somebody has just begun to write it, or died over it
             return {"name": "", "beats": 0, "pid": "?", "host": "?", "machine": "?"}
 
-    def _is_ours(self, found: dict[str, Any] | None) -> bool:
+    def is_ours(self, found: dict[str, Any] | None) -> bool:
+        """Tell whether that is what this lease wrote."""
         return found is not None and found["name"] == self._name
 
     def remove(self) -> None:
@@ -80,14 +80,14 @@ class Lease:
         (self._home / self._file).remove()
 
     def _values(self) -> dict[str, Any]:
-        return {"name": self._name, "beats": self._beats, **_myself()}
+        return {"name": self._name, "beats": self._beats, "thread": self._thread, **_myself()}
 
     def live(self) -> None:
         """Give signs of life until it is given back or lost."""
         while not self._done.wait(BEAT):
             with suppress(Daskw2vError):  # a store that is gone for a while: the next beat may reach it
                 found = self.read()
-                if found is not None and not self._is_ours(found):
+                if found is not None and not self.is_ours(found):
                     self._lost = found
                     return
                 self._beats += 1
@@ -97,7 +97,7 @@ class Lease:
         """Stop the signs of life, and let others take it."""
         self._done.set()
         with suppress(Daskw2vError):  # it expires
-            if self._is_ours(self.read()):
+            if self.is_ours(self.read()):
                 self.remove()
 
 
@@ -135,6 +135,10 @@ def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
     """Return when a lease is free; remove it where its holder is dead."""
     seen, since, told = None, time.monotonic(), False
     while (found := lease.read()) is not None:
+        if lease.is_ours(found):  # it was there when it was asked for, and not read
+            return
+        if found.get("thread") == threading.get_ident() and _lives(found):
+            raise StoreError(f"{lease.what} is this thread's own already.", "Do one after the other.")
         beat = (found["name"], found["beats"])
         lives = _lives(found)
         if lives or (lives is None and seen is not None and beat != seen):

@@ -220,7 +220,7 @@ class Store:
             raise DamageError(
                 f"{self.url} holds no Zarr group.",
                 "Check the URL. In a work directory the same command makes again what can be made again.",
-                self.url,
+                url=self.url,
             ) from error
 
 

@@ -121,6 +121,19 @@ def test_lease__is_waited_for_where_asked(work):
     assert messages == [f"waiting for Process {os.getpid()} on {os.uname().nodename}"]
 
 
+def test_lease__that_is_this_threads_own_is_not_waited_for(work):
+    with hold(work, "text", "The text"), pytest.raises(StoreError, match="The text is this thread's own already"):
+        hold(work, "text", "The text", waiting=print).__enter__()
+
+
+def test_lease__is_ours_though_it_was_not_readable_at_first(work, monkeypatch):
+    read, answers = lease.Lease.read, [{"name": "", "beats": 0, "pid": "?", "host": "?", "machine": "?"}]
+    monkeypatch.setattr(lease.Lease, "read", lambda self: answers.pop() if answers else read(self))
+    with hold(work, "text", "the text", waiting=print) as held:
+        held.check()
+    assert leases_of(work) == []
+
+
 def test_lease__that_was_taken_over_is_noticed(work):
     with hold(work, "run", "the run") as held:
         values = (work / "leases").read_manifest("run.json")

@@ -290,7 +290,7 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
         raise DamageError(
             f"{store.url} has no table {name!r}.",
             f"Its tables are: {', '.join(_tables(store, group)) or 'none'}.",
-            f"{store.url}/{name}",
+            url=f"{store.url}/{name}",
         )
     array = open_array(group, name)
     if array.dtype != np.float32 or not _fits(array):

@@ -14,7 +14,7 @@ from daskw2v.corpus.pieces import ReadReport, Text, Tokens
 from daskw2v.corpus.sources import Block, Inputs, Source, find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError
-from daskw2v.lease import TEXT, hold
+from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.dictionary import Dictionary, padded
@@ -222,7 +222,8 @@ def build_corpus(
     def wait(message: str) -> None:
         listener(Progress("encode", 0, 0, "bytes", message=message))
 
-    with hold(store, TEXT, f"the text stages in {store.url}", waiting=wait):
+    encoding = encoding_signature(params, resources.block_bytes)
+    with hold(store, encoding, f"the text in {store.url}", waiting=wait):
         known = Corpus.find(store, identity)  # whom we waited for may have done it
         return known or _build(identity, sources, store, params, resources, client, listener)
 

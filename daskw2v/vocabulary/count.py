@@ -11,7 +11,7 @@ from distributed import Client
 
 from daskw2v.corpus.formats import read_file
 from daskw2v.errors import InputError
-from daskw2v.lease import TEXT, hold
+from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.shards.layout import Corpus, digest, groups_exist
@@ -172,7 +172,7 @@ def build_vocabulary(
     def wait(message: str) -> None:
         listener(Progress("vocabulary", 0, 0, "steps", message=message))
 
-    with hold(store, TEXT, f"the text stages in {store.url}", waiting=wait):
+    with hold(store, key, f"the vocabulary in {store.url}", waiting=wait):
         known = _find(store, key, identity)  # whom we waited for may have done it
         return known or _build(store, key, identity, paths, listed, corpus, params, client, listener)
 
