@@ -137,8 +137,6 @@ def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
     while (found := lease.read()) is not None:
         if lease.is_ours(found):  # it was there when it was asked for, and not read
             return
-        if found.get("thread") == threading.get_ident() and _lives(found):
-            raise StoreError(f"{lease.what} is this thread's own already.", "Do one after the other.")
         beat = (found["name"], found["beats"])
         lives = _lives(found)
         if lives or (lives is None and seen is not None and beat != seen):
@@ -147,6 +145,8 @@ def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
                     f"{_holder(found)} is at work on {lease.what}.",
                     "Wait until it is done, stop it, or give another work directory.",
                 )
+            if lives and found["pid"] == os.getpid() and found["thread"] == threading.get_ident():
+                raise StoreError(f"{lease.what} is this thread's own already.", "Do one after the other.")
             if not told:
                 waiting(f"waiting for {_holder(found)}")
                 told = True
