@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check clean
+.PHONY: help demo test check audit clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -20,6 +20,10 @@ check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+audit: $(VENV)/.check ## Look for known vulnerabilities of what is installed (asks a database on the network)
+	@$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audit.txt
+	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r $(VENV)/audit.txt
 
 clean: ## Remove the environments, caches and the demo's work
 	@rm -rf .venv* demo-work build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -38,20 +38,22 @@ def connect(resources: Resources) -> Iterator[Client]:
     if resources.scheduler is not None:
         try:
             client = Client(resources.scheduler, timeout=f"{_PATIENCE}s")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # Dask's words for what it lacks to use TLS
             raise ClusterError(
                 f"No scheduler answers at scheduler={resources.scheduler!r} ({error}).",
-                "Check the address and that the scheduler runs.",
+                "Check the address and that the scheduler runs. One that uses TLS has an address tls://host:port, and "
+                "Dask's configuration has to name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and __KEY, or the same in ~/.config/dask/.",
             ) from error
         with client:
             yield client
         return
     with (
-        LocalCluster(  # bound to loopback: nobody else can reach it
+        LocalCluster(  # bound to loopback unless told: nobody else can reach it
             n_workers=resources.workers,
             threads_per_worker=resources.threads,
             memory_limit=resources.memory_limit,
-            host="127.0.0.1",
+            host=resources.host or "127.0.0.1",
             dashboard_address="127.0.0.1:0",
         ) as cluster,
         Client(cluster) as client,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import DamageError
+from daskw2v.limits import check_room
 
 METADATA = "zarr.json"
 _SEAL = "seal"
@@ -56,7 +57,7 @@ def check_seal(content: bytes, place: str) -> None:
         values = json.loads(content)
         seal = values["attributes"].pop(_SEAL)
         whole = seal == seal_of(values)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise DamageError.of(place, "is not what was written")
@@ -93,6 +94,7 @@ class StoredArray:
         DamageError
             If a chunk of it is damaged or missing.
         """
+        check_room(self.shape, selection, self.dtype.itemsize, self.url)
         return self._read(lambda: self._array[selection])
 
     def take(self, selection: Any) -> npt.NDArray[Any]:

@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares with its group
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "memory_limit")  # what describes a local cluster, and no other
+_LOCAL = ("workers", "memory_limit", "host")  # what describes a local cluster, and no other
 
 
 class Many(click.Option):
@@ -82,7 +82,7 @@ def wants_traceback(ctx: click.Context) -> bool:
 def _read_pair(pair: str) -> tuple[str, Any]:
     key, separator, value = pair.partition("=")
     if not (key and separator):
-        raise click.BadParameter(f"{pair!r} is not KEY=VALUE.")
+        raise click.BadParameter("it is not KEY=VALUE.")  # it may be a secret
     try:
         return key, json.loads(value)
     except ValueError:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from dask.utils import parse_bytes
 
+from daskw2v.credentials import Options, refuse_secret
 from daskw2v.errors import ParameterError
 from daskw2v.locations import absolute, is_location
 
@@ -74,6 +75,11 @@ def _is_tokenizer(value: Any) -> bool:
     return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
 
 
+def _public(url: str | os.PathLike[str]) -> str:
+    """Return a URL, which holds no secret, or a path as workers find it."""
+    return refuse_secret(absolute(os.fspath(url)), ParameterError)
+
+
 def _are_urls(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(map(is_location, value))
 
@@ -99,8 +105,9 @@ _tokenizer = _Rule(
     "its name (no lambda, local function, partial, method or object: write a function in a module)",
 )
 _size = _Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain)
-_urls = _Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(absolute(os.fspath(url)) for url in urls))
-_options = _Rule(_are_options, "a mapping whose keys are text")
+_urls = _Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)))
+_url = _Rule(_text.check, _text.bound, lambda url: refuse_secret(url, ParameterError))
+_options = _Rule(_are_options, "a mapping whose keys are text", Options)
 
 
 def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
@@ -195,7 +202,7 @@ class Params(_Checked):
     vocabulary: str | None = _choice(
         None,
         "URL of a list of words, one a line: only these are kept, whatever their count",
-        _text,
+        _url,
         optional=True,
     )
     # What is learned
@@ -319,6 +326,13 @@ class Resources(_Checked):
 
     device: str = _choice("cpu", "what the kernels run on", _text)
     scheduler: str | None = _choice(None, "address of a Dask scheduler, such as tcp://host:8786", _text, optional=True)
+    host: str | None = _choice(
+        None,
+        "address that a local cluster listens on, for workers elsewhere to join; this machine alone when not given. "
+        "Whoever reaches it can run code on it, unless Dask is configured to use TLS",
+        _text,
+        optional=True,
+    )
     workers: int = _choice(1, "worker processes of a local cluster", _integer(1, 4096))
     threads: int | None = _choice(
         None,

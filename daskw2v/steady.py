@@ -20,6 +20,7 @@ from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
 from daskw2v.intact import METADATA, check_seal, sealed
+from daskw2v.nodes import check_metadata
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds that an answer is waited for
@@ -164,7 +165,8 @@ class SteadyStore(WrapperStore[ZarrStore]):
         if value is None and self._complete and _is_chunk(key):
             raise DamageError.of(self._place(key), "is missing")
         if value is not None and key.endswith(METADATA):
-            check_seal(value.to_bytes(), self._place(key))
+            check_seal(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
+            check_metadata(value.to_bytes(), self._place(key))
         return value
 
     async def get_partial_values(

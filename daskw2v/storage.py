@@ -18,11 +18,14 @@ import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store as ZarrStore
 from zarr.codecs import BloscCodec, Crc32cCodec
-from zarr.storage import FsspecStore, LocalStore
+from zarr.storage import FsspecStore
 
-from daskw2v.errors import DamageError, StoreError
+from daskw2v.credentials import refuse_secret
+from daskw2v.errors import DamageError, ParameterError, StoreError
 from daskw2v.intact import StoredArray, seal_of, twice
+from daskw2v.limits import MOST_MANIFEST, Folder, check_file, check_name
 from daskw2v.locations import absolute, as_url, filesystem
+from daskw2v.nodes import bounded
 from daskw2v.steady import PATIENCE, SteadyStore, steadily
 
 T = TypeVar("T")
@@ -52,8 +55,10 @@ class Store:
     def __post_init__(self) -> None:
         # A worker may stand in another directory
         object.__setattr__(self, "url", absolute(as_url(self.url, "The URL of a store")))
+        refuse_secret(self.url, ParameterError)
 
     def __truediv__(self, name: str) -> "Store":
+        check_name(name)
         return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.patience)
 
     @property
@@ -100,6 +105,8 @@ class Store:
     def read_bytes(self, name: str) -> bytes | None:
         """Return a small file's content, or None where it does not exist."""
         fs, path = self._filesystem()
+        if "file" in fs.protocol:
+            check_file(path, name, MOST_MANIFEST)
         try:
             return bytes(self._steadily(fs.cat_file, f"{path}/{name}", name=name))
         except (FileNotFoundError, NotADirectoryError):
@@ -168,7 +175,7 @@ class Store:
             return None
         try:
             values = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
             found = values.get("format_version") if isinstance(values, dict) else None
@@ -197,7 +204,7 @@ class Store:
 
     def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
         local = self.local_path
-        store: ZarrStore = LocalStore(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
+        store: ZarrStore = Folder(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
         return SteadyStore(store, self.url, self.patience, complete=complete)
 
     def create_group(self) -> zarr.Group:
@@ -345,10 +352,14 @@ def open_array(group: zarr.Group, name: str) -> StoredArray:
     DamageError
         If the group has no such array, or its metadata are not what was written.
     """
-    url, array = f"{_url(group)}/{name}", group.get(name)
+    url = f"{_url(group)}/{name}"
+    try:
+        array = group.get(name)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DamageError.of(url, f"cannot be opened ({error})") from error
     if not isinstance(array, zarr.Array):
         raise DamageError.of(url, "is missing")
-    return StoredArray(array, url)
+    return StoredArray(bounded(array), url)
 
 
 def _url(group: zarr.Group) -> str:

@@ -10,7 +10,7 @@ from daskw2v.corpus.parquet import read_parquet
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens, tokens_of
 from daskw2v.corpus.policy import Policy
 from daskw2v.corpus.sources import Block, find_sources, open_source
-from daskw2v.corpus.streams import decompressed, line_chunks, line_start, pieces
+from daskw2v.corpus.streams import CHUNK, NO_SEPARATORS, decompressed, line_chunks, line_start, pieces
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 from daskw2v.errors import InputError
 from daskw2v.locations import Location
@@ -21,6 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS = {  # the longer first: UTF-32's begins as UTF-16's
     b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
 }  # fmt: skip
+LONGEST_PART = 1 << 26  # bytes of a line of JSON, or of a word: it is held whole, and may take twenty times as much
 
 
 def read_block(
@@ -35,7 +36,7 @@ def read_block(
     """Read the sentences of a block, in pieces of 128 KiB, of longer lines up to 4 MiB.
 
     A line belongs to the block in which it starts. A line of plain text may be longer than memory (its pieces
-    are cut between tokens); a line of JSONL is held whole.
+    are cut between tokens); a line of JSONL is held whole, and may have 64 MiB.
 
     Parameters
     ----------
@@ -61,8 +62,8 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, in UTF-16 or UTF-32, or offends in strict mode; if the
-        tokenizer fails.
+        If the file changed since it was found, is damaged, in UTF-16 or UTF-32, or offends in strict mode; if a line
+        of JSONL or a word is too long; if the tokenizer fails.
     """
     tokenizer = partial(tokenize, tokenizer, block.source.url)
     policy = Policy(errors, report)
@@ -75,20 +76,23 @@ def read_block(
             yield from _read_text(file, block, policy, tokenizer)
 
 
-def read_file(url: Location, storage_options: Mapping[str, Any]) -> bytes:
+def read_file(url: Location, storage_options: Mapping[str, Any], most: int) -> bytes:
     """Return all of a file, decompressed: a small one; or of all files that a pattern matches.
 
     Raises
     ------
     InputError
-        If it cannot be found or read.
+        If it cannot be found or read, or has more than `most` bytes.
     """
-    content = b""
+    content = bytearray()
     for source in find_sources(url, "text", storage_options):
         with open_source(source, storage_options) as file:
-            chunks = decompressed(file, source.compression, source.url) if source.compression else [file.read()]
-            content += b"".join(chunks)
-    return content
+            parts = iter(partial(file.read, CHUNK), b"")
+            for chunk in decompressed(file, source.compression, source.url) if source.compression else parts:
+                content += chunk
+                if len(content) > most:
+                    raise InputError(f"{url} is longer than {most:,} bytes.", "Give a shorter one.")
+    return bytes(content)
 
 
 def _read_text(file: Any, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
@@ -111,6 +115,7 @@ def _pieces(file: Any, block: Block, report: ReadReport, *, whole_lines: bool) -
         if first >= block.stop:
             return
         chunks = line_chunks(file, first, block.stop)
+    chunks = _in_parts(chunks, source.url, whole_lines=whole_lines)
     for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
         if offset == 0:
             _refuse_other_encodings(data, source.url)
@@ -130,6 +135,20 @@ def _refuse_other_encodings(data: bytes, url: str) -> None:
 def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:
     for chunk in chunks:
         report.bytes_read += len(chunk)
+        yield chunk
+
+
+def _in_parts(chunks: Iterable[bytes], url: str, *, whole_lines: bool) -> Iterator[bytes]:
+    """Stop at a line of JSON, or a word, that memory may have no room for: a few packed MB can hold many GB of it."""
+    held = 0
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(NO_SEPARATORS))
+        held = len(chunk) - cut + (0 if cut else held)
+        if held > LONGEST_PART:
+            raise InputError(
+                f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
+                "Cut it, or leave the file out: it may be no text.",
+            )
         yield chunk
 
 

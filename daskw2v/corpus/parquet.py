@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from daskw2v.corpus.pieces import Text, Tokens, tokens_of
 from daskw2v.corpus.policy import Policy
-from daskw2v.corpus.sources import Block, column_bytes
+from daskw2v.corpus.sources import Block, reading_parquet
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
@@ -20,6 +20,7 @@ except ImportError:  # find_sources has told the user
     pa = pc = pq = None
 
 _BATCH = 1 << 20  # bytes of a column decoded at once
+_ROWS = 1 << 12  # rows decoded at once, whatever the file says of their size
 
 
 def read_parquet(file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
@@ -33,10 +34,10 @@ def read_parquet(file: Any, block: Block, column: str, policy: Policy, tokenizer
         If the file is damaged, or the column is missing, of another type or offends in strict mode.
     """
     url = block.source.url
-    try:
+    with reading_parquet(url):
         parquet = pq.ParquetFile(file, buffer_size=_BATCH)
         is_list = _holds_lists(parquet.schema_arrow, column, url)
-        rows = _batch_rows(parquet.metadata, block, column)
+        rows = _batch_rows(parquet.metadata, block)
         place = f"{url}, column {column!r} from row group {block.start} on,"
         before = policy.report.bytes_read
         for batch in parquet.iter_batches(rows, range(block.start, block.stop), columns=[column]):
@@ -46,10 +47,6 @@ def read_parquet(file: Any, block: Block, column: str, policy: Policy, tokenizer
             )
             if isinstance(piece, Text) or len(piece.starts):
                 yield piece
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{url} cannot be read as Parquet ({error}).", "Write the file again, or leave it out."
-        ) from error
 
 
 def _holds_lists(schema: Any, column: str, url: str) -> bool:
@@ -74,12 +71,12 @@ def _is_string(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _batch_rows(metadata: Any, block: Block, column: str) -> int:
-    """Return how many rows make about a batch."""
+def _batch_rows(metadata: Any, block: Block) -> int:
+    """Return how many rows make about a batch, or less: rows that repeat each other take little in the file."""
     groups = [metadata.row_group(g) for g in range(block.start, block.stop)]
-    size = sum(column_bytes(group, column) for group in groups)
+    size: int = sum(group.total_byte_size for group in groups)
     rows: int = sum(group.num_rows for group in groups)
-    return max(1, rows * _BATCH // max(size, _BATCH))
+    return min(max(1, rows * _BATCH // max(size, _BATCH)), _ROWS)
 
 
 def _strings(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import IO, Any
 
 import fsspec
 
+from daskw2v.credentials import refuse_secret
 from daskw2v.errors import Daskw2vError, InputError, MissingExtraError, ParameterError
 from daskw2v.locations import Location, as_url, filesystem
 
@@ -26,7 +26,7 @@ except ImportError:
     pa = pq = None
 
 _FORMATS = ("text", "jsonl", "parquet")
-_COMPRESSIONS = {
+COMPRESSIONS = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
 }  # fmt: skip
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
@@ -38,9 +38,6 @@ _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
-_SECRET = re.compile(
-    r"://([^/@]*:[^/@]*@|.*[?&][^=&]*(sig|token|secret|password|credential|key)[^=&]*=)", re.IGNORECASE | re.DOTALL
-)
 _THREADS = 16  # of metadata requests at once
 
 
@@ -140,12 +137,7 @@ def find_sources(
 
 def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return URL and fsspec's info of each file that a name stands for."""
-    if _SECRET.search(name):
-        shown = re.split(r"[?]", re.sub(r"://[^/@]*@", "://...@", name))[0]
-        raise InputError(
-            f"The URL {shown} holds a secret, and URLs are stored with the corpus.",
-            "Give secrets in storage_options or the environment.",
-        )
+    refuse_secret(name)
     if "::" in name:
         raise InputError(
             f"{name} is a chain of filesystems, which cannot be read in blocks.", "Name the files themselves."
@@ -198,7 +190,7 @@ def _prefix(name: str, fs: Any, path: str) -> str:
 
 def _source(url: str, info: Mapping[str, Any], format: str | None) -> Source:
     root, suffix = os.path.splitext(url.lower())
-    compression = _COMPRESSIONS.get(suffix)
+    compression = COMPRESSIONS.get(suffix)
     inner = os.path.splitext(root)[1] if compression else suffix
     if inner in _PACKED:
         raise InputError(f"{url} is packed as {inner}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
@@ -255,7 +247,6 @@ def plan_blocks(
     sources: Sequence[Source],
     block_bytes: int,
     storage_options: Mapping[str, Any] | None = None,
-    column: str | None = None,
 ) -> list[Block]:
     """Divide files into blocks; of Parquet files the metadata are read, of others nothing.
 
@@ -264,23 +255,22 @@ def plan_blocks(
     sources
         From `find_sources`. An empty file of text has no block, a compressed one a single block.
     block_bytes
-        Size of a block, in bytes; of Parquet, the least uncompressed size of its row groups.
+        Size of a block, in bytes; of Parquet, the least uncompressed size of its row groups, with all their columns:
+        where the metadata of a single one are damaged, Arrow ends the process when asked for them.
     storage_options
         Options for fsspec.
-    column
-        Column that sizes of row groups are taken from; all columns when not given.
 
     Raises
     ------
     InputError
         If a Parquet file cannot be read, or one that is Parquet or compressed is empty, which none is.
     """
-    blocks_of = partial(_blocks, block_bytes=block_bytes, column=column, storage_options=storage_options or {})
+    blocks_of = partial(_blocks, block_bytes=block_bytes, storage_options=storage_options or {})
     with ThreadPoolExecutor(_THREADS) as pool:
         return [block for blocks in pool.map(blocks_of, sources) for block in blocks]
 
 
-def _blocks(source: Source, *, block_bytes: int, column: str | None, storage_options: Mapping[str, Any]) -> list[Block]:
+def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any]) -> list[Block]:
     size = source.size
     if not size:
         if kind := source.compression or (source.format == "parquet" and "Parquet"):
@@ -294,7 +284,7 @@ def _blocks(source: Source, *, block_bytes: int, column: str | None, storage_opt
     if source.format != "parquet":
         return [Block(source, at, min(at + block_bytes, size)) for at in range(0, size, block_bytes)]
     blocks, start, held = [], 0, 0
-    sizes = _row_groups(source, column, storage_options)
+    sizes = _row_groups(source, storage_options)
     for stop, group_bytes in enumerate(sizes, 1):
         held += group_bytes
         if held >= block_bytes or stop == len(sizes):
@@ -303,19 +293,18 @@ def _blocks(source: Source, *, block_bytes: int, column: str | None, storage_opt
     return blocks
 
 
-def _row_groups(source: Source, column: str | None, storage_options: Mapping[str, Any]) -> list[int]:
-    with open_source(source, storage_options) as file:
-        try:
-            metadata = pq.ParquetFile(file).metadata
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{source.url} cannot be read as Parquet ({error}).", "Write the file again, or leave it out."
-            ) from error
-        return [column_bytes(metadata.row_group(g), column) for g in range(metadata.num_row_groups)]
+def _row_groups(source: Source, storage_options: Mapping[str, Any]) -> list[int]:
+    with open_source(source, storage_options) as file, reading_parquet(source.url):
+        metadata = pq.ParquetFile(file).metadata
+        return [metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups)]
 
 
-def column_bytes(group: Any, column: str | None) -> int:
-    """Return the uncompressed bytes of a column in a row group; of all columns where that one is missing."""
-    chunks = [group.column(i) for i in range(group.num_columns)]
-    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] == column)
-    return int(size or group.total_byte_size)
+@contextmanager
+def reading_parquet(url: str) -> Iterator[None]:
+    """Turn what Arrow says of damaged files into an InputError: names that are no UTF-8 too."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{url} cannot be read as Parquet ({error}).", "Write the file again, or leave it out."
+        ) from error

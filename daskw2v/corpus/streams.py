@@ -16,7 +16,7 @@ except ImportError:
 CHUNK = 1 << 17  # bytes read at once: larger ones leave the cache, and halve the speed
 LONGEST = 1 << 22  # bytes of a line that is surely kept whole
 _PROBE = 1 << 16  # bytes read at once where a line's end is looked for, and of compressed data
-_NO_SEPARATORS = bytes(range(0x21, 0x100))
+NO_SEPARATORS = bytes(range(0x21, 0x100))
 
 _ZSTD_STEP = 256  # compressed bytes that hold 8 MiB of text at most: a block of 4 can hold 128 KiB
 
@@ -148,7 +148,7 @@ def pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterat
         cut = chunk.rfind(b"\n") + 1
         ends = cut > 0
         if not cut and not whole_lines and held + len(chunk) >= LONGEST:
-            cut = len(chunk.rstrip(_NO_SEPARATORS))
+            cut = len(chunk.rstrip(NO_SEPARATORS))
         if not cut:
             pending.append(chunk)
             held += len(chunk)

@@ -76,7 +76,7 @@ def evaluate_categorization(
     """
     if not len(seeds):
         raise ParameterError("seeds is empty: k-means has no start.", "Give at least one seed.")
-    ids, names, missing = _read_classes(vectors, url, storage_options)
+    ids, names, missing = read_classes(vectors, url, storage_options)
     distinct, classes = np.unique(np.array(names, dtype=str), return_inverse=True)
     if not ids:
         return CategorizationResult(None, None, None, 0, missing, 0)
@@ -104,7 +104,7 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
     return float(table.max(axis=1).sum() / len(clusters))
 
 
-def _read_classes(
+def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
     """Return the ids and classes of lines whose word is known, and how many other lines there are."""

@@ -8,6 +8,7 @@ import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster import first_done, result_of
+from daskw2v.credentials import Options
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Listener, Progress
@@ -58,7 +59,7 @@ class Judge:
     ) -> None:
         self._client, self._listener = client, listener
         evaluate(_NOTHING, **sets, storage_options=storage_options)
-        self._vocabulary, self._sets, self._storage_options = vocabulary, sets, dict(storage_options)
+        self._vocabulary, self._sets, self._storage_options = vocabulary, sets, Options(storage_options)
         self._every, self._total = every, total
         self._waiting: dict[Future, dict[str, Any]] = {}
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 Layout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 
+_UNPACKED = 1 << 28  # bytes of an archive's files
 Files = dict[str, bytes]  # content by name: "" for a set of one file, names below its folder for others
 
 
@@ -68,6 +69,8 @@ def _zip(content: bytes) -> Files:
         names = [name for name in archive.namelist() if name.endswith(".txt") and not name.startswith("__MACOSX/")]
         if any(".." in name.split("/") for name in names):
             raise ValueError("a name leads out of the folder")
+        if sum(archive.getinfo(name).file_size for name in names) > _UNPACKED:  # no more than that is unpacked
+            raise ValueError(f"its files have more than {_UNPACKED:,} bytes")
         return {name.partition("/")[2] or name: archive.read(name) for name in names}  # without the outer folder
 
 

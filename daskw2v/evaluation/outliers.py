@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import known_id
+from daskw2v.evaluation.questions import MOST_BYTES, known_id
 from daskw2v.locations import Location, as_url
 from daskw2v.models.files import reading
 from daskw2v.models.rows import Floats
@@ -72,7 +72,7 @@ def evaluate_outliers(
     found: dict[str, list[bool]] = {}
     positions: list[float] = []
     missing = 0
-    for topic, words, outliers in _read_topics(as_url(url, "folder"), storage_options):
+    for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
         units = [unit for word in words if (unit := _unit(vectors, word)) is not None]
         found[topic] = []
         for outlier in outliers:
@@ -115,7 +115,7 @@ def _unit(vectors: Vectors, expression: str) -> Floats | None:
     return composed
 
 
-def _read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str], list[str]]]:
+def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str], list[str]]]:
     """Read each topic's name, words and outliers."""
     names = [name for name in Store(url, dict(storage_options or {})).children() if name.endswith(".txt")]
     if not names:
@@ -123,7 +123,9 @@ def _read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterato
     for name in names:
         file = f"{url.rstrip('/')}/{name}"
         with reading(file, storage_options) as f:
-            content = f.read()
+            content = f.read(MOST_BYTES)
+        if len(content) == MOST_BYTES:
+            raise InputError(f"{file} is longer than {MOST_BYTES:,} bytes.", "This is no topic: leave the file out.")
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:

@@ -10,6 +10,9 @@ from daskw2v.locations import Location
 from daskw2v.models.files import reading
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
+MOST_BYTES = 1 << 28  # of a set, unpacked
+_LONGEST = 1 << 20  # bytes of a line
+
 
 def stem(url: Location) -> str:
     """Return the name of a file, which may lie in an archive (zip://name::archive), without folder and suffix."""
@@ -24,8 +27,15 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
     InputError
         If the file cannot be read or is not UTF-8.
     """
+    read = 0
     with reading(url, storage_options) as f:
-        for number, line in enumerate(f, 1):
+        for number, line in enumerate(iter(lambda: f.readline(_LONGEST), b""), 1):
+            read += len(line)
+            if len(line) == _LONGEST or read > MOST_BYTES:
+                raise InputError(
+                    f"Line {number} of {url} is longer than {_LONGEST:,} bytes, or all up to it than {MOST_BYTES:,}.",
+                    "This is no evaluation set: give another file.",
+                )
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
+from daskw2v.credentials import refuse_secret
 from daskw2v.errors import InputError
 from daskw2v.locations import Location, as_url, filesystem
 
@@ -19,9 +20,9 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
     Raises
     ------
     InputError
-        If the file cannot be opened, or read to the end by the body.
+        If its URL holds a secret, or the file cannot be opened, or read to the end by the body.
     """
-    url = as_url(url, "file")
+    url = refuse_secret(as_url(url, "file"))
     fs, path = filesystem(url, storage_options or {})
     try:
         with fs.open(path, "rb") as f, _unpacked(url, f) as unpacked:
@@ -45,6 +46,7 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     OSError
         If the store refuses the write (no space, no permission); no part of the file remains.
     """
+    refuse_secret(url)
     fs, path = filesystem(url, storage_options or {})
     if "file" in fs.protocol:
         with _local_file(path) as f, _packed(url, f) as packed:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.errors import DamageError
 from daskw2v.intact import StoredArray
 from daskw2v.vocabulary.partition import Partitions
 
@@ -25,9 +26,13 @@ class StoredRows:
 
     def __init__(self, array: StoredArray) -> None:
         self._array = array
+        if array.ndim not in (2, 3) or array.dtype != self.dtype:
+            raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
         self._n = array.shape[1] if array.ndim == 3 else 1
-        n_words: Any = array.attrs["n_words"] if array.ndim == 3 else array.shape[0]
-        self.shape: tuple[int, int] = (int(n_words), array.shape[-1])
+        n_words: Any = array.attrs.get("n_words") if array.ndim == 3 else array.shape[0]
+        if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
+            raise DamageError.of(array.url, f"has n_words={n_words!r}, and is of shape {array.shape}")
+        self.shape: tuple[int, int] = (n_words, array.shape[-1])
 
     def __len__(self) -> int:
         return self.shape[0]

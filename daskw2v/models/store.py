@@ -289,7 +289,7 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
     if name not in group:
         raise DamageError(
             f"{store.url} has no table {name!r}.",
-            f"Its tables are: {', '.join(_tables(store, group)) or 'none'}.",
+            f"What lies there: {', '.join(store.children()) or 'nothing'}.",  # not opened: it may be damaged too
             url=f"{store.url}/{name}",
         )
     array = open_array(group, name)

@@ -238,7 +238,7 @@ def _build(
     listener: Listener,
 ) -> Corpus:
     began = time.monotonic()
-    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, params.column)
+    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
     bad = _encode_all(blocks, home, params, resources, client, listener)
     blocks = [block for block in blocks if block.key not in bad]

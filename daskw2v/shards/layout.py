@@ -29,6 +29,7 @@ from daskw2v.corpus.sources import Source
 from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import StoreError
 from daskw2v.intact import StoredArray
+from daskw2v.limits import typed
 from daskw2v.params import Params
 from daskw2v.shards.dictionary import Dictionary, take_words
 from daskw2v.storage import Store, open_array, read_array, write_array
@@ -141,19 +142,30 @@ class Corpus:
         Raises
         ------
         StoreError
-            If there is none of that name.
+            If there is none of that name, or it is not what `save` wrote.
         """
         values = (store / _MANIFESTS).read_manifest(f"{name}.json")
         if values is None:
             raise StoreError(f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.")
-        return cls(
-            values["asked"],
-            tuple(Shard(**shard) for shard in values["shards"]),
-            tuple(Source(**source) for source in values["sources"]),
-            ReadReport(**values["report"]),
-            values["seconds"],
-            tuple(BadBlock(**block) for block in values["bad_blocks"]),
-        )
+        place = f"{store.url}/{_MANIFESTS}/{name}.json"
+        match values:
+            case {
+                "asked": str(asked),
+                "shards": [*shards],
+                "sources": [*sources],
+                "report": report,
+                "seconds": float(seconds) | int(seconds),
+                "bad_blocks": [*blocks],
+            }:
+                return cls(
+                    asked,
+                    tuple(typed(Shard, shard, place) for shard in shards),
+                    tuple(typed(Source, source, place) for source in sources),
+                    typed(ReadReport, report, place),
+                    seconds,
+                    tuple(typed(BadBlock, block, place) for block in blocks),
+                )
+        raise StoreError(f"{place} is no manifest of a corpus.", "Delete it: the corpus is built again.")
 
     @classmethod
     def find(cls, store: Store, asked: str) -> Self | None:

@@ -21,6 +21,7 @@ from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STAGES, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
+_LIST = 1 << 30  # bytes of a list of words: each word takes some 100 bytes of memory
 _COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
 
 
@@ -161,7 +162,7 @@ def build_vocabulary(
         If no word is left.
     """
     paths = [shard.path for shard in corpus.shards]
-    listed = None if params.vocabulary is None else _read_list(params.vocabulary, resources)
+    listed = None if params.vocabulary is None else read_list(params.vocabulary, resources)
     rules = [params.min_count, params.max_final_vocab] if listed is None else listed
     identity = digest([corpus.identity, rules])
     key = digest([identity, paths])
@@ -247,10 +248,10 @@ def _take_steps(
     return take_steps(home, work, rules, n_buckets, call)
 
 
-def _read_list(url: str, resources: Resources) -> list[str]:
+def read_list(url: str, resources: Resources) -> list[str]:
     """Read a list of words, one a line; each counts once."""
     try:
-        lines = read_file(url, resources.storage_options).decode("utf-8-sig").split("\n")
+        lines = read_file(url, resources.storage_options, _LIST).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(
             f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."

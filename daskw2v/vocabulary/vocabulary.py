@@ -127,6 +127,7 @@ class Vocabulary:
         types = [array.dtype for array in (data, offsets, counts)]
         if (
             types != [np.uint8, np.int64, np.int64]
+            or not data.ndim == offsets.ndim == counts.ndim == 1
             or len(offsets) != len(counts) + 1
             or offsets[0] != 0
             or offsets[-1] != len(data)

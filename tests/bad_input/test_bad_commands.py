@@ -70,7 +70,7 @@ MISUSED = {  # of click: what is given, and what is said
     (*TRAIN, "--alpha", "fast"): "Invalid value for '--alpha': 'fast' is not a valid float",
     (*TRAIN, "--config", "none.toml"): "Invalid value for '--config': File 'none.toml' does not exist",
     (*TRAIN, "--config", "."): "Invalid value for '--config': File '.' is a directory",
-    (*TRAIN, "--storage-option", "anon"): "'anon' is not KEY=VALUE",
+    (*TRAIN, "--storage-option", "anon"): "'--storage-option': it is not KEY=VALUE",
     ("similar", "MODEL"): "Missing argument 'WORD...'",
     ("similar", "MODEL", "one", "--topn", "0"): "0 is not in the range x>=1",
     ("similar", "MODEL", "one", "--topn", "ten"): "'ten' is not a valid integer",

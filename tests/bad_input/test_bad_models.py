@@ -116,9 +116,7 @@ def test_latest__may_end_as_an_editor_leaves_it(model, tmp_path, name):
 ], ids=lambda values: f"{values.dtype} {values.shape}")  # fmt: skip
 def test_table__of_another_type_or_shape_is_refused(model, opened, values):
     replace_table(model, values)
-    with pytest.raises(
-        StoreError, match=r"Table 'input' of .* is of type .* and shape .*, which no model has.*train again"
-    ):
+    with pytest.raises(StoreError, match=r"input.* is of (type|shape) .*It is damaged, or not"):
         opened()
 
 
@@ -132,7 +130,7 @@ def test_partitions__that_do_not_hold_their_words_are_refused(model, opened, n_w
 
 def test_table__that_is_missing_is_named(model, opened):
     del model.open_group(writable=True)["input"]
-    with pytest.raises(StoreError, match=r"has no table 'input'\. Its tables are: none"):
+    with pytest.raises(StoreError, match=r"has no table 'input'\. What lies there: manifest\.json, vocabulary"):
         opened()
 
 

@@ -58,7 +58,7 @@ def test_list__that_cannot_be_read_is_told_with_the_reason(build, tmp_path, name
 
 
 def test_list__with_a_secret_in_its_url_is_refused_without_showing_it(build):
-    with pytest.raises(InputError, match=r"holds a secret.*storage_options") as caught:
+    with pytest.raises(ParameterError, match=r"holds a secret.*storage_options") as caught:
         build(vocabulary="https://me:hunter2@host/words.txt")
     assert "hunter2" not in str(caught.value)
 

@@ -125,7 +125,7 @@ def test_write_table_rows__takes_blocks_from_many_tasks_at_once(tmp_path):
         ("input", 2, (4, 3), "do not lie along its chunks"),
         ("input", 0, (4, 1), "do not fit"),
         ("input", 8, (4, 3), "do not fit"),
-        ("nothing", 0, (4, 3), "Its tables are: input"),
+        ("nothing", 0, (4, 3), "What lies there: input"),
     ],
 )
 def test_write_table_rows__refuses_what_does_not_fit(models, table, start, shape, message):

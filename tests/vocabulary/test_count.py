@@ -1,6 +1,7 @@
 import bz2
 import gzip
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -151,24 +152,22 @@ def test_build_vocabulary__makes_again_what_is_gone(build, gone):
     assert decoded(second.store, corpus, second) == TEXT.split()
 
 
-def test_build_vocabulary__leaves_another_client_alone(build, monkeypatch, tmp_path):
-    """Another client builds the same vocabulary, from start to end, while this one has merged but not ordered."""
-    (tmp_path / "words").write_text("the\ncat\nunicorn\n")
-    params = Params(vocabulary=str(tmp_path / "words"))
-    order, others = pieces.order_piece, []
+def test_build_vocabulary__of_two_clients_is_built_once(build, monkeypatch):
+    """Another client asks for the same vocabulary while this one has merged but not ordered: it waits."""
+    order, others = pieces.order_piece, ThreadPoolExecutor(1)
+    found = []
 
     def meanwhile(*args):
-        monkeypatch.setattr(pieces, "order_piece", order)
-        others.append(build(TEXT, params))
+        if not found:
+            found.append(others.submit(build, TEXT))
         return order(*args)
 
     monkeypatch.setattr(count, "run_task", lambda client, stage, function, *args: function(*args))
     monkeypatch.setattr(pieces, "order_piece", meanwhile)
-    for corpus, vocabulary in [build(TEXT, params), *others]:
-        assert vocabulary.load().words == ["the", "cat"]
-        kept = [word if word in ("the", "cat") else None for word in TEXT.split()]
-        assert decoded(vocabulary.store, corpus, vocabulary) == kept
-    assert len(others) == 1
+    _, vocabulary = build(TEXT)
+    assert found[0].result(timeout=60)[1] == vocabulary
+    home = vocabulary.store / "vocabulary" / vocabulary.key
+    assert home.children() == sorted([vocabulary.build, "manifest.json"])
 
 
 def test_identity__depends_on_text_and_rules_but_not_on_shards(build, tmp_path):

@@ -30,6 +30,7 @@ from daskw2v.storage import read_array, write_array
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
+_LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
 _AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
 _SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
@@ -182,7 +183,7 @@ class Subwords:
         """
         attributes: Any = group.attrs
         characters, length, widths = (attributes.get(name) for name in ("characters", "length", "widths"))
-        fit = _are_counts(characters, 0, 0x110000), _are_counts([length], 3), _are_counts(widths, 1)
+        fit = _are_counts(characters, 0, 0x110000), _are_counts([length], 3, _LONGEST), _are_counts(widths, 1)
         if not (all(fit) and widths):
             raise _damaged(group, "its attributes characters, length and widths are not those of a network")
         alphabet = Alphabet("".join(map(chr, characters)), length)

@@ -1,0 +1,142 @@
+"""What is believed of files that anybody may have written: names, links and sizes, checked before memory is taken.
+
+A model or a shard may be a stranger's. Which arrays are read is said in `daskw2v.nodes`.
+"""
+
+import math
+import os
+import stat
+from collections.abc import Sequence
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+import psutil
+from distributed.system import MEMORY_LIMIT
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore
+
+from daskw2v.errors import StoreError
+
+T = TypeVar("T")
+
+MOST_METADATA = 1 << 24  # bytes of a Zarr node's metadata
+MOST_MANIFEST = 1 << 28  # bytes of a manifest: a million files, and more
+_SMALL = 1 << 28  # bytes that are read without asking how much memory is free
+
+
+def check_name(name: str) -> None:
+    """Refuse names that lead out of the folder they are in.
+
+    Raises
+    ------
+    StoreError
+        If the name is absolute, a URL, holds `..` or a NUL.
+    """
+    if name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name:
+        raise StoreError(
+            f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
+        )
+
+
+def check_file(folder: str, name: str, most: int | None = None) -> None:
+    """Refuse what lies in a local folder, and is no file of it.
+
+    Parameters
+    ----------
+    folder
+        Where links may lead to the folder itself, as its owner likes.
+    name
+        Below it. What is not there is no error.
+    most
+        Bytes that it may have.
+
+    Raises
+    ------
+    StoreError
+        If a link leads out of the folder, it is a pipe or a device, or larger.
+    """
+    path, top = os.path.realpath(f"{folder}/{name}"), os.path.realpath(folder)
+    if os.path.commonpath([path, top]) != top:
+        raise refused(f"{folder}/{name}", "is a link that leads out of its folder")
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise refused(f"{folder}/{name}", "is no file")
+    if most is not None and found.st_size > most:
+        raise refused(f"{folder}/{name}", f"has {found.st_size:,} bytes, where {most:,} are the most")
+
+
+class Folder(LocalStore):
+    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small."""
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Return a file's content, or None where there is none; raises as `check_file` does."""
+        check_file(str(self.root), key, MOST_METADATA if key.endswith("zarr.json") else None)
+        return await super().get(key, prototype, byte_range)
+
+
+def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) -> None:
+    """Refuse to read what memory has no room for.
+
+    Parameters
+    ----------
+    shape, itemsize
+        Of the array, as it declares them.
+    selection
+        What is asked for: numbers, slices or arrays of numbers, for the first axes.
+    place
+        What is read, for the message.
+
+    Raises
+    ------
+    StoreError
+        If it would take more than the memory that is free.
+    """
+    chosen = selection if isinstance(selection, tuple) else (selection,)
+    lengths = [_length(n, part) for n, part in zip(shape, chosen, strict=False)]
+    size = math.prod([*lengths, *shape[len(chosen) :]]) * itemsize
+    if size > _SMALL and size > (free := min(psutil.virtual_memory().available, MEMORY_LIMIT)):
+        raise StoreError(
+            f"{place} declares {size:,} bytes of what is to be read; {free:,} of memory are free.",
+            "Open the model with in_memory=False, or take a machine with more memory. If it should be smaller, it is "
+            "damaged, or made to do harm.",
+        )
+
+
+def _length(n: int, part: Any) -> int:
+    return len(range(*part.indices(n))) if isinstance(part, slice) else np.size(part)
+
+
+def typed(cls: type[T], values: Any, place: str) -> T:
+    """Make a dataclass of JSON values, each of the type that its field declares.
+
+    Raises
+    ------
+    StoreError
+        If one is missing, unknown or of another type, or a number is negative or above 2^63.
+    """
+    hints = get_type_hints(cls)
+    if not isinstance(values, dict) or not values.keys() <= hints.keys():
+        raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
+    for name, value in values.items():
+        if not isinstance(value, hints[name]) or (isinstance(value, int) and not 0 <= value < 1 << 63):
+            raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise refused(place, f"holds no {cls.__name__} ({error})") from None
+
+
+def refused(place: str, problem: str) -> StoreError:
+    """Return the error for a file that nobody should read."""
+    return StoreError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
+
+
+def shown(values: Any) -> str:
+    """Return the beginning of what was found, for a message."""
+    return repr(values)[:120]

@@ -1,0 +1,318 @@
+"""What is fuzzed: each target takes bytes, and may raise nothing but the package's own errors.
+
+Seeds are made by code. A target of files has one file of a small valid folder replaced by the input: its first byte
+says which.
+"""
+
+import gzip
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import fsspec
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.pieces import ReadReport, Text
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.corpus.streams import decompressed
+from daskw2v.corpus.tokenizers import make_tokenizer
+from daskw2v.errors import Daskw2vError
+from daskw2v.evaluation.categorization import read_classes
+from daskw2v.evaluation.outliers import read_topics
+from daskw2v.evaluation.pairs import read_pairs
+from daskw2v.evaluation.relations import read_relations
+from daskw2v.evaluation.texts import read_texts
+from daskw2v.intact import METADATA, seal_of, sealed
+from daskw2v.models.store import create_model, publish, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.vectors import Vectors
+from daskw2v.models.word2vec import import_word2vec
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Subwords, initial_weights
+from daskw2v.options import read_config
+from daskw2v.params import Params, Resources
+from daskw2v.shards import layout
+from daskw2v.shards.dictionary import Dictionary, padded
+from daskw2v.storage import Store
+from daskw2v.vocabulary.count import read_list
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_TEXT = "the quick brown fox\njumps over\tthe lazy dog\r\n\n naïve 東京 \U0001f98a\n"
+_TOKENIZERS = ("whitespace", "lower", "normalize", "regex:[a-z]+|.")
+_ERRORS = ("strict", "replace", "skip")
+_WORDS = ["king", "queen", "naïve", "東京"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader or loader, and valid inputs that mutation starts from."""
+
+    run: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+
+    def __call__(self, data: bytes) -> None:
+        """Run; errors of the package are what hostile input should end in."""
+        with suppress(Daskw2vError):
+            self.run(data)
+
+
+def _memory(name: str, content: bytes) -> str:
+    fsspec.filesystem("memory").pipe_file(f"/fuzz/{name}", content)
+    return f"memory://fuzz/{name}"
+
+
+def _read(name: str, data: bytes) -> None:
+    """Read a file whole, by the rules that the first two bytes choose."""
+    rules, content = data[:2].ljust(2, b"\0"), data[2:]
+    sources = find_sources(_memory(name, content))
+    for block in plan_blocks(sources, rules[0] + 1):
+        pieces = read_block(
+            block,
+            column="text",
+            errors=_ERRORS[rules[1] % 3],
+            tokenizer=make_tokenizer(_TOKENIZERS[rules[1] // 3 % 4]),
+            storage_options={},
+            report=ReadReport(),
+        )
+        for piece in pieces:
+            if not isinstance(piece, Text):
+                assert piece.starts[0] == 0
+                assert piece.offsets[-1] == len(piece.data)
+                assert (np.diff(piece.offsets) > 0).all()
+
+
+def _with_rules(content: bytes) -> list[bytes]:
+    return [bytes([size, choice]) + content for size in (7, 255) for choice in range(12)]
+
+
+def _json_lines() -> bytes:
+    lines = [{"text": "a b\ud800"}, {"text": ["a", 1]}, {"x": None}, {"text": [[{"y": 1e9}]]}]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def _parquet(values: list[object], compression: str = "none") -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": values}), sink, row_group_size=2, compression=compression)
+    return sink.getvalue().to_pybytes()
+
+
+def _parquets() -> list[bytes]:
+    tables = (["a b", None, "naïve", ""], [["a", "b"], [], None, ["c"]], [[1, 2], [3]])
+    return [b"\xff\x01" + _parquet(values, kind) for values in tables for kind in ("none", "zstd")]
+
+
+_KINDS = ("gzip", "bz2", "xz", "zstd")
+
+
+def _decompress(data: bytes) -> None:
+    fs = fsspec.filesystem("memory")
+    fs.pipe_file("/fuzz/packed", data[1:])
+    with fs.open("/fuzz/packed") as file:
+        kind = _KINDS[(data[:1] or b"\0")[0] % len(_KINDS)]
+        for _, chunk in zip(range(1 << 10), decompressed(file, kind, "packed"), strict=False):  # bombs take long
+            assert len(chunk) <= 1 << 17
+
+
+def _packed() -> list[bytes]:
+    packed = []
+    for i, kind in enumerate(_KINDS):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/x"
+            with fsspec.open(path, "wb", compression=kind) as file:
+                file.write(_TEXT.encode() * 20)
+            packed.append(bytes([i]) + Path(path).read_bytes())
+    return [*packed, packed[0] + packed[0][1:]]
+
+
+def _tokenize(data: bytes) -> None:
+    tokenizer = make_tokenizer(_TOKENIZERS[(data[:1] or b"\0")[0] % 4])
+    tokenizer(data[1:].decode(errors="replace").encode() + b"\n")
+
+
+_KNOWN = Vectors(Vocabulary.from_words(["cat", "car"], [2, 1]), np.eye(2, dtype=np.float32))
+_SETS = (read_pairs, read_relations, lambda url: read_classes(_KNOWN, url, {}), read_texts)
+_EXAMPLES = (
+    b"word1\tword2\tscore\nking\tqueen\t8.5\nsun-n,moon-n,7\n",
+    b": capital\nAthens Greece Oslo Norway\n# x\n",
+    b"cat\tanimal\ncar\tvehicle\n",
+    b"1\tgood film\n0\tbad film\n",
+)
+
+
+def _evaluation_set(data: bytes) -> None:
+    choice = (data[:1] or b"\0")[0]
+    name = ("set.txt", "set.txt.gz")[choice // 8 % 2]
+    if choice % 8 < len(_SETS):
+        _SETS[choice % 8](_memory(name, data[1:]))
+    else:
+        list(read_topics(_memory("topics/a.txt", data[1:]).removesuffix("/a.txt"), {}))
+
+
+def _evaluation_sets() -> list[bytes]:
+    plain = [bytes([i]) + text for i, text in enumerate(_EXAMPLES)]
+    topics = b"\x07king\nqueen\nthe tower\n\nfox\ncar\n"
+    return [*plain, topics, *(bytes([i + 8]) + gzip.compress(text, mtime=0) for i, text in enumerate(_EXAMPLES))]
+
+
+def _word2vec(data: bytes) -> None:
+    binary, packed = (data[:1] or b"\0")[0] % 2 == 1, (data[:1] or b"\0")[0] // 2 % 2 == 1
+    import_word2vec(_memory("vectors.gz" if packed else "vectors", data[1:]), binary=binary)
+
+
+def _word2vecs() -> list[bytes]:
+    text = b"2 2\nking 1.5 -2\nqueen 1e-3 4\n"
+    numbers = np.arange(4, dtype="<f4").reshape(2, 2)
+    binary = b"2 2\n" + b"".join(b"%s %s\n" % (w, r.tobytes()) for w, r in zip((b"a", b"b"), numbers, strict=True))
+    return [b"\0" + text, b"\1" + binary, b"\2" + gzip.compress(text, mtime=0), b"\3" + gzip.compress(binary, mtime=0)]
+
+
+def _word_list(data: bytes) -> None:
+    kind = (data[:1] or b"\0")[0] % 3
+    read_list(_memory(("words.txt", "words.txt.gz", "words.xz")[kind], data[1:]), Resources())
+
+
+def _config(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".toml") as file:
+        file.write(data)
+        file.flush()
+        values = read_config(Path(file.name))
+    known = set(Params().as_dict())
+    Params.from_dict({name: value for name, value in values.items() if name in known})
+    Resources(**{name: value for name, value in values.items() if name not in known})
+
+
+def _is_chunk(path: Path) -> bool:
+    return "c" in path.parts
+
+
+def _whole(path: Path, content: bytes) -> bytes:
+    """Return what nobody takes for damaged, whatever it holds."""
+    if _is_chunk(path):
+        return content + google_crc32c.value(content).to_bytes(4, "little")
+    try:
+        values = json.loads(content)
+        if path.name == METADATA:
+            return sealed(content)
+        unsealed = {name: value for name, value in values.items() if name != "seal"}
+        return json.dumps({**unsealed, "seal": seal_of(unsealed)}).encode()
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return content
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A small valid folder, and what reads it."""
+
+    path: Path
+    read: Callable[[Path], object]
+
+    @property
+    def files(self) -> list[Path]:
+        """All files, sorted."""
+        return sorted(path for path in self.path.rglob("*") if path.is_file())
+
+    def seeds(self) -> list[bytes]:
+        """Return each file's content behind its number, chunks without their checksums."""
+        contents = [path.read_bytes()[: -4 if _is_chunk(path) else None] for path in self.files]
+        return [bytes([i]) + content for i, content in enumerate(contents)]
+
+    def run(self, data: bytes) -> None:
+        """Read the folder with one file replaced, which has the seal or checksum that belongs to it."""
+        file = self.files[(data[:1] or b"\0")[0] % len(self.files)]
+        before = file.read_bytes()
+        file.write_bytes(_whole(file, data[1:]))
+        try:
+            self.read(self.path)
+        finally:
+            file.write_bytes(before)
+
+
+def write_model(folder: Path) -> Store:
+    """Write a model of four words and a small network, published, in partitions; return its version's place."""
+    models, version = Store(str(folder / "models")), "v0001-fuzz"
+    store = models / version
+    create_model(store, {"input": (4, 3), "output": (4, 3)}, 2)
+    for table in ("input", "output"):
+        write_table_rows(store, table, 0, np.arange(12, dtype=np.float32).reshape(4, 3))
+    write_vocabulary(store, Vocabulary.from_words(_WORDS, [4, 3, 2, 1]))
+    alphabet = Alphabet("aeg")
+    write_subwords(store, Subwords(alphabet, initial_weights(3, len(alphabet), 1)))
+    publish(models, version, {"params": {"epochs": 1}})
+    return store
+
+
+def ask_model(folder: Path) -> None:
+    """Open a model and ask it."""
+    vectors = Vectors.open(folder)
+    vectors.most_similar("king")
+    _ = vectors.vocabulary.words, repr(vectors), "new" in vectors, vectors["queen"]
+
+
+def write_corpus(folder: Path) -> Store:
+    """Write a corpus of one shard; return the work directory."""
+    work, dictionary = Store(str(folder)), Dictionary()
+    data = padded(b"king queen king")
+    codes = [dictionary.encode(data, np.array([0, 5, 11]), np.array([4, 10, 15]))]
+    path = "shards/x/y/0"
+    numbers = layout.write_shard(work / path, codes, np.zeros(1, np.int64), dictionary)
+    source = layout.Source("/text", 16, "1", "text", None)
+    layout.Corpus("00", (layout.Shard(path, **numbers),), (source,), ReadReport()).save(work)
+    return work
+
+
+def read_corpus(folder: Path) -> None:
+    """Load a corpus and read its shards."""
+    work = Store(str(folder))
+    corpus = layout.Corpus.find(work, "00")
+    if corpus is None:
+        return
+    _ = corpus.n_tokens, corpus.name
+    for shard in corpus.shards:
+        _ = layout.open_codes(work, shard)[0:100], layout.read_starts(work, shard)
+        _ = layout.read_places(work, shard.path), layout.read_edges(work, shard.path)
+        layout.read_words(work, shard.path, 0, shard.n_types)
+
+
+_written: list[Path] = []
+
+
+@cache
+def _folder(write: Callable[[Path], Store], read: Callable[[Path], object]) -> Folder:
+    path = Path(tempfile.mkdtemp(prefix="daskw2v-fuzz-"))
+    _written.append(path)
+    write(path)
+    return Folder(path, read)
+
+
+def _of_folder(write: Callable[[Path], Store], read: Callable[[Path], object]) -> Target:
+    return Target(lambda data: _folder(write, read).run(data), lambda: _folder(write, read).seeds())
+
+
+def clean() -> None:
+    """Remove the folders that targets wrote."""
+    while _written:
+        shutil.rmtree(_written.pop())
+    _folder.cache_clear()
+
+
+TARGETS = {
+    "text": Target(lambda data: _read("a.txt", data), lambda: _with_rules(_TEXT.encode())),
+    "jsonl": Target(lambda data: _read("a.jsonl", data), lambda: _with_rules(_json_lines())),
+    "parquet": Target(lambda data: _read("a.parquet", data), _parquets),
+    "decompress": Target(_decompress, _packed),
+    "tokenize": Target(_tokenize, lambda: [bytes([i]) + _TEXT.encode() for i in range(4)]),
+    "sets": Target(_evaluation_set, _evaluation_sets),
+    "words": Target(_word_list, lambda: [b"\0king\nqueen\n", b"\1" + gzip.compress(b"king\n", mtime=0)]),
+    "word2vec": Target(_word2vec, _word2vecs),
+    "config": Target(_config, lambda: [b"vector_size = 200\nworkers = 2\nalpha = 0.1\n[storage_options]\nkey = 'x'\n"]),
+    "model": _of_folder(write_model, ask_model),
+    "corpus": _of_folder(write_corpus, read_corpus),
+}

@@ -1,0 +1,51 @@
+"""What is fuzzed, on a few inputs: seeds are read, findings stay mended, and mutations end in the package's errors."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.targets import TARGETS, clean
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _folders():
+    yield
+    clean()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seed__is_read(name):
+    for seed in TARGETS[name].seeds():
+        TARGETS[name](seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mutation__ends_in_an_error_of_ours_or_is_read(name, data):
+    seed = bytearray(data.draw(st.sampled_from(TARGETS[name].seeds())))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(seed)))
+        seed[place : place + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
+    TARGETS[name](bytes(seed))
+
+
+@given(content=st.binary(max_size=200))
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+def test_bytes__end_in_an_error_of_ours_or_are_read(name, content):
+    TARGETS[name](content)
+
+
+# Smallest inputs of what the fuzzers found: the seed, where it was changed, and to what
+@pytest.mark.parametrize(
+    ("name", "seed", "place", "byte"),
+    [
+        ("parquet", 4, 140, b"6"),  # a column's histogram is too long: Arrow ended the process (plan_blocks)
+        ("parquet", 2, 324, b"\x95"),  # a column's name is no UTF-8: UnicodeDecodeError
+    ],
+)
+def test_finding__stays_mended(name, seed, place, byte):
+    content = bytearray(TARGETS[name].seeds()[seed])
+    content[place : place + 1] = byte
+    TARGETS[name](bytes(content))

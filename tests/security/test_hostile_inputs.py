@@ -1,0 +1,171 @@
+"""Files that unpack to far more than they are: they are streamed, or refused, in bounded memory."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import resource
+import sys
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.pieces import ReadReport
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.corpus.tokenizers import make_tokenizer
+from daskw2v.errors import Daskw2vError, InputError
+from daskw2v.evaluation import layouts
+from daskw2v.evaluation.pairs import read_pairs
+from daskw2v.models.word2vec import import_word2vec
+from daskw2v.params import Resources
+from daskw2v.vocabulary.count import read_list
+from tests.security.hostile import outcomes_of
+
+_MB = 1 << 20
+_GROWTH = 350 << 10  # KB
+
+
+def _read(path):
+    """Read a file as a worker does; return how many bytes of text it held."""
+    report = ReadReport()
+    for block in plan_blocks(find_sources(path), 64 * _MB):
+        for _ in read_block(
+            block,
+            column="text",
+            errors="replace",
+            tokenizer=make_tokenizer("whitespace"),
+            storage_options={},
+            report=report,
+        ):
+            pass
+    return report.bytes_read
+
+
+def _gzip(path, piece, n):
+    """Write members of a piece each: together they are one text."""
+    path.write_bytes(gzip.compress(piece) * n)
+
+
+def _words(path):
+    _gzip(path / "a.txt.gz", b"word " * (_MB // 5), 200)
+    return _read(path / "a.txt.gz")
+
+
+def _one_word(path):
+    _gzip(path / "a.txt.gz", b"a" * _MB, 200)
+    return _read(path / "a.txt.gz")
+
+
+def _one_line(path):
+    _gzip(path / "a.jsonl.gz", b"[" * _MB, 200)
+    return _read(path / "a.jsonl.gz")
+
+
+def _bz2(path):
+    (path / "a.txt.bz2").write_bytes(bz2.compress(b"a " * _MB) * 100)
+    return _read(path / "a.txt.bz2")
+
+
+def _xz(path):
+    (path / "a.txt.xz").write_bytes(lzma.compress(b"a " * _MB) * 100)
+    return _read(path / "a.txt.xz")
+
+
+def _dictionary(path):
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 60_000, pa.int32()), ["word " * 2000])
+    pq.write_table(pa.table({"text": values}), path / "a.parquet", compression="zstd")
+    return _read(path / "a.parquet")
+
+
+def _header(path):
+    with gzip.open(path / "a.txt.gz", "wb") as file:
+        file.write(b"999999999999 1000\n")
+    return len(import_word2vec(path / "a.txt.gz"))
+
+
+def _one_pair(path):
+    _gzip(path / "a.tsv.gz", b"a" * _MB, 200)
+    return len(read_pairs(path / "a.tsv.gz"))
+
+
+BOMBS = {
+    "words": (_words, True),
+    "one word": (_one_word, False),
+    "one line of JSON": (_one_line, False),
+    "bz2": (_bz2, True),
+    "xz": (_xz, True),
+    "Parquet's dictionary": (_dictionary, True),
+    "header of word2vec": (_header, False),
+    "one pair": (_one_pair, False),
+}
+
+
+def main(folder):
+    """Read each bomb; print what came of it, and by how many KB memory grew."""
+    outcomes = {}
+    for name, (read, _) in BOMBS.items():
+        place = Path(folder) / name
+        place.mkdir()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            outcome = str(read(place))
+        except Daskw2vError as error:
+            outcome = f"{type(error).__name__}: {error}"
+        outcomes[name] = outcome, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(json.dumps(outcomes))
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """What reading each bomb came to, in a process of its own."""
+    return outcomes_of(__file__, tmp_path_factory.mktemp("bombs"))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb__is_streamed_or_refused(outcomes, name):
+    outcome, grown = outcomes[name]
+    assert outcome.isdigit() if BOMBS[name][1] else outcome.startswith("InputError")
+    assert grown < _GROWTH
+
+
+def _nested(depth):
+    return '{"text": ' + "[" * depth + "]" * depth + "}\n"
+
+
+@pytest.mark.parametrize("depth", [10, 10**3, 10**5])
+def test_json__of_any_depth_is_left_out(tmp_path, depth):
+    (tmp_path / "a.jsonl").write_text(_nested(depth) + '{"text": "a"}\n')
+    assert _read(tmp_path / "a.jsonl") == 2 * depth + 11 + 14
+
+
+def test_archive__is_measured_before_it_is_unpacked(monkeypatch):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("set/a.txt", b"0" * 1000)
+    assert layouts.unpack("zip", packed.getvalue()) == {"a.txt": b"0" * 1000}
+    monkeypatch.setattr(layouts, "_UNPACKED", 999)
+    with pytest.raises(ValueError, match="more than 999 bytes"):
+        layouts.unpack("zip", packed.getvalue())
+
+
+def test_list__of_words_is_bounded(tmp_path, monkeypatch):
+    _gzip(tmp_path / "words.txt.gz", b"word\n", 100)
+    assert read_list(str(tmp_path / "words.txt.gz"), Resources()) == ["word"]
+    monkeypatch.setattr("daskw2v.vocabulary.count._LIST", 100)
+    with pytest.raises(InputError, match=r"longer than 100 bytes"):
+        read_list(str(tmp_path / "words.txt.gz"), Resources())
+
+
+def test_list__that_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "words.txt.gz").write_bytes(b"word\n")
+    with pytest.raises(InputError, match="no valid gzip data"):
+        read_list(str(tmp_path / "words.txt.gz"), Resources())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

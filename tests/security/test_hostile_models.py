@@ -1,0 +1,260 @@
+"""Models and corpora of an attacker are refused: no code runs, no memory is taken, nothing outside is read."""
+
+import json
+import os
+import pickle
+from dataclasses import asdict, replace
+
+import pytest
+
+from daskw2v.errors import Daskw2vError, StoreError, VocabularyError
+from daskw2v.models.vectors import Vectors
+from daskw2v.shards.layout import Corpus, open_codes
+from daskw2v.storage import Store, read_array
+from tests.fuzz.targets import write_corpus, write_model
+from tests.security import hostile
+from tests.security.hostile import BOMBS, COUNTS, codecs, edit, grid, put_chunk
+
+_GROWTH = 300 << 10  # KB that opening may take
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A version's path; `tmp_path` is its work directory."""
+    return hostile.model_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """What opening each bomb came to, in a process of its own whose address space is limited."""
+    return hostile.outcomes_of(hostile.__file__, tmp_path_factory.mktemp("bombs"))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb__is_refused_before_memory_is_taken(outcomes, name):
+    outcome, grown = outcomes[name]
+    assert outcome.startswith(("StoreError", "DamageError"))
+    assert grown < _GROWTH
+
+
+TYPES = ["string", "variable_length_utf8", "object", "O", "r64", "complex128", 7, None, {"name": "fixed_length_utf32"}]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("node", ["input", COUNTS])
+def test_array__of_other_types_is_refused(model, tmp_path, node, kind):
+    edit(model, node, data_type=kind)
+    with pytest.raises(StoreError, match=rf"{node}/zarr\.json is of type"):
+        Vectors.open(tmp_path)
+
+
+CODECS = [
+    codecs("bytes", "zstd"),
+    codecs("bytes", "gzip"),
+    codecs("numcodecs.pickle"),
+    codecs("bytes", "numcodecs.pickle"),
+    codecs("bytes", "numcodecs.lzma"),
+    codecs("vlen-utf8"),
+    codecs("vlen-bytes"),
+    codecs("numcodecs.json2"),
+    codecs("antigravity"),
+    codecs("bytes", "blosc", "blosc"),
+    codecs("bytes", "blosc", cname="zstd"),
+    codecs("transpose", "bytes"),
+    [],
+    ["bytes"],
+    [None],
+    [{"name": ["bytes"]}],
+]
+
+
+@pytest.mark.parametrize("listed", CODECS, ids=str)
+def test_array__of_other_codecs_is_refused(model, tmp_path, listed):
+    edit(model, COUNTS, codecs=listed)
+    with pytest.raises(StoreError, match=r"counts/zarr\.json has the codec"):
+        Vectors.open(tmp_path)
+
+
+def _sharded(inner, index=("bytes", "crc32c"), chunk=(2,)):
+    settings = {
+        "chunk_shape": list(chunk),
+        "codecs": inner,
+        "index_codecs": codecs(*index),
+        "index_location": "end",
+    }
+    return [{"name": "sharding_indexed", "configuration": settings}]
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        _sharded(codecs("bytes", "zstd")),
+        _sharded(_sharded(codecs("bytes"))),
+        _sharded(codecs("bytes"), index=("bytes", "gzip")),
+        _sharded(codecs("bytes"), chunk=(1, 1)),
+        _sharded(codecs("bytes"), chunk=(0,)),
+    ],
+)
+def test_shards__of_other_codecs_are_refused(model, tmp_path, listed):
+    edit(model, COUNTS, codecs=listed)
+    with pytest.raises(StoreError, match=r"counts/zarr\.json (has|is of shape)"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": [-1], "chunk_grid": grid(1)},
+        {"shape": [4.0]},
+        {"shape": [True]},
+        {"shape": [4] * 40, "chunk_grid": grid(*[4] * 40)},
+        {"shape": []},
+        {"chunk_grid": grid(0)},
+        {"chunk_grid": {"name": "rectangular", "configuration": {}}},
+        {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}},
+        {"node_type": "table"},
+        {"zarr_format": 2},
+        {"codecs": _sharded(codecs("bytes"), chunk=(1,)), "chunk_grid": grid(1 << 21)},
+    ],
+    ids=str,
+)
+def test_array__of_absurd_layout_is_refused(model, tmp_path, change):
+    edit(model, COUNTS, **change)
+    with pytest.raises(StoreError, match=r"counts"):
+        Vectors.open(tmp_path)
+
+
+class _Payload:
+    def __init__(self, canary):
+        self.canary = canary
+
+    def __reduce__(self):
+        return os.mkdir, (self.canary,)
+
+
+@pytest.mark.parametrize("where", ["compressor", "filters"])
+def test_old_zarr__whose_codecs_unpickle_is_not_read(tmp_path, where):
+    canary, group = tmp_path / "canary", tmp_path / "group"
+    (group / "counts").mkdir(parents=True)
+    layout = {"shape": [4], "chunks": [4], "dtype": "<i8", "fill_value": 0, "order": "C", "zarr_format": 2}
+    chosen = {"compressor": None, "filters": None} | {
+        where: {"id": "pickle"} if where == "compressor" else [{"id": "pickle"}]
+    }
+    (group / ".zgroup").write_text('{"zarr_format": 2}')
+    (group / "counts" / ".zarray").write_text(json.dumps(layout | chosen))
+    (group / "counts" / "0").write_bytes(pickle.dumps(_Payload(str(canary))))
+    with pytest.raises(StoreError):
+        read_array(Store(str(group)).open_group(), "counts")
+    assert not canary.exists()
+
+
+def test_chunk__that_is_a_pickle_is_not_loaded(model, tmp_path):
+    put_chunk(model, COUNTS, pickle.dumps(_Payload(str(tmp_path / "canary"))))
+    with pytest.raises(StoreError):
+        Vectors.open(tmp_path)
+    assert not (tmp_path / "canary").exists()
+
+
+NAMES = ["../../outside", "..", "/etc", "v0001-fuzz/../../../outside", "a\0b", "file:///etc", "simplecache::/etc"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pointer__that_leads_out_is_refused(model, tmp_path, name):
+    write_model(tmp_path.parent / f"{tmp_path.name}-outside")
+    (tmp_path / "models" / "LATEST").write_text(name)
+    with pytest.raises(StoreError, match="is no finished model"):
+        Vectors.open(tmp_path)
+
+
+def test_pointer__that_is_no_text_is_refused(model, tmp_path):
+    (tmp_path / "models" / "LATEST").write_bytes(b"\xff\xfe")
+    with pytest.raises(StoreError, match="is no finished model"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_corpus__whose_shards_lie_elsewhere_is_refused(tmp_path, name):
+    work = write_corpus(tmp_path)
+    (file,) = (work / "corpora").children()
+    corpus = Corpus.load(work, file.removesuffix(".json"))
+    moved = replace(corpus.shards[0], path=name)
+    with pytest.raises(StoreError, match="leads out of its folder"):
+        open_codes(work, moved)
+    (work / "corpora").write_manifest({**asdict(corpus), "shards": [asdict(moved)]}, file)
+    with pytest.raises(StoreError, match="leads out of its folder"):
+        Corpus.find(work, "00")
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "zarr.json", "input/zarr.json", "input/c/0/0", "vocabulary/words/c/0"]
+)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_file__that_is_a_link_out_or_a_pipe_is_refused(model, tmp_path, name, kind):
+    file, outside = model / name, tmp_path / "outside"
+    file.rename(outside)  # as good as it was, but elsewhere
+    if kind == "link":
+        file.symlink_to(outside)
+    else:
+        os.mkfifo(file)
+    with pytest.raises(StoreError, match=r"is a link that leads out|is no file"):
+        Vectors.open(tmp_path, in_memory=True)
+
+
+def test_folder__may_be_a_link_of_its_owner(model, tmp_path):
+    link = tmp_path.parent / f"{tmp_path.name}-link"
+    link.symlink_to(model)
+    assert len(Vectors.open(link)) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"widths": [10**9]},
+        {"widths": []},
+        {"length": 10**15},
+        {"characters": [0x110000]},
+        {"characters": "abc"},
+        {"widths": [2, 2]},
+    ],
+    ids=str,
+)
+def test_network__of_absurd_widths_is_refused(model, tmp_path, change):
+    found = json.loads((model / "subwords" / "zarr.json").read_text())
+    edit(model, "subwords", attributes=found["attributes"] | change)
+    with pytest.raises(StoreError):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("n_words", [10**15, -1, 0, 3.5, "4", None, True])
+def test_table__of_partitions_that_says_another_number_of_words_is_refused(model, tmp_path, n_words):
+    edit(model, "input", shape=[2, 2, 3], chunk_grid=grid(1, 1, 3), attributes={"n_words": n_words})
+    with pytest.raises(StoreError, match="which no model has"):
+        Vectors.open(tmp_path)
+
+
+def test_vocabulary__of_other_numbers_is_refused(model, tmp_path):
+    edit(model, COUNTS, data_type="float64")
+    with pytest.raises(VocabularyError, match="damaged"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("node", [".", "subwords", "vocabulary", "input", COUNTS])
+@pytest.mark.parametrize("entry", ["attburites", "must_understand"])  # the first was found by fuzzing: a TypeError
+def test_metadata__with_entries_of_others_are_refused(model, tmp_path, node, entry):
+    edit(model, node, **{entry: {}})
+    with pytest.raises(StoreError, match="is no group or array that daskw2v writes"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("fill", ["Infinity", "x", None, [], 1e300, True, {}, 10**30])
+@pytest.mark.parametrize("node", ["input", COUNTS])
+def test_array__of_other_fill_values_is_refused(model, tmp_path, node, fill):
+    edit(model, node, fill_value=fill)
+    with pytest.raises(StoreError, match="has entries that daskw2v does not write"):
+        Vectors.open(tmp_path)
+
+
+def test_metadata__that_bring_others_along_are_refused(model, tmp_path):
+    edit(model, ".", consolidated_metadata={"kind": "inline", "must_understand": False, "metadata": {}, "x": 1})
+    with pytest.raises(Daskw2vError, match="metadata of others"):
+        Vectors.open(tmp_path)
