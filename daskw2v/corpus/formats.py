@@ -14,6 +14,7 @@ from daskw2v.corpus.streams import CHUNK, NO_SEPARATORS, decompressed, line_chun
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 from daskw2v.errors import InputError
 from daskw2v.locations import Location
+from daskw2v.steady import PATIENCE
 
 __all__ = ["ReadReport", "Text", "Tokens", "read_block", "read_file"]
 
@@ -32,6 +33,7 @@ def read_block(
     tokenizer: Tokenizer,
     storage_options: dict[str, Any],
     report: ReadReport,
+    patience: float = PATIENCE,
 ) -> Iterator[Text | Tokens]:
     """Read the sentences of a block, in pieces of 128 KiB, of longer lines up to 4 MiB.
 
@@ -53,6 +55,8 @@ def read_block(
         Options for fsspec.
     report
         Is added to while the pieces are read.
+    patience
+        Seconds to wait for each answer of where the file lies.
 
     Yields
     ------
@@ -67,7 +71,7 @@ def read_block(
     """
     tokenizer = partial(tokenize, tokenizer, block.source.url)
     policy = Policy(errors, report)
-    with open_source(block.source, storage_options) as file:
+    with open_source(block.source, storage_options, patience) as file:
         if block.source.format == "parquet":
             yield from read_parquet(file, block, column, policy, tokenizer)
         elif block.source.format == "jsonl":

@@ -1,6 +1,7 @@
 """From what the user names to files, and from files to blocks: what one task reads."""
 
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,9 @@ from typing import IO, Any
 import fsspec
 
 from daskw2v.credentials import refuse_secret
-from daskw2v.errors import Daskw2vError, InputError, MissingExtraError, ParameterError
+from daskw2v.errors import Daskw2vError, InputError, MissingExtraError, ParameterError, StoreError
 from daskw2v.locations import Location, as_url, filesystem
+from daskw2v.steady import PATIENCE, SteadyFile, steadily
 
 try:
     import zstandard
@@ -38,6 +40,7 @@ _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
+_BUFFER = 1 << 20  # bytes asked for at once
 _THREADS = 16  # of metadata requests at once
 
 
@@ -215,30 +218,34 @@ def _version(info: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def open_source(source: Source, storage_options: Mapping[str, Any]) -> Iterator[IO[bytes]]:
+def open_source(source: Source, storage_options: Mapping[str, Any], patience: float = PATIENCE) -> Iterator[IO[bytes]]:
     """Open a file as it is stored, making sure that it is the one that was found, and still is when it was read.
 
     Raises
     ------
     InputError
         If it is gone or changed, or may not be read.
+    StoreError
+        If where it lies fails, time and again, or does not answer within `patience` seconds.
     """
     fs, path = filesystem(source.url, storage_options)
+    ask = partial(steadily, place=source.url, patience=patience)
     try:
-        _check_unchanged(fs, path, source)
-        with fs.open(path, "rb") as file:
-            yield file
-        _check_unchanged(fs, path, source)  # what grew or shrank meanwhile was read to another end
+        _check_unchanged(ask(fs.info, path), source)
+        with ask(fs.open, path, "rb") as file:
+            yield io.BufferedReader(SteadyFile(file, source.url, patience), _BUFFER)
+        _check_unchanged(ask(fs.info, path), source)  # what grew or shrank meanwhile was read to another end
     except FileNotFoundError as error:
         raise InputError(f"{source.url} is gone.", "Workers must see the same files as the client.") from error
-    except PermissionError as error:
+    except StoreError as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise
         raise InputError(
-            f"{source.url} may not be read ({error}).", "Give the rights to whom the workers run as."
+            f"{source.url} may not be read ({error.__cause__}).", "Give the rights to whom the workers run as."
         ) from error
 
 
-def _check_unchanged(fs: Any, path: str, source: Source) -> None:
-    info = fs.info(path)
+def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
     if (info.get("size"), _version(info)) != (source.size, source.version):
         raise InputError(f"{source.url} changed since it was found.", "Run again once it is complete.")
 

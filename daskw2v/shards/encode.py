@@ -141,6 +141,7 @@ def encode_block(
         tokenizer=make_tokenizer(tokenizer),
         storage_options=store.options,
         report=report,
+        patience=store.patience,
     )
     for piece in pieces:
         if isinstance(piece, Text):

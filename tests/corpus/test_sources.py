@@ -1,15 +1,18 @@
 import gzip
 import os
+import threading
 from dataclasses import replace
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFile
 
+from daskw2v import steady
 from daskw2v.corpus import sources as module
 from daskw2v.corpus.sources import Block, Source, find_sources, open_source, plan_blocks
-from daskw2v.errors import InputError, MissingExtraError, ParameterError
+from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
 
 
 @pytest.fixture
@@ -225,3 +228,32 @@ def test_plan_blocks__refuses_a_file_that_is_no_parquet(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match=r"a\.parquet cannot be read as Parquet"):
         plan_blocks(find_sources(tmp_path / "a.parquet"), 10, {})
+
+
+def test_open_source__reads_on_where_an_answer_failed(memory, monkeypatch):
+    content, read, calls = os.urandom(5 << 20), MemoryFile.read, []
+
+    def now_and_then(file, size=-1):
+        calls.append(size)
+        if len(calls) % 2:
+            raise ConnectionResetError
+        return read(file, size)
+
+    memory.pipe("/a.txt", content)
+    (source,) = find_sources("memory://a.txt", None, {})
+    monkeypatch.setattr(steady, "_PAUSES", (0.0,))
+    monkeypatch.setattr(MemoryFile, "read", now_and_then)
+    with open_source(source, {}) as file:
+        assert file.read() == content
+    assert len(calls) > 5
+
+
+def test_open_source__gives_up_what_does_not_answer(memory, monkeypatch):
+    memory.pipe("/a.txt", b"some words\n")
+    (source,) = find_sources("memory://a.txt", None, {})
+    never = threading.Event()
+    monkeypatch.setattr(steady, "_PAUSES", ())
+    monkeypatch.setattr(MemoryFile, "read", lambda file, size=-1: never.wait())
+    with pytest.raises(StoreError, match=r"a\.txt cannot be read .*no answer"), open_source(source, {}, 0.01) as file:
+        file.read()
+    never.set()
