@@ -41,6 +41,7 @@ MOMENTS = {
     "train, early": Moment("train", 0.1),
     "train, late": Moment("train", 0.7),
 }
+ROOT = Path(__file__).parents[2]
 DISK = 64  # megabytes
 
 
@@ -152,7 +153,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
-        environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(ROOT)}
         with Cluster(root, environment=environment) as cluster:
             bench = Bench(root, cluster, options)
             try:

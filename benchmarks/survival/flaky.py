@@ -15,6 +15,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 MOOD = "SURVIVAL_MOOD"  # environment variable: the file that says what fails
+STALL = 30  # seconds: longer than anybody waits
 MOODS = ("fails", "stalls", "halves", "is gone")
 
 
@@ -39,7 +40,7 @@ def _ask(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     if mood in ("fails", "is gone"):
         raise ConnectionResetError(f"the store {mood}")
     if mood == "stalls":
-        time.sleep(30)
+        time.sleep(STALL)
     answer = function(*args, **options)
     return answer[: len(answer) // 2] if mood == "halves" and isinstance(answer, bytes) else answer
 
