@@ -11,6 +11,7 @@ that hangs. Seconds lost are those beyond an undisturbed run.
 import argparse
 import itertools
 import random
+import signal
 import statistics
 import sys
 import tempfile
@@ -151,6 +152,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--soak", type=float, help="seconds of faults at random instead")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table is printed however it ends
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(ROOT)}
