@@ -17,11 +17,13 @@ from typing import Any
 import psutil
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
+from daskw2v.progress import Listener, Progress
 from daskw2v.storage import Store
 
 _FOLDER = "leases"
 BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without any after which a holder is taken for dead
+_NOBODY = ""  # who wrote a file that cannot be read
 _LOOK = 1.0  # seconds between looks at somebody else's
 
 
@@ -42,7 +44,7 @@ class Lease:
         self._home, self._file, self.what = home, file, what
         self._name = uuid.uuid4().hex
         self._beats, self._thread = 0, threading.get_ident()
-        self._lost: dict[str, Any] | None = None
+        self._lost: str | None = None
         self._done = threading.Event()
 
     def check(self) -> None:
@@ -55,7 +57,7 @@ class Lease:
         """
         if self._lost is not None:
             raise StoreError(
-                f"{_holder(self._lost)} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
+                f"{self._lost} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
                 "Let one of the two go on.",
             )
 
@@ -69,7 +71,7 @@ class Lease:
         try:
             return self._home.read_manifest(self._file)
         except DamageError:  # somebody has just begun to write it, or died over it
-            return {"name": "", "beats": 0, "pid": "?", "host": "?", "machine": "?"}
+            return {"name": _NOBODY, "beats": 0, "pid": "?", "host": "?", "machine": "?"}
 
     def is_ours(self, found: dict[str, Any] | None) -> bool:
         """Tell whether that is what this lease wrote."""
@@ -85,20 +87,33 @@ class Lease:
     def live(self) -> None:
         """Give signs of life until it is given back or lost."""
         while not self._done.wait(BEAT):
-            with suppress(Daskw2vError):  # a store that is gone for a while: the next beat may reach it
+            with suppress(Exception):  # a store that is gone for a while: the next beat may reach it
                 found = self.read()
-                if found is not None and not self.is_ours(found):
-                    self._lost = found
+                if found is None or not (self.is_ours(found) or found["name"] == _NOBODY):
+                    self._lost = "Somebody, who is done," if found is None else _holder(found)
                     return
                 self._beats += 1
                 self._home.write_manifest(self._values(), self._file)
 
-    def give_back(self) -> None:
-        """Stop the signs of life, and let others take it."""
+    def end(self) -> None:
+        """Stop the signs of life."""
         self._done.set()
+
+    def give_back(self) -> None:
+        """Let others take it; signs of life have stopped."""
         with suppress(Daskw2vError):  # it expires
-            if self.is_ours(self.read()):
+            found = self.read()
+            if self._lost is None and found is not None and (self.is_ours(found) or found["name"] == _NOBODY):
                 self.remove()
+
+    def guarding(self, listener: Listener) -> Listener:
+        """Return a listener that hears of progress only while the lease is ours."""
+
+        def listen(progress: Progress) -> None:
+            self.check()
+            listener(progress)
+
+        return listen
 
 
 @contextmanager
@@ -119,7 +134,9 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     StoreError
         If somebody else holds it.
     """
-    lease = Lease(work / _FOLDER, f"{name}.json", what)
+    # A sign of life that takes longer than till the next one is none
+    home = Store((work / _FOLDER).url, work.options, min(work.patience, BEAT))
+    lease = Lease(home, f"{name}.json", what)
     while not lease.take():
         _await_end(lease, waiting)
     beating = threading.Thread(target=lease.live, daemon=True)
@@ -127,8 +144,9 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     try:
         yield lease
     finally:
-        lease.give_back()
+        lease.end()
         beating.join()
+        lease.give_back()
 
 
 def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
@@ -153,7 +171,9 @@ def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
         if beat != seen:
             seen, since = beat, time.monotonic()
         if lives is False or (lives is None and time.monotonic() - since > EXPIRY):
-            lease.remove()
+            again = lease.read()
+            if again is not None and again["name"] == found["name"]:
+                lease.remove()
             return
         time.sleep(_LOOK)
 
@@ -170,9 +190,19 @@ def _machine() -> str:
     return f"{boot.read_text().strip()}-{numbers.stat().st_ino}"
 
 
-def _born(pid: int) -> float | None:
+def _born(pid: int) -> str | None:
+    """Return when a process began, by a clock that nobody sets; None where there is none."""
+    stat = Path(f"/proc/{pid}/stat")
     try:
-        return float(psutil.Process(pid).create_time())
+        return stat.read_text().rpartition(")")[2].split()[19] if stat.parent.parent.exists() else _born_elsewhere(pid)
+    except OSError:
+        return None
+
+
+def _born_elsewhere(pid: int) -> str | None:
+    """Do the same where there is no /proc."""
+    try:
+        return str(psutil.Process(pid).create_time())
     except psutil.Error:
         return None
 

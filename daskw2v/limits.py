@@ -76,7 +76,8 @@ class Folder(LocalStore):
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """Return a file's content, or None where there is none; raises as `check_file` does."""
-        check_file(str(self.root), key, MOST_METADATA if key.endswith("zarr.json") else None)
+        most = MOST_METADATA if key.endswith("zarr.json") else None
+        check_file(str(self.root), key, most)
         return await super().get(key, prototype, byte_range)
 
 
@@ -97,7 +98,7 @@ def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) 
     StoreError
         If it would take more than the memory that is free.
     """
-    chosen = selection if isinstance(selection, tuple) else (selection,)
+    chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
     lengths = [_length(n, part) for n, part in zip(shape, chosen, strict=False)]
     size = math.prod([*lengths, *shape[len(chosen) :]]) * itemsize
     if size > _SMALL and size > (free := min(psutil.virtual_memory().available, MEMORY_LIMIT)):

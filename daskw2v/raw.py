@@ -42,6 +42,8 @@ def part_bounds(place: Store, name: str, part: int) -> Bounds:
     (start, crc), (stop, _) = np.frombuffer(
         place.read_range(name, _RECORD * part, _RECORD * (part + 2)), np.int64
     ).reshape(2, 2)
+    if not 0 <= start <= stop:
+        raise DamageError.of(f"{place.url}/{name}", "is not what was written")
     return Bounds(int(start), int(stop), int(crc))
 
 

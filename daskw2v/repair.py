@@ -27,7 +27,7 @@ def repair(work: Store, damage: DamageError) -> str | None:
             unit = ["runs", run, "checkpoints", number]
         case ["runs", run, part, *_]:
             unit = ["runs", run, part]
-        case ["models", version, _, *_] if (work / "models" / version).read_manifest() is None:
+        case ["models", version, *_] if (work / "models" / version).read_manifest() is None:
             unit = ["models", version]
         case _:
             return None

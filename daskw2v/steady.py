@@ -11,9 +11,10 @@ import random
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import IO, Any, NoReturn, TypeVar
 
-from zarr.abc.store import ByteRequest
+from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import WrapperStore
@@ -162,8 +163,11 @@ class SteadyStore(WrapperStore[ZarrStore]):
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         """Return a value, or None where there is none and may be none."""
         value = await self._steadily(key, lambda: self._store.get(key, prototype, byte_range))
-        if value is None and self._complete and _is_chunk(key):
-            raise DamageError.of(self._place(key), "is missing")
+        if self._complete and _is_chunk(key):
+            if value is None:
+                raise DamageError.of(self._place(key), "is missing")
+            if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
+                raise DamageError.of(self._place(key), "is cut short")
         if value is not None and key.endswith(METADATA):
             check_seal(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
             check_metadata(value.to_bytes(), self._place(key))
@@ -202,6 +206,13 @@ class SteadyStore(WrapperStore[ZarrStore]):
         await self._steadily(key, lambda: self._store.delete(key))
 
 
+def _least(part: ByteRequest | None) -> int:
+    """Return the bytes that were asked for."""
+    if isinstance(part, RangeByteRequest):
+        return part.end - part.start
+    return part.suffix if isinstance(part, SuffixByteRequest) else 0
+
+
 def _is_chunk(key: str) -> bool:
     """Tell whether an array's content lies there: `name/c/0/1`."""
     return "/c/" in f"/{key}"
@@ -220,6 +231,7 @@ class SteadyFile(io.RawIOBase):
 
     def __init__(self, file: IO[bytes], place: str, patience: float = PATIENCE) -> None:
         self._file, self._place, self._patience, self._position = file, place, patience, 0
+        self._reading = threading.Lock()  # a read that was left behind would move the file under the next one
 
     def readable(self) -> bool:
         """Tell that it can be read."""
@@ -246,6 +258,15 @@ class SteadyFile(io.RawIOBase):
         return len(content)
 
     def _read(self, position: int, size: int) -> bytes:
-        if self._file.tell() != position:
-            self._file.seek(position)
-        return self._file.read(size)
+        with self._reading:
+            if self._file.tell() != position:
+                self._file.seek(position)
+            return self._file.read(size)
+
+    def close(self) -> None:
+        """Close the file, unless a read hangs in it: who closes it would wait for that."""
+        if not self.closed and self._reading.acquire(blocking=False):
+            with suppress(OSError):
+                self._file.close()
+            self._reading.release()
+        super().close()

@@ -54,7 +54,8 @@ class Store:
 
     def __post_init__(self) -> None:
         # A worker may stand in another directory
-        object.__setattr__(self, "url", absolute(as_url(self.url, "The URL of a store")))
+        url = absolute(as_url(self.url, "The URL of a store"))
+        object.__setattr__(self, "url", url if url.endswith("://") else url.rstrip("/") or "/")
         refuse_secret(self.url, ParameterError)
 
     def __truediv__(self, name: str) -> "Store":
@@ -99,16 +100,25 @@ class Store:
     def remove(self) -> None:
         """Delete everything at the URL, if anything is there."""
         fs, path = self._filesystem()
-        if self._steadily(fs.exists, path):
-            self._steadily(partial(fs.rm, path, recursive=True))
+
+        def remove() -> None:
+            while fs.exists(path):
+                with suppress(FileNotFoundError):  # somebody else removes it too
+                    fs.rm(path, recursive=True)
+
+        self._steadily(remove)
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return a small file's content, or None where it does not exist."""
         fs, path = self._filesystem()
-        if "file" in fs.protocol:
-            check_file(path, name, MOST_MANIFEST)
+
+        def read() -> bytes:
+            if "file" in fs.protocol:
+                check_file(path, name, MOST_MANIFEST)
+            return bytes(fs.cat_file(f"{path}/{name}"))
+
         try:
-            return bytes(self._steadily(fs.cat_file, f"{path}/{name}", name=name))
+            return self._steadily(read, name=name)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -125,7 +135,7 @@ class Store:
         if local is None:
             self._steadily(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
         else:
-            self._steadily(_replace, local, name, content, name=name)
+            self._steadily(_put, local, name, content, os.replace, name=name)
 
     def write_raw(self, name: str, *arrays: npt.NDArray[Any]) -> None:
         """Write arrays as they are into a file that is soon deleted: neither atomic nor forced to the disk."""
@@ -177,14 +187,17 @@ class Store:
             values = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
+        seal = values.pop(_SEAL, None) if isinstance(values, dict) else None
+        if seal is not None and seal != seal_of(values):
+            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
             found = values.get("format_version") if isinstance(values, dict) else None
             raise StoreError(
                 f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )
-        if values.pop(_SEAL, None) != seal_of(values):
-            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
+        if seal is None:
+            raise DamageError.of(f"{self.url}/{name}", "has no seal")
         return values
 
     def write_manifest(self, values: dict[str, Any], name: str = "manifest.json") -> None:
@@ -194,11 +207,14 @@ class Store:
     def create_manifest(self, values: dict[str, Any], name: str) -> None:
         """Write a manifest where there is none; of several that try, one does, if the store knows how to."""
         fs, path = self._filesystem()
+        local, content = self.local_path, _written(values)
 
         def create() -> None:
-            fs.makedirs(path, exist_ok=True)
             with suppress(FileExistsError):
-                fs.pipe_file(f"{path}/{name}", _written(values), mode="create")
+                if local is None:
+                    fs.pipe_file(f"{path}/{name}", content, mode="create")
+                else:
+                    _put(local, name, content, os.link)
 
         self._steadily(create, name=name)
 
@@ -237,8 +253,8 @@ def _written(values: dict[str, Any]) -> bytes:
     return json.dumps({**values, _SEAL: seal_of(values)}, indent=1).encode()
 
 
-def _replace(folder: str, name: str, content: bytes) -> None:
-    """Write a file of this machine's and force it to the disk."""
+def _put(folder: str, name: str, content: bytes, move: Callable[[str, str], None]) -> None:
+    """Write a file of this machine's and force it to the disk; `move` replaces what is there, or does not."""
     os.makedirs(folder, exist_ok=True)
     temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
     try:
@@ -246,11 +262,10 @@ def _replace(folder: str, name: str, content: bytes) -> None:
             f.write(content)
             f.flush()
             os.fsync(f.fileno())
-        os.replace(temporary, f"{folder}/{name}")
-    except BaseException:
+        move(temporary, f"{folder}/{name}")
+    finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        raise
     entry = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(entry)

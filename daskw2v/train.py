@@ -123,11 +123,7 @@ def train_model(
     params = settled(params)
     run_id = run_identity(corpus, vocabulary, params)
     with hold(store, run_id, f"the run {run_id} in {store.url}") as lease:
-
-        def listen(progress: Progress) -> None:
-            lease.check()
-            listener(progress)
-
+        listen = lease.guarding(listener)
         models, place = store / "models", store / "runs" / run_id
         version = next_version(models, run_id)
         if (models / version).read_manifest() is not None:

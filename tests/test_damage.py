@@ -55,8 +55,8 @@ def spoil(path, how):
     content = bytearray(path.read_bytes())
     if how == "lost":
         path.unlink()
-    elif how == "cut short":
-        path.write_bytes(content[: len(content) // 2])
+    elif how in ("cut short", "empty"):
+        path.write_bytes(content[: len(content) // 2 if how == "cut short" else 0])
     else:
         place = {"first byte": 0, "middle byte": len(content) // 2, "last byte": -1}[how]
         content[place] ^= 0x10
@@ -75,7 +75,7 @@ def note_stage(stages, progress):
     stages.append(progress.stage)
 
 
-HOW = ("first byte", "middle byte", "last byte", "cut short", "lost")
+HOW = ("first byte", "middle byte", "last byte", "cut short", "empty", "lost")
 
 
 @pytest.mark.parametrize("strategy", RUNS)
@@ -149,6 +149,10 @@ def test_array__of_one_shard_is_checked_chunk_by_chunk(tmp_path):
     np.testing.assert_array_equal(array[200:], values[200:])
     with pytest.raises(DamageError, match=r"values/c/0/0 is damaged"):
         array[:100]
+    spoil(tmp_path / "values" / "c" / "0" / "0", "empty")  # as a crash leaves it: Zarr would read zeros
+    for rows in (slice(None), slice(0, 100)):
+        with pytest.raises(DamageError, match=r"values/c/0/0 is (cut short|damaged)"):
+            array[rows]
 
 
 def test_array__that_is_being_written_has_no_chunks_yet(tmp_path):

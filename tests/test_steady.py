@@ -3,6 +3,7 @@
 import errno
 import io
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -144,3 +145,41 @@ def test_file__is_read_on_where_it_broke_off():
     file.seek(5)
     file.seek(7, io.SEEK_CUR)
     assert (file.tell(), file.read(30_000)) == (12, content[12:30_012])
+
+
+class SlowFile(io.BytesIO):
+    """Answers its first question late."""
+
+    asked = 0
+
+    def read(self, size=-1):
+        SlowFile.asked += 1
+        if SlowFile.asked == 1:
+            time.sleep(0.15)
+        return super().read(size)
+
+
+def test_file__is_not_moved_by_a_read_that_was_left_behind():
+    content = np.random.default_rng(0).bytes(10_000)
+    file = io.BufferedReader(SteadyFile(SlowFile(content), "x", 0.1), 1000)
+    assert file.read() == content
+
+
+class HangingFile(io.BytesIO):
+    def __init__(self, until):
+        super().__init__()
+        self.until = until
+
+    def read(self, size=-1):
+        self.until.wait()
+        return b""
+
+
+def test_file__that_hangs_is_not_waited_for_when_it_is_closed():
+    until = threading.Event()
+    with (
+        pytest.raises(StoreError, match="no answer"),
+        io.BufferedReader(SteadyFile(HangingFile(until), "x", 0.01)) as f,
+    ):
+        f.read(1)
+    until.set()

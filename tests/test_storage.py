@@ -132,3 +132,29 @@ def test_shards__hold_chunks_of_some_columns(tmp_path):
     for start, rows in ((2, 4), (0, 2), (4, 5)):
         with pytest.raises(StoreError, match="do not lie along its shards of 4 rows"):
             write_rows(array, start, np.ones((rows, 7), np.int32))
+
+
+def test_create_manifest__leaves_what_is_there(store):
+    store.create_manifest({"a": 1}, "one.json")
+    store.create_manifest({"a": 2}, "one.json")
+    assert store.read_manifest("one.json")["a"] == 1
+    assert store.children() == ["one.json"]
+
+
+def test_url__has_no_slash_at_its_end():
+    assert Store("memory://a/b/").url == "memory://a/b"
+    assert Store("/").url == "/"
+
+
+def test_remove__does_not_mind_who_else_removes(store, monkeypatch):
+    store.write_bytes("a", b"content")
+    fs, _ = store._filesystem()
+    rm = type(fs).rm
+
+    def twice(self, path, recursive=False):
+        rm(self, path, recursive)
+        raise FileNotFoundError(path)  # as the second of two is told
+
+    monkeypatch.setattr(type(fs), "rm", twice)
+    store.remove()
+    assert not store.exists()

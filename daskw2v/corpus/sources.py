@@ -232,8 +232,8 @@ def open_source(source: Source, storage_options: Mapping[str, Any], patience: fl
     ask = partial(steadily, place=source.url, patience=patience)
     try:
         _check_unchanged(ask(fs.info, path), source)
-        with ask(fs.open, path, "rb") as file:
-            yield io.BufferedReader(SteadyFile(file, source.url, patience), _BUFFER)
+        with io.BufferedReader(SteadyFile(ask(fs.open, path, "rb"), source.url, patience), _BUFFER) as file:
+            yield file
         _check_unchanged(ask(fs.info, path), source)  # what grew or shrank meanwhile was read to another end
     except FileNotFoundError as error:
         raise InputError(f"{source.url} is gone.", "Workers must see the same files as the client.") from error

@@ -37,7 +37,7 @@ def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params,
     if _fits(_encode([Source("", most * resources.block_bytes, "", "text", None)], params, resources), kinds):
         return
     sources = find_sources(inputs, params.format, resources.storage_options)
-    if Corpus.find(store, corpus_identity(sources, params)) is None:
+    if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check(
             "Reading the text", _encode(sources, params, resources), kinds, _smaller_blocks(sources, params, resources)
         )

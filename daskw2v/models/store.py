@@ -159,7 +159,11 @@ def read_subwords(store: Store) -> Subwords | None:
         If the version is missing, or its network is damaged.
     """
     group = store.open_group().get(_SUBWORDS)
-    return Subwords.load(group) if isinstance(group, zarr.Group) else None
+    if isinstance(group, zarr.Group):
+        return Subwords.load(group)
+    if (store.read_manifest() or {}).get(_SUBWORDS):
+        raise DamageError.of(f"{store.url}/{_SUBWORDS}", "is missing")
+    return None
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
@@ -192,14 +196,15 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
         raise StoreError(
             f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
         )
-    tables = {name: StoredRows(_table(store, group, name)) for name in sorted(group.array_keys())}
+    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
     for name, table in tables.items():
         _check_finite(store, name, table)
-    read_subwords(store)  # whoever opens the version reads it
+    network = read_subwords(store)  # whoever opens the version reads it
     store.write_manifest(
         {
             **manifest,
             "tables": {name: list(table.shape) for name, table in tables.items()},
+            _SUBWORDS: network is not None,
             "daskw2v": _package_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }

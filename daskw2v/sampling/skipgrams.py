@@ -34,7 +34,7 @@ from daskw2v.storage import Store, open_array, write_array
 _CHUNK = 1 << 18  # entries compressed together: a small bucket is read out of one
 _READ, _READS = 1 << 19, 32  # entries read together at most, where buckets are smaller: 4 MB; such reads that are kept
 KEPT_BYTES = 8 * _READ * _READS
-_KINDS, _EDGES = ("pairs", "noise"), "edges"
+_KINDS, _EDGES, _HELD = ("pairs", "noise"), "edges", "kinds"
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,7 @@ def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row:
     texts = [home / "text" / str(number) / attempt for number, attempt in enumerate(attempts)]
     attempt = new_attempt()
     group = (home / "rows" / str(row) / attempt).create_group()
+    group.attrs[_HELD] = list(kinds)
     for name in kinds:
         _write(group, name, deal_row(_join(texts, name, row, n_partitions), n_partitions))
     return attempt
@@ -186,7 +187,8 @@ def _read(dealt: Dealt, number: int) -> Integers:
 def _open_row(row: Store) -> list[Dealt]:
     """Open a row of buckets. Only a cache: what lies there never changes."""
     group = row.open_group()
-    return [_open(group, name) for name in _KINDS if name in group]
+    held: Any = group.attrs[_HELD]
+    return [_open(group, name) for name in held]
 
 
 def read_bucket(row: Store, number: int) -> Bucket:

@@ -216,7 +216,7 @@ def build_corpus(
     """
     sources = find_sources(inputs, params.format, resources.storage_options)
     identity = corpus_identity(sources, params)
-    known = Corpus.find(store, identity)
+    known = Corpus.find(store, identity, params.max_bad_blocks)
     if known is not None:
         return known
 
@@ -224,9 +224,9 @@ def build_corpus(
         listener(Progress("encode", 0, 0, "bytes", message=message))
 
     encoding = encoding_signature(params, resources.block_bytes)
-    with hold(store, encoding, f"the text in {store.url}", waiting=wait):
-        known = Corpus.find(store, identity)  # whom we waited for may have done it
-        return known or _build(identity, sources, store, params, resources, client, listener)
+    with hold(store, encoding, f"the text in {store.url}", waiting=wait) as lease:
+        known = Corpus.find(store, identity, params.max_bad_blocks)  # whom we waited for may have done it
+        return known or _build(identity, sources, store, params, resources, client, lease.guarding(listener))
 
 
 def _build(
@@ -242,6 +242,7 @@ def _build(
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
     bad = _encode_all(blocks, home, params, resources, client, listener)
+    bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     blocks = [block for block in blocks if block.key not in bad]
     manifests = _read_manifests(home, (block.key for block in blocks))
     report, shards = ReadReport(), list[Shard]()
@@ -256,7 +257,7 @@ def _build(
             "Check the inputs, the tokenizer and the column.",
         )
     seconds = round(time.monotonic() - began, 3)
-    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, tuple(bad[key] for key in sorted(bad)))
+    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks)
     corpus.save(store)
     remove_losers(home, {key: {manifest["attempt"]} for key, manifest in manifests.items()})
     return corpus

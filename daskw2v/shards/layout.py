@@ -168,12 +168,13 @@ class Corpus:
         raise StoreError(f"{place} is no manifest of a corpus.", "Delete it: the corpus is built again.")
 
     @classmethod
-    def find(cls, store: Store, asked: str) -> Self | None:
-        """Return the corpus that is asked for, if its shards are all there, or None."""
+    def find(cls, store: Store, asked: str, max_bad_blocks: int = 0) -> Self | None:
+        """Return the corpus that is asked for, if its shards are all there and few enough blocks left out, or None."""
         for file in (store / _MANIFESTS).children():
             if file.startswith(asked):
                 corpus = cls.load(store, file.removesuffix(".json"))
-                if groups_exist(store, (shard.path for shard in corpus.shards)):
+                paths = (shard.path for shard in corpus.shards)
+                if len(corpus.bad_blocks) <= max_bad_blocks and groups_exist(store, paths):
                     return corpus
         return None
 

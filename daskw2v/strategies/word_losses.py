@@ -45,7 +45,7 @@ class WordLosses:
     def has(self, rounds: int) -> bool:
         """Tell whether the first rounds were kept: a run may have begun without."""
         starts = [self._rounds[number].steps[0].number for number in range(rounds)]
-        array = _open(self._home)
+        array = _open(self._home, writable=True)  # where a missing chunk is one that was not written
         return not any(np.isnan(array[start, 0]) for start in starts)
 
     def keep(self, this: ColumnRound, turns: Sequence[Sequence[Future]]) -> None:

@@ -173,9 +173,9 @@ def build_vocabulary(
     def wait(message: str) -> None:
         listener(Progress("vocabulary", 0, 0, "steps", message=message))
 
-    with hold(store, key, f"the vocabulary in {store.url}", waiting=wait):
+    with hold(store, key, f"the vocabulary in {store.url}", waiting=wait) as lease:
         known = _find(store, key, identity)  # whom we waited for may have done it
-        return known or _build(store, key, identity, paths, listed, corpus, params, client, listener)
+        return known or _build(store, key, identity, paths, listed, corpus, params, client, lease.guarding(listener))
 
 
 def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:

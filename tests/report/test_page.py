@@ -13,7 +13,7 @@ from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params
 from daskw2v.report import compare, text, write_report
-from daskw2v.storage import Store, write_array
+from daskw2v.storage import Store, open_array, write_array
 
 FETCHING = {"src", "href", "srcset", "data", "poster", "action", "formaction", "background", "cite", "manifest"}
 
@@ -173,7 +173,7 @@ def test_page__draws_without_complaints(tmp_path, trained, caplog):
 def test_page__reads_a_model_in_a_store_by_the_rows_it_needs(tmp_path, trained):
     store = Store(str(tmp_path / "table"))
     write_array(store.create_group(), "input", trained.vectors, 16)
-    stored = StoredRows(store.open_group()["input"])
+    stored = StoredRows(open_array(store.open_group(), "input"))
     vectors = Vectors(trained.vocabulary, stored, trained.metadata, trained.url)
     content, _ = written(tmp_path, vectors, words=["king"])
     expected, _ = written(tmp_path, trained, words=["king"])

@@ -94,19 +94,27 @@ def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, p
         pass
 
 
-def test_certificates__of_another_authority_are_refused(address, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_PATIENCE", 3)
-    other, settings = Security.temporary(), {}
-    for setting, content in {"ca-file": other.tls_ca_file, "client.cert": other.tls_client_cert}.items():
+CONNECT = """
+import sys
+from daskw2v import Resources, cluster
+cluster._PATIENCE = 3
+with cluster.connect(Resources(scheduler=sys.argv[1])):
+    pass
+"""
+
+
+def test_certificates__of_another_authority_are_refused(address, tmp_path):
+    other, environment = Security.temporary(), dict(os.environ)
+    contents = {
+        "CA_FILE": other.tls_ca_file, "CLIENT__CERT": other.tls_client_cert, "CLIENT__KEY": other.tls_client_key
+    }  # fmt: skip
+    for setting, content in contents.items():
         (tmp_path / setting).write_text(content)
-        settings[f"distributed.comm.tls.{setting}"] = str(tmp_path / setting)
-    (tmp_path / "key").write_text(other.tls_client_key)
-    with (
-        dask.config.set({**settings, "distributed.comm.tls.client.key": str(tmp_path / "key")}),
-        pytest.raises(ClusterError, match="No scheduler answers"),
-        connect(Resources(scheduler=address)),
-    ):
-        pass
+        environment[f"DASK_DISTRIBUTED__COMM__TLS__{setting}"] = str(tmp_path / setting)
+    command = [sys.executable, "-c", CONNECT, address]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, timeout=120)
+    assert done.returncode
+    assert f"ClusterError: No scheduler answers at scheduler='{address}'" in done.stderr
 
 
 def _made():

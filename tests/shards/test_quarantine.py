@@ -62,6 +62,8 @@ def test_bad_block__stays_left_out_and_is_another_experiment(client, texts, tmp_
     assert build_corpus(texts, store, params, ONE_THREAD, client) == corpus
     assert len(corpus.bad_blocks) == 1
     assert corpus.identity != corpus.asked
+    with pytest.raises(InputError, match="cut short"):
+        build_corpus(texts, store, PARAMS, ONE_THREAD, client)
 
 
 def test_bad_block__beyond_those_allowed_stops(client, texts, tmp_path):
