@@ -173,7 +173,7 @@ def test_train__reads_flags_and_storage_options(calls):
 def test_train__refuses_a_storage_option_without_value(calls):
     result = run("train", "a", "--work", "w", "--storage-option", "anon")
     assert result.exit_code == 2
-    assert "'anon' is not KEY=VALUE." in result.stderr
+    assert "it is not KEY=VALUE." in result.stderr
 
 
 def test_train__shows_every_field_and_default_in_its_help(calls):
