@@ -1,7 +1,7 @@
 """How damage is found: what was changed, cut short or lost after it was written is never taken for data.
 
 Chunks of arrays end with their crc32c, which Zarr checks. Metadata of arrays and manifests are JSON objects that hold
-a digest of their other entries, the seal. Files as they are have a crc32c for each part (`daskw2v.parts`).
+a digest of their other entries, the seal. Files as they are have a crc32c for each part (`daskw2v.raw`).
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from daskw2v.errors import DamageError
 from daskw2v.limits import check_room
 
 METADATA = "zarr.json"
-_SEAL = "seal"
+SEAL = "seal"
 _UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ def seal_of(values: Mapping[str, Any]) -> str:
 def sealed(content: bytes) -> bytes:
     """Return the metadata of a Zarr node with its seal, an attribute: other readers pass it by."""
     values = json.loads(content)
-    attributes = {name: value for name, value in values.get("attributes", {}).items() if name != _SEAL}
+    attributes = {name: value for name, value in values.get("attributes", {}).items() if name != SEAL}
     values["attributes"] = attributes
-    values["attributes"] = {**attributes, _SEAL: seal_of(values)}
+    values["attributes"] = {**attributes, SEAL: seal_of(values)}
     return json.dumps(values, indent=1).encode()
 
 
@@ -55,7 +55,7 @@ def check_seal(content: bytes, place: str) -> None:
     """
     try:
         values = json.loads(content)
-        seal = values["attributes"].pop(_SEAL)
+        seal = values["attributes"].pop(SEAL)
         whole = seal == seal_of(values)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         whole = False

@@ -22,7 +22,7 @@ from zarr.storage import FsspecStore
 
 from daskw2v.credentials import refuse_secret
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.intact import StoredArray, seal_of, twice
+from daskw2v.intact import SEAL, StoredArray, seal_of, twice
 from daskw2v.limits import MOST_MANIFEST, Folder, check_file, check_name
 from daskw2v.locations import absolute, as_url, filesystem
 from daskw2v.nodes import bounded
@@ -30,7 +30,6 @@ from daskw2v.steady import PATIENCE, SteadyStore, steadily
 
 T = TypeVar("T")
 FORMAT_VERSION = 1
-_SEAL = "seal"
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
 
@@ -187,7 +186,7 @@ class Store:
             values = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
-        seal = values.pop(_SEAL, None) if isinstance(values, dict) else None
+        seal = values.pop(SEAL, None) if isinstance(values, dict) else None
         if seal is not None and seal != seal_of(values):
             raise DamageError.of(f"{self.url}/{name}", "is not what was written")
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
@@ -250,7 +249,7 @@ class Store:
 def _written(values: dict[str, Any]) -> bytes:
     """Return a manifest's content."""
     values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
-    return json.dumps({**values, _SEAL: seal_of(values)}, indent=1).encode()
+    return json.dumps({**values, SEAL: seal_of(values)}, indent=1).encode()
 
 
 def _put(folder: str, name: str, content: bytes, move: Callable[[str, str], None]) -> None:
