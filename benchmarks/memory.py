@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster
 
 from benchmarks.common import finish, write_text
 from benchmarks.large_vocabulary import write_zipf
-from daskw2v.cluster import shared_memory
+from daskw2v.cluster import peak_memory, shared_memory
 from daskw2v.estimate import Workers, estimate, known_text
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
@@ -88,9 +88,9 @@ class Text(NamedTuple):
 
 def _measure() -> int:
     """Return the largest resident size of this process since the last call, and begin anew."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = peak_memory()
     Path("/proc/self/clear_refs").write_text("5")
-    return int(status["VmHWM"].split()[0]) << 10
+    return peak
 
 
 @contextmanager

@@ -9,7 +9,6 @@ has been running for a while.
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from gensim.models import Word2Vec
 
 from benchmarks.common import alternate, machine, one_thread, spread, write_text
+from daskw2v.cluster import peak_memory
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.storage import Store
@@ -60,8 +60,7 @@ def main() -> None:
     if options.child:
         tool, text, folder = options.child
         seconds = RUNS[tool](Path(text), Path(folder))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps({"seconds": seconds, "peak": peak}))
+        print(json.dumps({"seconds": seconds, "peak": peak_memory()}))
         return
     with tempfile.TemporaryDirectory() as folder:
         text = write_text(Path(folder) / "wiki.txt", options.parts)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, get_worker, wait
@@ -184,8 +185,18 @@ def usage(client: Client) -> dict[str, Usage]:
 
 
 def _usage(dask_worker: Worker) -> Usage:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Usage(dask_worker.state.nthreads, peak, dask_worker.transfer_outgoing_bytes_total - given_bytes())
+    return Usage(dask_worker.state.nthreads, peak_memory(), dask_worker.transfer_outgoing_bytes_total - given_bytes())
+
+
+def peak_memory() -> int:
+    """Return the most bytes that this process had resident.
+
+    On Linux `getrusage` would also count the process that began this one: a fork's memory stays in its peak.
+    """
+    if sys.platform == "linux":
+        status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+        return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def this_worker() -> str:

@@ -1,10 +1,13 @@
 """Clusters that cannot do the work say so, and nothing waits for ever."""
 
 import gc
+import subprocess
+import sys
 import time
 import weakref
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
 from distributed.comm import CommClosedError
@@ -179,3 +182,12 @@ def test_connect__says_that_no_scheduler_answers(monkeypatch):
         connect(Resources(scheduler="tcp://127.0.0.1:9")),
     ):
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other ways elsewhere")
+def test_peak_memory__is_of_this_process_alone():
+    """Not of the one that began it, whose memory a fork has for a moment."""
+    held = np.ones(100 << 20)
+    line = [sys.executable, "-c", "from daskw2v.cluster import peak_memory; print(peak_memory())"]
+    peak = int(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    assert 1 << 20 < peak < held.nbytes

@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,13 @@ def look_at_pair(pairs):
 
 
 def files():
-    folder = "/proc/self/fd"
-    return sum(os.readlink(f"{folder}/{name}").startswith("/memfd:daskw2v") for name in open_files(folder))
+    return sum(leads_to(f"/proc/self/fd/{name}").startswith("/memfd:daskw2v") for name in os.listdir("/proc/self/fd"))
 
 
-def open_files(folder):
-    return [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}")]
+def leads_to(link):
+    with suppress(FileNotFoundError):  # another thread has closed the file meanwhile
+        return os.readlink(link)
+    return ""
 
 
 def wired(dask_worker):

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import lzma
-import resource
 import sys
 import zipfile
 from pathlib import Path
@@ -18,16 +17,16 @@ from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
-from daskw2v.errors import Daskw2vError, InputError
+from daskw2v.errors import InputError
 from daskw2v.evaluation import layouts
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.params import Resources
 from daskw2v.vocabulary.count import read_list
-from tests.security.hostile import outcomes_of
+from tests.security.hostile import attempt, outcomes_of
 
 _MB = 1 << 20
-_GROWTH = 350 << 10  # KB
+_GROWTH = 350 * _MB
 
 
 def _read(path):
@@ -106,17 +105,12 @@ BOMBS = {
 
 
 def main(folder):
-    """Read each bomb; print what came of it, and by how many KB memory grew."""
+    """Read each bomb; print what came of it, and by how many bytes memory grew."""
     outcomes = {}
     for name, (read, _) in BOMBS.items():
         place = Path(folder) / name
         place.mkdir()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        try:
-            outcome = str(read(place))
-        except Daskw2vError as error:
-            outcome = f"{type(error).__name__}: {error}"
-        outcomes[name] = outcome, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        outcomes[name] = attempt(lambda read=read, place=place: read(place))
     print(json.dumps(outcomes))
 
 

@@ -15,7 +15,7 @@ from tests.fuzz.targets import write_corpus, write_model
 from tests.security import hostile
 from tests.security.hostile import BOMBS, COUNTS, codecs, edit, grid, put_chunk
 
-_GROWTH = 300 << 10  # KB that opening may take
+_GROWTH = 300 << 20  # bytes that opening may take
 
 
 @pytest.fixture
