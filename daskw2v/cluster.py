@@ -193,10 +193,10 @@ def peak_memory() -> int:
 
     On Linux `getrusage` would also count the process that began this one: a fork's memory stays in its peak.
     """
-    if sys.platform == "linux":
-        status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
-        return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if sys.platform != "linux":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+    return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) << 10
 
 
 def this_worker() -> str:

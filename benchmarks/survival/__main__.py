@@ -72,7 +72,7 @@ class Bench:
     def __init__(self, folder: Path, cluster: Cluster, options: argparse.Namespace) -> None:
         self._folder, self._cluster, self._mood = folder, cluster, folder / "mood"
         self._text, self._numbers = write_text(folder / "text.txt"), itertools.count()
-        self._draws = random.Random(options.seed)
+        self.draws = random.Random(options.seed)
         self._whole: dict[str, Outcome] = {}
         self.lines: defaultdict[tuple[str, str], Line] = defaultdict(Line)
         self.disk = folder / "disk" if small_disk(folder / "disk", DISK) else None
@@ -84,14 +84,16 @@ class Bench:
         work = home / f"work{next(self._numbers)}"
         return Trial(
             self._cluster, str(self._text), work, f"flaky://{work}" if ill else str(work), STRATEGIES[strategy],
-            RESOURCES, self._draws, self._mood,
+            RESOURCES, self.draws, self._mood,
         )  # fmt: skip
 
     def undisturbed(self, strategy: str) -> Outcome:
         """Return what a run gives, the second time: the first compiles kernels."""
         if strategy not in self._whole:
-            run(self.trial(strategy))
-            self._whole[strategy] = run(self.trial(strategy))
+            for _ in range(2):
+                trial = self.trial(strategy)
+                self._whole[strategy] = run(trial)
+                trial.end()
             if self._whole[strategy].digest is None:
                 sys.exit(f"Nothing is wrong, and {strategy} says: {self._whole[strategy].said}")
         return self._whole[strategy]
@@ -101,25 +103,23 @@ class Bench:
         whole, fault = self.undisturbed(strategy), FAULTS[name]
         if fault.full and self.disk is None:
             return
-        moment = MOMENTS.get(stage) or Moment("", seconds=self._draws.uniform(1, whole.seconds))
+        moment = MOMENTS.get(stage) or Moment("", seconds=self.draws.uniform(1, whole.seconds))
         self._cluster.mend()
         trial = self.trial(strategy, ill=fault.ill, full=fault.full)
         found = run(trial, fault.strike, moment)
+        others = trial.end()
         line = self.lines[name, stage]
-        same = found.digest == whole.digest
+        same = found.digest == whole.digest and all(said == whole.said for said in others)
         if not found.struck:
             line.missed += 1  # it was done before: nothing to survive
         else:
             line.tried += 1
             line.survived += same
             line.lost.append(max(0.0, found.seconds - whole.seconds))
-        verdict = "not struck" if not found.struck else "the same bits" if same else f"FAILED: {found.said}"
-        notes = "; ".join(trial.notes)
-        print(
-            f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict} | {notes}",
-            flush=True,
-        )
-        time.sleep(0.1)
+        verdict = "the same bits" if same else f"FAILED: {'; '.join([found.said, *others])}"
+        verdict = verdict if found.struck else "not struck"
+        said = f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict}"
+        print(f"{said} | {'; '.join(trial.notes)}", flush=True)
 
 
 def table(lines: dict[tuple[str, str], Line]) -> None:
@@ -137,10 +137,9 @@ def table(lines: dict[tuple[str, str], Line]) -> None:
 
 def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
     """Train, kill and go on, at random moments, until the time is over."""
-    began, faults = time.monotonic(), [name for name, fault in FAULTS.items() if not fault.full]
-    draws = random.Random(1)
+    began = time.monotonic()
     while time.monotonic() - began < seconds:
-        bench.strike(draws.choice(faults), draws.choice(strategies), "any")
+        bench.strike(bench.draws.choice(list(FAULTS)), bench.draws.choice(strategies), "any")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from benchmarks.survival.flaky import MOODS, set_mood
 from benchmarks.survival.trial import Trial
 
-SPOILT = ("first byte", "middle byte", "last byte", "cut short", "lost")
+SPOILT = ("first byte", "middle byte", "last byte", "cut short", "emptied", "lost")
 _ILL = 4.0  # seconds that a store is ill, or a worker stands still
 
 
@@ -89,15 +89,16 @@ def spoil(trial: Trial) -> None:
     if files:
         path, how = trial.draws.choice(files), trial.draws.choice(SPOILT)
         trial.notes.append(f"{how} of {path.relative_to(trial.work)}")
-        spoil_file(path, how)
+        with suppress(FileNotFoundError):  # workers go on for a moment
+            spoil_file(path, how)
 
 
 def spoil_file(path: Path, how: str) -> None:
     content = bytearray(path.read_bytes())
     if how == "lost" or not content:
         path.unlink()
-    elif how == "cut short":
-        path.write_bytes(content[: len(content) // 2])
+    elif how in ("cut short", "emptied"):
+        path.write_bytes(content[: len(content) // 2 if how == "cut short" else 0])
     else:
         content[{"first byte": 0, "middle byte": len(content) // 2, "last byte": -1}[how]] ^= 0x20
         path.write_bytes(content)
@@ -129,7 +130,7 @@ def fill_disk(trial: Trial) -> None:
             while True:
                 file.write(bytes(1 << 20))
         time.sleep(_ILL)
-        stuffing.unlink()
+        stuffing.unlink(missing_ok=True)
 
     trial.work.mkdir(exist_ok=True)
     _later(go_on)
@@ -137,13 +138,7 @@ def fill_disk(trial: Trial) -> None:
 
 def run_twice(trial: Trial) -> None:
     """Give the same command a second time while the first runs."""
-    second = trial.command()
-
-    def read() -> None:
-        out, _ = second.communicate(timeout=120)
-        trial.notes.append(out.strip().splitlines()[-1] if out.strip() else "nothing")
-
-    _later(read)
+    trial.others.append(trial.command())
 
 
 FAULTS: Mapping[str, Fault] = {

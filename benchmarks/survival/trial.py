@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,6 +56,7 @@ class Trial:
     mood: Path
     process: "subprocess.Popen[str] | None" = None
     killed: bool = False
+    others: "list[subprocess.Popen[str]]" = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def kill_client(self) -> None:
@@ -64,8 +66,21 @@ class Trial:
 
     def files(self) -> list[Path]:
         """Return what the run has written, but for what is being written."""
-        found = [path for path in self.work.rglob("*") if path.is_file() and not path.name.startswith(".")]
-        return sorted(path for path in found if not {"leases", "models"} & set(path.parts))
+        found = [Path(folder) / name for folder, _, names in os.walk(self.work) for name in names]
+        return sorted(path for path in found if path.name[0] != "." and not {"leases", "models"} & set(path.parts))
+
+    def end(self) -> list[str]:
+        """Return what the commands say at last that a fault gave besides; remove what the run wrote."""
+        said = []
+        for process in self.others:
+            try:
+                out, errors = process.communicate(timeout=DEADLINE)
+                said.append((out or errors or " ").strip().splitlines()[-1])
+            except subprocess.TimeoutExpired:
+                process.kill()
+                said.append("hung")
+        shutil.rmtree(self.work, ignore_errors=True)
+        return said
 
     def command(self) -> "subprocess.Popen[str]":
         return subprocess.Popen(
