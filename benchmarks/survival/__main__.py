@@ -2,7 +2,8 @@
 
 A run is survived when the same command, given again as often as it ends with an error of ours, finishes within its
 deadline with the bits of an undisturbed run; anything else is a failure: other bits, an error that is not ours, a run
-that hangs. Of two commands at once the second may say that the first is at work, or give the same bits. Seconds lost are those beyond an undisturbed run.
+that hangs. Of two commands at once the second may say that the first is at work, or give the same bits. Seconds
+lost are those beyond an undisturbed run.
 
     python -m benchmarks.survival [--times 1] [--faults NAME ...] [--strategies NAME ...] [--stages NAME ...]
                                    [--seed 0] [--soak SECONDS]
