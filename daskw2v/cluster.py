@@ -5,7 +5,7 @@ import resource
 import sys
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +23,6 @@ _PATIENCE = 60  # seconds to wait for a first worker
 _ALONE = 300  # seconds to wait while all workers are gone
 _CHECK = 10  # seconds between looks at the cluster
 _AGAIN = "The same command goes on where this one stopped."
-_LOST = (CancelledError, CommClosedError)  # what Dask says when its scheduler died
 _SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
 
 
@@ -89,7 +88,7 @@ def check_cluster(client: Client, work: Store) -> None:
             "Give a folder that you may write to, on a disk with room.",
         ) from error
     try:
-        seen = client.run(_sees, work, name, token)
+        seen = ask_workers(client, _sees, work, name, token)
     finally:
         (work / name).remove()
     blind = sorted(address for address, sees in seen.items() if not sees)
@@ -114,6 +113,31 @@ def _check_versions(client: Client) -> None:
                 f"Worker {address} runs other versions than the client: {', '.join(differing)}.",
                 "Install the same versions everywhere.",
             )
+
+
+def ask_workers(
+    client: Client, function: Callable[..., Any], *args: Any, workers: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Return what a function returns on each worker, by its address; those that leave meanwhile are left out.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler is gone.
+    Exception
+        What the function raised on one of them.
+    """
+    asked = None if workers is None else list(workers)
+    try:
+        answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
+    except OSError as error:  # no worker's: those are answers
+        raise _scheduler_gone() from error
+    for address in [address for address, answer in answers.items() if isinstance(answer, Exception)]:
+        raised = answers.pop(address)
+        left = isinstance(raised, OSError) and address not in _workers(client)
+        if not left and not isinstance(raised, CommClosedError):
+            raise raised
+    return answers
 
 
 def _sees(work: Store, name: str, token: str) -> bool:
@@ -180,8 +204,7 @@ class Usage(NamedTuple):
 
 def usage(client: Client) -> dict[str, Usage]:
     """Return the usage of each worker that answers, by its address."""
-    found: dict[str, Usage] = client.run(_usage, on_error="ignore")
-    return found
+    return ask_workers(client, _usage)
 
 
 def _usage(dask_worker: Worker) -> Usage:
@@ -226,7 +249,8 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
     alone_since: float | None = None
     while True:
         try:
-            done: set[Future] = wait(futures, timeout=_CHECK, return_when="FIRST_COMPLETED").done
+            with scheduler_watched():
+                done: set[Future] = wait(futures, timeout=_CHECK, return_when="FIRST_COMPLETED").done
         except TimeoutError as error:
             # It stands in a frame of its own traceback; that cycle keeps our callers' frames, and by these all results
             # of a round, until the garbage is collected
@@ -240,8 +264,6 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
                 raise ClusterError(
                     f"The cluster has had no worker{which} for {_ALONE} s.", f"Start workers{which}. {_AGAIN}"
                 ) from None
-        except _LOST as error:
-            raise _lost() from error
         else:
             return done
 
@@ -288,16 +310,24 @@ def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[
 def _explained(task: str) -> Iterator[None]:
     """Turn what Dask raises where workers or the scheduler died into our errors."""
     try:
-        yield
+        with scheduler_watched():
+            yield
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",
             "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
             f"or train a smaller model (max_final_vocab, vector_size). {_AGAIN}",
         ) from error
-    except _LOST as error:
-        raise _lost() from error
 
 
-def _lost() -> ClusterError:
+@contextmanager
+def scheduler_watched() -> Iterator[None]:
+    """Turn what Dask raises where its scheduler died into a ClusterError."""
+    try:
+        yield
+    except (CancelledError, CommClosedError) as error:
+        raise _scheduler_gone() from error
+
+
+def _scheduler_gone() -> ClusterError:
     return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {_AGAIN}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import Usage, check_cluster, connect, gather, usage
+from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import DamageError, ParameterError
@@ -91,7 +91,7 @@ def train(
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
-    with nullcontext(client) if client is not None else connect(resources) as cluster:
+    with nullcontext(client) if client is not None else connect(resources) as cluster, scheduler_watched():
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)

@@ -1,12 +1,14 @@
 """Clusters that cannot do the work say so, and nothing waits for ever."""
 
 import gc
+import os
 import subprocess
 import sys
 import time
 import weakref
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
@@ -15,6 +17,7 @@ from distributed.comm import CommClosedError
 from daskw2v import cluster
 from daskw2v.cluster import (
     Trainers,
+    ask_workers,
     check_cluster,
     connect,
     find_trainers,
@@ -191,3 +194,28 @@ def test_peak_memory__is_of_this_process_alone():
     line = [sys.executable, "-c", "from daskw2v.cluster import peak_memory; print(peak_memory())"]
     peak = int(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     assert 1 << 20 < peak < held.nbytes
+
+
+def die(dying, dask_worker):
+    if dask_worker.address == dying:
+        os._exit(1)
+    return dask_worker.nanny is not None
+
+
+def test_ask_workers__leaves_out_those_that_leave():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        dying, living = client.scheduler_info()["workers"]
+        assert ask_workers(client, die, dying) == {living: True}
+        with pytest.raises(ZeroDivisionError):
+            ask_workers(client, divmod, 1, 0)
+
+
+def test_ask_workers__says_that_the_scheduler_is_gone():
+    cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), Client(cluster.scheduler_address) as client:
+        cluster.close()
+        with pytest.raises(ClusterError, match="The scheduler is gone"):
+            ask_workers(client, echo, 1)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from distributed import Client
 
-from daskw2v.cluster import Trainers, find_trainers
+from daskw2v.cluster import Trainers, ask_workers, find_trainers
 from daskw2v.cuda import check_gpu
 from daskw2v.devices.base import Piece, Threads, threads_of
 from daskw2v.devices.cpu_meeting import CpuMeeting
@@ -82,4 +82,4 @@ def check_workers(client: Client, device: str) -> None:
     """Check that workers that train on a device can; raises what its `check` raises on one of them."""
     check = find_device(device).check
     if check is not None:
-        client.run(check, workers=[*trainers_of(client, device).threads])
+        ask_workers(client, check, workers=trainers_of(client, device).threads)

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster import this_worker
+from daskw2v.cluster import ask_workers, this_worker
 from daskw2v.errors import StoreError
 from daskw2v.extras import needed
 from daskw2v.models.store import read_subwords, write_subwords
@@ -68,7 +68,7 @@ def check_workers(client: Client) -> None:
     MissingExtraError
         If one of them has no PyTorch.
     """
-    client.run(_import_torch)
+    ask_workers(client, _import_torch)
 
 
 def _import_torch() -> None:
