@@ -1,5 +1,6 @@
 """The Dask cluster a run works on: the caller's, the one at an address, or a local one for the time being."""
 
+import asyncio
 import math
 import resource
 import sys
@@ -7,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from concurrent.futures import wait as wait_for_thread
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -246,7 +248,7 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
         If the cluster has had no worker for a while, or none with these resources, or its scheduler is gone: the tasks
         would wait for ever.
     """
-    alone_since: float | None = None
+    patience = _Patience(client, takes)
     while True:
         try:
             with scheduler_watched():
@@ -255,17 +257,29 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
             # It stands in a frame of its own traceback; that cycle keeps our callers' frames, and by these all results
             # of a round, until the garbage is collected
             error.__traceback__ = None
-            if any(_has(worker, takes) for worker in _workers(client).values()):
-                alone_since = None
-                continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since > _ALONE:
-                which = f" with {_written(takes)}" if takes else ""
-                raise ClusterError(
-                    f"The cluster has had no worker{which} for {_ALONE} s.", f"Start workers{which}. {_AGAIN}"
-                ) from None
+            patience.check()
         else:
             return done
+
+
+class _Patience:
+    """Waits as long as there are workers that could do what is waited for, and some time longer."""
+
+    def __init__(self, client: Client, takes: Mapping[str, int] | None) -> None:
+        self._client, self._takes = client, takes
+        self._alone_since: float | None = None
+
+    def check(self) -> None:
+        """Raise a ClusterError where there has been no such worker for a while."""
+        if any(_has(worker, self._takes) for worker in _workers(self._client).values()):
+            self._alone_since = None
+            return
+        self._alone_since = self._alone_since or time.monotonic()
+        if time.monotonic() - self._alone_since > _ALONE:
+            which = f" with {_written(self._takes)}" if self._takes else ""
+            raise ClusterError(
+                f"The cluster has had no worker{which} for {_ALONE} s.", f"Start workers{which}. {_AGAIN}"
+            )
 
 
 def _has(worker: Mapping[str, Any], takes: Mapping[str, int] | None) -> bool:
@@ -277,33 +291,39 @@ def _written(takes: Mapping[str, int]) -> str:
     return f"--resources {','.join(f'{name}={n}' for name, n in takes.items())}"
 
 
-def result_of(future: Future, task: str) -> Any:
-    """Return the result of a task that is done.
+def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:
+    """Wait for all of the tasks and return their results, in order.
 
     Raises
     ------
     TrainingError
-        If it killed its workers, again and again.
+        If one killed its workers, again and again.
     ClusterError
-        If the scheduler is gone.
+        If the scheduler is gone, or there are no workers, as `first_done` says.
     Exception
-        What the task raised.
+        What a task raised.
     """
-    with _explained(task):
-        return future.result()
-
-
-def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:
-    """Wait for all of the tasks and return their results, in order; raises as `first_done` and `result_of` do."""
     waiting = set(futures)
-    while waiting:
-        done = first_done(client, waiting, takes)
-        for future in done:
-            if future.status != "finished":
-                result_of(future, task)
-        waiting -= done
     with _explained(task):
-        return list(client.gather(list(futures)))  # at once: one by one they take a millisecond each
+        while waiting:
+            done = first_done(client, waiting, takes)
+            for future in done:
+                if future.status != "finished":
+                    _fetch(client, [future], takes)
+            waiting -= done
+        return _fetch(client, list(futures), takes)  # at once: one by one they take a millisecond each
+
+
+def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | None) -> list[Any]:
+    """Return results of tasks that are done; those lost with their worker are made again, where there is another."""
+    patience = _Patience(client, takes)
+    answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
+    try:
+        while wait_for_thread([answer], timeout=_CHECK).not_done:
+            patience.check()
+        return list(answer.result())
+    finally:
+        answer.cancel()
 
 
 @contextmanager

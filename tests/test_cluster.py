@@ -23,7 +23,6 @@ from daskw2v.cluster import (
     find_trainers,
     first_done,
     gather,
-    result_of,
     shared_memory,
 )
 from daskw2v.errors import ClusterError, InputError, TrainingError
@@ -47,14 +46,8 @@ class Round:
     """What a caller holds while it waits."""
 
 
-class Failing:
-    """A future whose task ended with an error of Dask's."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def result(self):
-        raise self.error
+def fail(error):
+    raise error
 
 
 def test_gather__returns_results_in_order(client):
@@ -88,14 +81,26 @@ def test_shared_memory__is_bound_by_the_worker_that_is_full_first(workers, bytes
     assert shared_memory(fake) == bytes_held
 
 
-def test_result_of__names_what_kills_workers():
+def test_gather__names_what_kills_workers(client):
+    task = client.submit(fail, KilledWorker("train-x", SimpleNamespace(address="tcp://gone"), 4))
     with pytest.raises(TrainingError, match=r"round 3 died with its worker.*memory_limit"):
-        result_of(Failing(KilledWorker("train-x", SimpleNamespace(address="tcp://gone"), 4)), "round 3")
+        gather(client, [task], "round 3")
 
 
-def test_result_of__says_that_the_scheduler_is_gone():
+def test_gather__says_that_the_scheduler_is_gone(client):
     with pytest.raises(ClusterError, match=r"scheduler is gone.*same command"):
-        result_of(Failing(CommClosedError("closed")), "round 3")
+        gather(client, [client.submit(fail, CommClosedError("closed"))], "round 3")
+
+
+def test_gather__does_not_wait_for_results_that_nobody_can_make_again(monkeypatch):
+    monkeypatch.setattr(cluster, "_CHECK", 0.1)
+    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as dying, Client(dying) as client:
+        done = client.submit(echo, 1)
+        assert gather(client, [done], "echo") == [1]
+        dying.sync(dying.workers[0].close)
+        with pytest.raises(ClusterError, match="no worker for"):
+            cluster._fetch(client, [done], None)
 
 
 def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import first_done, result_of
+from daskw2v.cluster import first_done, gather
 from daskw2v.credentials import Options
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
@@ -93,7 +93,7 @@ class Judge:
         for future in [future for future in self._waiting if future.done()]:
             entry = self._waiting.pop(future)
             try:
-                entry["scores"] = result_of(future, "The evaluation")
+                (entry["scores"],) = gather(self._client, [future], "The evaluation")
             except Exception as error:  # whatever it is, it must not cost the training
                 self._say(f"round {entry['round']} could not be evaluated: {error}")
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client, Future
 
-from daskw2v.cluster import first_done, result_of, total_threads
+from daskw2v.cluster import first_done, gather, total_threads
 from daskw2v.errors import Daskw2vError, TrainingError
 from daskw2v.storage import Store
 
@@ -29,11 +29,12 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return error
 
 
-def _result(future: Future, task: str) -> Any:
+def _result(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
     try:
-        return result_of(future, task)
+        (result,) = gather(client, [future], task, takes)
     except TrainingError as error:  # it kills its workers
         return error
+    return result
 
 
 def run_tasks(
@@ -92,7 +93,7 @@ def run_tasks(
             for future in first_done(client, active, takes):
                 name = names.pop(future)
                 active.discard(future)
-                answer = _result(future, f"{stage} {name}")
+                answer = _result(client, future, f"{stage} {name}", takes)
                 if isinstance(answer, Daskw2vError):
                     if not excuse(name, answer):
                         raise answer
