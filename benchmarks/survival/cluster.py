@@ -52,8 +52,7 @@ class Cluster:
     def mend(self) -> None:
         """Start what is missing: a scheduler, and the workers wanted."""
         if self._scheduler is None or self._scheduler.poll() is not None:
-            for nanny in self._nannies:
-                _kill(nanny.pid)
+            self.kill_all()
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
             self.address = f"tcp://127.0.0.1:{port}"
@@ -113,7 +112,7 @@ class Cluster:
         for number in range(len(self._nannies)):
             self.kill_nanny(number)
         for process in (*self._nannies, *([self._scheduler] if self._scheduler else [])):
-            process.wait()
+            process.wait()  # else it would pass for one that runs
 
     def freeze(self, number: int, seconds: float) -> None:
         """Stop a worker for a while: it answers nobody."""
