@@ -19,10 +19,10 @@ DASK = {  # a lost host is given up after seconds, not minutes
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "11s",  # the least that Dask takes
 }
 ONE_THREAD = {"threads": 1, "block_size": "32 KiB"}
-COMMON = Params(vector_size=16, min_count=1, epochs=2, sample=1e-2)
+COMMON = Params(vector_size=16, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {
-    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=4, warmup=0.0),
-    "rotation": COMMON.replace(strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=2),
+    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=3, warmup=0.0),
+    "rotation": COMMON.replace(strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=1),
     "columns": COMMON.replace(objective="context_matrix", strategy="columns", context_size=32, gather_every=8),
 }
 AGAIN = 'while "$0" "$@"; [ $? -lt 100 ]; do sleep 1; done'  # a worker that loses its scheduler ends, nanny and all
