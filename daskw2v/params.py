@@ -268,6 +268,13 @@ class Params(_Checked):
     pair_epochs: int = _choice(
         1, "epochs that rotation trains on the same draw of pairs, which are then dealt once", _integer(1)
     )
+    # Where training begins
+    base_model: str | None = _choice(
+        None,
+        "name of a version in the same work directory that training goes on from: words it knows begin with its rows",
+        _text,
+        optional=True,
+    )
     # How a word-context matrix is made
     context_size: int = _choice(
         1024, "contexts sampled for each word, the columns of its row in the word-context matrix", _integer(1, 1 << 24)

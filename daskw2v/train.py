@@ -3,7 +3,7 @@
 import time
 import uuid
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from distributed import Client
@@ -24,12 +24,13 @@ from daskw2v.progress import Listener, Progress, silent
 from daskw2v.repair import repair
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
-from daskw2v.sampling.run import Run
+from daskw2v.sampling.run import Base, Run
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
+from daskw2v.strategies.beginning import find_base, write_base
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 _REPAIRS = 5  # of damage, in one call
@@ -91,6 +92,8 @@ def train(
     params, resources = params or Params(), resources or Resources()
     _check_names(params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
+    if params.base_model is not None:
+        find_base(store, params)
     with nullcontext(client) if client is not None else connect(resources) as cluster, scheduler_watched():
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
@@ -130,7 +133,7 @@ def train_model(
             _check_losses(models / version, resources)
         else:
             check_training(client, params, resources, known_text(corpus, vocabulary, params))
-            run = _run(corpus, vocabulary, store, params, resources)
+            run = _based(_run(corpus, vocabulary, store, params, resources), place, client)
             before, began = usage(client), time.monotonic()
             judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listen)
             strategy = find_strategy(params.strategy)
@@ -168,6 +171,16 @@ def _run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Par
     # Tasks need no tokenizer: by its name, they need not carry the function
     named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
     return Run(store, corpus.name, vocabulary, named, resources.device)
+
+
+def _based(run: Run, place: Store, client: Client) -> Run:
+    """Return the run with its base, where it has one, ready to be read."""
+    if run.params.base_model is None:
+        return run
+    base = Base(find_base(run.work, run.params), place / "base")
+    key = f"base-{uuid.uuid4().hex}"
+    gather(client, [client.submit(write_base, base, run.vocabulary, key=key)], "Finding words in the base model")
+    return replace(run, base=base)
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:

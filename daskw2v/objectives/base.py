@@ -185,6 +185,8 @@ class Objective:
         whose windows are trained many at a time.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
+    of_words
+        The tables whose rows are words': they mean the same in a later model, whatever its vocabulary.
     """
 
     name: str
@@ -198,6 +200,7 @@ class Objective:
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, npt.NDArray[np.int64]], dict[str, npt.NDArray[np.float64]]] | None = None
+    of_words: tuple[str, ...] = ("input", "output")
 
 
 def is_finite(rows: FloatArray) -> bool:

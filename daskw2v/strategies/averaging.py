@@ -56,7 +56,7 @@ def _train(
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     state = checkpoint.restore(client, place, blocks, session)
     if state is None:
-        state = State(0, _initial(client, params, blocks, session))
+        state = State(0, _initial(client, run, blocks, session))
     saved, shares = time.monotonic(), Shares()
     for this in map(rounds.__getitem__, range(state.next_round, len(rounds))):
         began = time.monotonic()
@@ -87,9 +87,9 @@ def task_threads(threads: Sequence[int], params: Params, resources: Resources) -
     return max(1, min(most, sum(threads) // params.n_replicas))
 
 
-def _initial(client: Client, params: Params, blocks: list[Block], session: str) -> dict[Block, Future]:
+def _initial(client: Client, run: Run, blocks: list[Block], session: str) -> dict[Block, Future]:
     return {
-        block: client.submit(initial_block, params, block, key=f"initial-{session}-{block.table}-{block.start}")
+        block: client.submit(initial_block, run, block, key=f"initial-{session}-{block.table}-{block.start}")
         for block in blocks
     }
 

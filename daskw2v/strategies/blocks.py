@@ -8,11 +8,11 @@ import numpy as np
 from distributed import Client, Future
 
 from daskw2v.models.store import create_model, read_table, write_table_rows
-from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray
-from daskw2v.params import Params
+from daskw2v.sampling.run import Run
 from daskw2v.shared import share
 from daskw2v.storage import Store
+from daskw2v.strategies.beginning import first_rows
 
 _BLOCK_BYTES = 32 << 20
 
@@ -44,9 +44,9 @@ def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[Block]:
     ]
 
 
-def initial_block(params: Params, block: Block) -> FloatArray:
+def initial_block(run: Run, block: Block) -> FloatArray:
     """Task: the block's rows before training."""
-    return share(find_objective(params.objective).initial(params, block.table, np.arange(block.start, block.stop)))
+    return share(first_rows(run, block.table, np.arange(block.start, block.stop)))
 
 
 def join_blocks(*rows: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from daskw2v.extras import needed
 from daskw2v.models.store import read_subwords, write_subwords
 from daskw2v.objectives.base import FloatArray
 from daskw2v.objectives.subwords.alphabet import Alphabet, Characters
-from daskw2v.objectives.subwords.network import Subwords, Weights, initial_weights
+from daskw2v.objectives.subwords.network import Subwords, Weights
 from daskw2v.objectives.subwords.training import Moments, adam_step, first_moments, forward, gradients
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
@@ -31,6 +31,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.shared import share
 from daskw2v.storage import Store, read_array, write_array
 from daskw2v.strategies.base import Totals
+from daskw2v.strategies.beginning import first_weights
 from daskw2v.strategies.column_schedule import Step
 from daskw2v.strategies.part import INPUT, OUTPUT, Parts, Rows, Start, Words, columns_of, open_part
 
@@ -88,7 +89,7 @@ def open_network(run: Run, held: Held) -> Network:
         return held
     if held.store is not None:
         return _read_network(held.store)
-    weights = initial_weights(run.params.vector_size, len(_alphabet(run)), run.params.seed)
+    weights = first_weights(run, _alphabet(run))
     return Network(weights, first_moments(weights), 0)
 
 

@@ -26,6 +26,7 @@ from daskw2v.shards.tasks import new_attempt
 from daskw2v.shared import by_fields, share
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
+from daskw2v.strategies.beginning import first_rows
 from daskw2v.strategies.rotations import Pass, Step
 from daskw2v.vocabulary.partition import Partitions
 
@@ -101,12 +102,11 @@ class Parts:
         return word_table(self.counts.read(partition), self.run.params.ns_exponent)
 
     def _read(self, table: str, partition: int, origin: Origin) -> FloatArray:
-        params = self.run.params
         if origin.store is None:
-            return find_objective(params.objective).initial(params, table, self.partitions.words(partition))
+            return first_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
-        return read_part(origin.store, origin.file, 1, 0, np.float32, params.vector_size)
+        return read_part(origin.store, origin.file, 1, 0, np.float32, self.run.params.vector_size)
 
 
 class Work(NamedTuple):

@@ -20,6 +20,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.shared import share
 from daskw2v.storage import Store
 from daskw2v.strategies.base import Totals
+from daskw2v.strategies.beginning import first_rows
 from daskw2v.strategies.column_schedule import Step
 
 INPUT, OUTPUT = "input", "output"
@@ -70,9 +71,9 @@ class Parts:
         """Return a part's rows, shape (n, D), wherever they are."""
         if not isinstance(rows, Start):
             return rows
-        words, params = self.words[part], self.run.params
+        words = self.words[part]
         if rows.store is None:
-            return find_objective(params.objective).initial(params, table, np.arange(*words))
+            return first_rows(self.run, table, np.arange(*words))
         return read_table(rows.store, table, *words)
 
     def moments_of(self, table: str, part: int, moments: Moments) -> Sequence[FloatArray]:

@@ -56,6 +56,12 @@ def _find(word: Bytes, data: Bytes, offsets: Offsets, slots: Slots) -> int:
     return int(slots[_slot_of(word, 0, len(word), data, offsets, slots)])
 
 
+@kernel
+def _find_all(words: Bytes, bounds: Offsets, data: Bytes, offsets: Offsets, slots: Slots, found: Slots) -> None:
+    for i in range(len(found)):
+        found[i] = slots[_slot_of(words, bounds[i], bounds[i + 1], data, offsets, slots)]
+
+
 class WordIndex:
     """The ids of distinct words.
 
@@ -85,6 +91,12 @@ class WordIndex:
         """Return a word's id, or None where it is not there."""
         found = _find(np.frombuffer(word, np.uint8), self._data, self._offsets, self._slots)
         return None if found < 0 else int(found)
+
+    def find_all(self, data: Bytes, offsets: Offsets) -> Slots:
+        """Return the id of each word of such bytes, -1 where it is not there, shape (n,) int32."""
+        found = np.empty(len(offsets) - 1, np.int32)
+        _find_all(_read_only(data), _read_only(offsets), self._data, self._offsets, self._slots, found)
+        return found
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -37,4 +37,5 @@ CBOW_HS = Objective(
     prepare_tree,
     {"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_nodes,
+    of_words=("input",),
 )

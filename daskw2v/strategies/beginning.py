@@ -1,0 +1,87 @@
+"""Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
+
+The earlier model is a published version of the same work directory, which nobody changes. What is stored for a run is
+its row of each word only; so a row is read by whoever needs it, wherever the strategy puts it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import ParameterError
+from daskw2v.models.store import open_table, read_subwords, read_vocabulary
+from daskw2v.objectives import find_objective
+from daskw2v.objectives.base import FloatArray, Rows
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Weights, initial_weights
+from daskw2v.params import Params
+from daskw2v.sampling.run import Base, Run
+from daskw2v.storage import Store, open_array, write_array
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.index import WordIndex
+
+_ROWS = "rows"
+_SAME = ("objective", "vector_size")
+
+
+def find_base(work: Store, params: Params) -> Store:
+    """Return the version that `Params.base_model` names.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such version, or its tables are not those of these Params.
+    """
+    model = work / "models" / str(params.base_model)
+    manifest = model.read_manifest()
+    if manifest is None:
+        raise ParameterError(
+            f"base_model={params.base_model!r} is no finished model of {work.url}.",
+            f"Give one of its versions: {', '.join((work / 'models').children()) or 'there is none'}.",
+        )
+    for name in _SAME:
+        theirs = manifest.get("params", {}).get(name)
+        if theirs != getattr(params, name):
+            raise ParameterError(
+                f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {getattr(params, name)!r}.",
+                f"Give {name}={theirs!r}, or leave base_model out and train anew.",
+            )
+    return model
+
+
+def write_base(base: Base, vocabulary: StoredVocabulary) -> None:
+    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words."""
+    known, words = read_vocabulary(base.model), vocabulary.load()
+    rows = WordIndex(known.data, known.offsets).find_all(words.data, words.offsets)
+    write_array(base.rows.create_group(), _ROWS, rows)
+
+
+def first_rows(run: Run, table: str, ids: Rows) -> FloatArray:
+    """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
+    objective = find_objective(run.params.objective)
+    rows = objective.initial(run.params, table, ids)
+    if run.base is not None and table in objective.of_words and len(ids):
+        theirs = _rows_of(run.base, ids)
+        known = theirs >= 0
+        rows[known] = open_table(run.base.model, table)[theirs[known]]
+    return rows
+
+
+def _rows_of(base: Base, ids: Rows) -> npt.NDArray[np.int32]:
+    """Return the earlier model's rows of words, shape (n,), -1 for new ones."""
+    low, high = int(ids.min()), int(ids.max()) + 1
+    between: npt.NDArray[np.int32] = open_array(base.rows.open_group(), _ROWS)[low:high]
+    return between[ids - low]
+
+
+def first_weights(run: Run, alphabet: Alphabet) -> Weights:
+    """Return a network before training; new characters are drawn, all else is the earlier model's."""
+    weights = initial_weights(run.params.vector_size, len(alphabet), run.params.seed)
+    theirs = read_subwords(run.base.model) if run.base is not None else None
+    if theirs is None:
+        return weights
+    places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
+    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: the same in both
+    rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
+    drawn, known = weights["characters"], np.array(rows) >= 0
+    characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
+    return {**theirs.weights, "characters": characters}
