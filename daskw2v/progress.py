@@ -20,5 +20,10 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
+def saying(listener: Listener, stage: str, unit: str) -> Callable[[str], None]:
+    """Return what tells a listener a message of a stage that gets no further meanwhile."""
+    return lambda message: listener(Progress(stage, 0, 0, unit, message=message))
+
+
 def silent(_: Progress) -> None:
     """Listen to nothing."""

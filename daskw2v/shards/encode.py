@@ -16,7 +16,7 @@ from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_id
 from daskw2v.errors import DamageError, InputError
 from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, saying, silent
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, Corpus, Shard, corpus_identity, digest, groups_exist, write_shard
 from daskw2v.shards.quarantine import Quarantine
@@ -219,20 +219,17 @@ def build_corpus(
     known = Corpus.find(store, identity, params.max_bad_blocks)
     if known is not None:
         return known
-
-    def wait(message: str) -> None:
-        listener(Progress("encode", 0, 0, "bytes", message=message))
-
-    encoding = encoding_signature(params, resources.block_bytes)
-    with hold(store, encoding, f"the text in {store.url}", waiting=wait) as lease:
+    home = store / "shards" / encoding_signature(params, resources.block_bytes)
+    with hold(store, home.name, f"the text in {store.url}", waiting=saying(listener, "encode", "bytes")) as lease:
         known = Corpus.find(store, identity, params.max_bad_blocks)  # whom we waited for may have done it
-        return known or _build(identity, sources, store, params, resources, client, lease.guarding(listener))
+        return known or _build(identity, sources, store, home, params, resources, client, lease.guarding(listener))
 
 
 def _build(
     identity: str,
     sources: list[Source],
     store: Store,
+    home: Store,
     params: Params,
     resources: Resources,
     client: Client,
@@ -240,7 +237,6 @@ def _build(
 ) -> Corpus:
     began = time.monotonic()
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    home = store / "shards" / encoding_signature(params, resources.block_bytes)
     bad = _encode_all(blocks, home, params, resources, client, listener)
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     blocks = [block for block in blocks if block.key not in bad]

@@ -13,7 +13,7 @@ from daskw2v.corpus.formats import read_file
 from daskw2v.errors import InputError
 from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, saying, silent
 from daskw2v.shards.layout import Corpus, digest, groups_exist
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_task, run_tasks
 from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
@@ -170,10 +170,8 @@ def build_vocabulary(
     if known is not None:
         return known
 
-    def wait(message: str) -> None:
-        listener(Progress("vocabulary", 0, 0, "steps", message=message))
-
-    with hold(store, key, f"the vocabulary in {store.url}", waiting=wait) as lease:
+    waiting = saying(listener, "vocabulary", "steps")
+    with hold(store, key, f"the vocabulary in {store.url}", waiting=waiting) as lease:
         known = _find(store, key, identity)  # whom we waited for may have done it
         return known or _build(store, key, identity, paths, listed, corpus, params, client, lease.guarding(listener))
 
