@@ -222,9 +222,9 @@ class Store:
         store: ZarrStore = Folder(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
         return SteadyStore(store, self.url, self.patience, complete=complete)
 
-    def create_group(self) -> zarr.Group:
+    def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is replaced."""
-        return zarr.create_group(self._zarr_store(), overwrite=True, zarr_format=3)
+        return zarr.create_group(self._zarr_store(), overwrite=True, zarr_format=3, attributes=attributes)
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Open the Zarr group that lies here.

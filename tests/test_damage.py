@@ -1,6 +1,7 @@
 """Damage of every file of a work directory: named, or made again with the same bits; never taken for data."""
 
 import shutil
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.models.store import write_vocabulary
 from daskw2v.raw import read_part, write_parts
 from daskw2v.storage import create_array, open_array, read_array, write_array
 
@@ -104,6 +106,23 @@ def test_train__goes_on_from_what_is_whole(client, text, tmp_path, strategy):
         repaired += stages.count("repair")
         shutil.rmtree(work)
     assert repaired > 3
+
+
+def test_train__writes_a_model_again_that_lost_a_table_before_it_was_published(client, text, tmp_path, monkeypatch):
+    stages, losses = [], ["output"]
+
+    def lose(store, vocabulary):
+        write_vocabulary(store, vocabulary)
+        while losses:
+            (store / losses.pop() / "zarr.json").remove()
+
+    monkeypatch.setattr(sys.modules["daskw2v.train"], "write_vocabulary", lose)
+    vectors = train(
+        text, work=tmp_path, params=RUNS["averaging"], resources=RESOURCES, client=client,
+        listener=partial(note_stage, stages),
+    )  # fmt: skip
+    assert stages.count("repair") == 1
+    assert vectors.metadata["tables"] == {"input": [60, 6], "output": [59, 6]}
 
 
 def test_vectors__are_never_made_of_damage(client, text, tmp_path):

@@ -17,7 +17,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError
-from daskw2v.intact import StoredArray
+from daskw2v.intact import METADATA, StoredArray
 from daskw2v.locations import Location, as_url
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
@@ -27,12 +27,20 @@ from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _POINTER = "LATEST"
-_SUBWORDS = "subwords"
+_TABLES, _SUBWORDS = "tables", "subwords"
+_WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 _VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
 
 
-def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block: int, n_partitions: int = 1) -> None:
-    """Declare a version's tables; what lay at its URL before is replaced.
+def create_model(
+    store: Store,
+    tables: Mapping[str, tuple[int, int]],
+    row_block: int,
+    n_partitions: int = 1,
+    *,
+    subwords: bool = False,
+) -> None:
+    """Declare what a version holds, so that what is lost later is missed; what lay at its URL before is replaced.
 
     Parameters
     ----------
@@ -45,6 +53,8 @@ def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block:
         by side hold as many.
     n_partitions
         Partitions that rows are spread over, as `Partitions` says; tables are written by `write_partition` then.
+    subwords
+        Whether there is to be a network, from `write_subwords`.
 
     Raises
     ------
@@ -52,7 +62,7 @@ def create_model(store: Store, tables: Mapping[str, tuple[int, int]], row_block:
         If a table has fewer rows than there are partitions.
     """
     layouts = {name: _layout(*shape, row_block, n_partitions) for name, shape in tables.items()}
-    group = store.create_group()
+    group = store.create_group({_TABLES: list(tables), _SUBWORDS: subwords})
     for name, layout in layouts.items():
         # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
         group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
@@ -158,10 +168,11 @@ def read_subwords(store: Store) -> Subwords | None:
     StoreError
         If the version is missing, or its network is damaged.
     """
-    group = store.open_group().get(_SUBWORDS)
+    model = store.open_group()
+    group = model.get(_SUBWORDS)
     if isinstance(group, zarr.Group):
         return Subwords.load(group)
-    if (store.read_manifest() or {}).get(_SUBWORDS):
+    if model.attrs.get(_SUBWORDS):
         raise DamageError.of(f"{store.url}/{_SUBWORDS}", "is missing")
     return None
 
@@ -184,26 +195,27 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     TrainingError
         If a table holds NaN or infinity; nothing is published then.
     DamageError
-        If a table was not written to its end, or something is damaged.
+        If a table was not written to its end, or something is damaged or lost.
     StoreError
-        If the vocabulary or the `input` table is missing, or they differ in length.
+        If vocabulary and `input` table differ in length.
     """
     store = models / version
     group = store.open_group()
-    words = open_array((store / "vocabulary").open_group(), "counts").shape[0]  # not read: it may be large
-    rows = len(StoredRows(_table(store, group, "input")))
-    if words != rows:
+    vocabulary = (store / "vocabulary").open_group()
+    *_, counts = (open_array(vocabulary, name) for name in _WORDS)  # not read: they may be large
+    words = len(counts)
+    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
+    if words != (rows := len(tables["input"])):
         raise StoreError(
             f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
         )
-    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
     for name, table in tables.items():
         _check_finite(store, name, table)
     network = read_subwords(store)  # whoever opens the version reads it
     store.write_manifest(
         {
             **manifest,
-            "tables": {name: list(table.shape) for name, table in tables.items()},
+            _TABLES: {name: list(table.shape) for name, table in tables.items()},
             _SUBWORDS: network is not None,
             "daskw2v": _package_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -307,8 +319,11 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:
-    """Return the names of the tables; Zarr's own list of members warns of the manifest, which is none."""
-    return [name for name in store.children() if "." not in name and isinstance(group.get(name), zarr.Array)]
+    """Return the names of the tables that were declared, whether they are there or not."""
+    names: Any = group.attrs.get(_TABLES)
+    if not isinstance(names, list) or "input" not in names:
+        raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
+    return names
 
 
 def _fits(array: StoredArray) -> bool:

@@ -296,7 +296,7 @@ def _save(crew: Crew, store: Store, state: State, *, moments: bool = False) -> N
     shape = parts.run.vocabulary.size, parts.run.params.vector_size
     kept = state.moments if moments else {}
     names = [*state.rows, *(moment_table(name, table) for table in kept for name in parts.moments)]
-    create_model(store, dict.fromkeys(names, shape), _row_block(*shape))
+    create_model(store, dict.fromkeys(names, shape), _row_block(*shape), subwords=state.network is not None)
     writes = [
         client.submit(save, store, parts, part, table, held, key=f"{save.__name__}-{attempt}-{table}-{part}", retries=2)
         for save, tables in ((save_rows, state.rows), (save_moments, kept))

@@ -18,7 +18,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster import ask_workers, this_worker
-from daskw2v.errors import StoreError
+from daskw2v.errors import DamageError
 from daskw2v.extras import needed
 from daskw2v.models.store import read_subwords, write_subwords
 from daskw2v.objectives.base import FloatArray
@@ -166,7 +166,7 @@ def save_network(store: Store, run: Run, held: Held, moments: bool) -> None:
 def _read_network(store: Store) -> Network:
     found = read_subwords(store)
     if found is None:
-        raise StoreError(f"{store.url} has no network.", "Delete the run's folder and train again.")
+        raise DamageError.of(f"{store.url}/subwords", "is missing")
     group = (store / _MOMENTS).open_group()
     moments = ({weight: read_array(group, f"{name}-{weight}") for weight in found.weights} for name in Moments._fields)
     return Network(found.weights, Moments(*moments), int(group.attrs["steps"]))  # type: ignore[arg-type]

@@ -98,6 +98,16 @@ def test_publish__refuses_a_block_never_written(models):
         publish(models, "v0001-run", MANIFEST)
 
 
+@pytest.mark.parametrize("lost", ["input", "output", "vocabulary", "vocabulary/offsets"])
+def test_publish__misses_what_was_lost(models, lost):
+    write_model(models / "v0001-run")
+    (models / "v0001-run" / lost).remove()
+    with pytest.raises(DamageError, match=r"is missing|has no table|holds no Zarr group") as caught:
+        publish(models, "v0001-run", MANIFEST)
+    assert caught.value.url == f"{models.url}/v0001-run/{lost}"
+    assert latest_version(models) is None
+
+
 def test_publish__refuses_another_vocabulary(models):
     write_model(models / "v0001-run")
     write_vocabulary(models / "v0001-run", Vocabulary.from_words(["a"], [1]))

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from daskw2v.cli import main
-from daskw2v.errors import ParameterError, StoreError, UnknownWordError
+from daskw2v.errors import DamageError, ParameterError, StoreError, UnknownWordError
 from daskw2v.models.export import export
 from daskw2v.models.store import (
     create_model,
@@ -36,7 +36,7 @@ def subwords():
 def vectors(request, subwords, tmp_path_factory):
     models = Store(str(tmp_path_factory.mktemp("work"))) / "models"
     store = models / "v0001-a"
-    create_model(store, {"input": (len(WORDS), 8)}, row_block=3)
+    create_model(store, {"input": (len(WORDS), 8)}, row_block=3, subwords=True)
     write_vocabulary(store, Vocabulary.from_words(WORDS, range(9, 2, -1)))
     rows = subwords.vectors(WORDS)
     for start in range(0, len(WORDS), 3):
@@ -49,6 +49,15 @@ def vectors(request, subwords, tmp_path_factory):
 @pytest.fixture
 def plain(vectors):
     return Vectors(vectors.vocabulary, np.asarray(vectors.vectors[:]))
+
+
+def test_publish__misses_a_network_that_was_lost(tmp_path):
+    models = Store(str(tmp_path))
+    create_model(models / "v0001-a", {"input": (1, 2)}, row_block=1, subwords=True)
+    write_table_rows(models / "v0001-a", "input", 0, np.zeros((1, 2), np.float32))
+    write_vocabulary(models / "v0001-a", Vocabulary.from_words(["a"], [1]))
+    with pytest.raises(DamageError, match="v0001-a/subwords is missing"):
+        publish(models, "v0001-a", {})
 
 
 def cosine(a, b):
