@@ -1,9 +1,14 @@
-"""What other machines write to an object store is seen at once: fsspec remembers listings, and must not here."""
+"""What other machines write to an object store is seen at once: fsspec remembers listings, and must not here.
+
+And what they cut short there is damage, as it is in a file.
+"""
 
 import fsspec
+import numpy as np
 import pytest
 
-from daskw2v.storage import Store
+from daskw2v.errors import DamageError
+from daskw2v.storage import Store, open_array, write_array
 
 moto = pytest.importorskip("moto.server", reason="no object store: install moto[server]")
 pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
@@ -57,3 +62,23 @@ def test_store__removes_what_others_wrote_after_a_listing(options, elsewhere):
     elsewhere.pipe_file("bucket/removed/second", b"2")
     store.remove()
     assert elsewhere.find("bucket/removed") == []
+
+
+def test_range__behind_the_end_of_an_object_is_damage(options, elsewhere):
+    store = Store("s3://bucket/ranges", options)
+    store.write_bytes("file", b"0123456789")
+    assert store.read_range("file", 4, 8) == b"4567"
+    elsewhere.pipe_file("bucket/ranges/file", b"01")
+    for start in (0, 1, 2, 4):
+        with pytest.raises(DamageError, match=rf"ranges/file lacks its bytes {start}\.\.7"):
+            store.read_range("file", start, 8)
+
+
+@pytest.mark.parametrize("left", [0, 1, 100])
+def test_shard__of_which_little_is_left_is_damage(options, elsewhere, left):
+    store = Store(f"s3://bucket/shard-{left}", options)
+    write_array(store.create_group(), "values", np.arange(900), 100, one_shard=True)
+    object_ = f"bucket/shard-{left}/values/c/0"
+    elsewhere.pipe_file(object_, elsewhere.cat_file(object_)[:left])
+    with pytest.raises(DamageError, match=r"values/c/0 is (cut short|damaged)"):
+        open_array(store.open_group(), "values")[100:200]
