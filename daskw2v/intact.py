@@ -6,7 +6,8 @@ a digest of their other entries, the seal. Files as they are have a crc32c for e
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -95,32 +96,45 @@ class StoredArray:
             If a chunk of it is damaged or missing.
         """
         check_room(self.shape, selection, self.dtype.itemsize, self.url)
-        return self._read(lambda: self._array[selection])
+        return self._read(selection, lambda: self._array[selection])
 
     def take(self, selection: Any) -> npt.NDArray[Any]:
         """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
-        return self._read(lambda: self._array.oindex[selection])
+        return self._read(selection, lambda: self._array.oindex[selection])
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
         """Write where numbers or slices say."""
         self._array[selection] = values
 
-    def _read(self, read: Callable[[], Any]) -> npt.NDArray[Any]:
+    def _read(self, selection: Any, read: Callable[[], Any]) -> npt.NDArray[Any]:
         def checked() -> npt.NDArray[Any]:
             try:
                 found = np.asarray(read())
                 return found.astype(found.dtype.newbyteorder("="), copy=False)  # another machine may have written it
             except _UNREADABLE as error:
-                raise DamageError.of(self._damaged(), f"is damaged ({error})") from error
+                raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
 
         return twice(checked)
 
-    def _damaged(self) -> str:
-        """Return the first file that cannot be read."""
+    def _damaged(self, selection: Any) -> str:
+        """Return the first file of a selection that cannot be read."""
         step = self.shards or self.chunks
-        for place in np.ndindex(*(-(-n // k) for n, k in zip(self.shape, step, strict=True))):
+        chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+        parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
+        for place in product(*map(_places, parts, self.shape, step)):
             try:
                 self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, step, strict=True))]
             except _UNREADABLE:
                 return "/".join([self.url, "c", *map(str, place)])
         return self.url
+
+
+def _places(part: Any, length: int, step: int) -> Iterable[int]:
+    """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
+    if isinstance(part, slice):
+        chosen = range(*part.indices(length))
+        first, last = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
+        return range(first // step, last // step + 1)
+    numbers = np.asarray(part)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers % length
+    return map(int, np.unique(numbers // step))

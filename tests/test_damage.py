@@ -12,6 +12,7 @@ from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.store import write_vocabulary
 from daskw2v.raw import read_part, write_parts
+from daskw2v.steady import SteadyStore
 from daskw2v.storage import create_array, open_array, read_array, write_array
 
 SHAPE = {"vector_size": 6, "min_count": 1, "epochs": 1, "sample": 1.0, "window": 2}
@@ -157,6 +158,41 @@ def test_array__names_the_chunk_that_is_damaged(tmp_path):
     spoil(tmp_path / "values" / "c" / "1", "lost")
     with pytest.raises(DamageError, match=r"values/c/1 is missing"):
         array.take(np.array([3, 120]))
+
+
+def mask_of(*rows):
+    mask = np.zeros(100, bool)
+    mask[list(rows)] = True
+    return mask
+
+
+@pytest.mark.parametrize(
+    ("ask", "files"),
+    [
+        (lambda array: array[35:61], {"3/0", "3/1", "4/0", "4/1", "5/0", "5/1", "6/0", "6/1"}),
+        (lambda array: array[35:61:9, -3:], {"3/1", "4/1", "5/1"}),
+        (lambda array: array[-51, 3], {"4/0"}),
+        (lambda array: array[mask_of(12, 47), 7], {"1/1", "4/1"}),
+        (lambda array: array.take((np.array([48, -1, 40]), slice(0, 5))), {"4/0", "9/0"}),
+        (lambda array: array[...], {f"{row}/{column}" for row in range(10) for column in range(2)}),
+    ],
+)
+def test_array__looks_for_damage_only_where_it_was_read(tmp_path, monkeypatch, ask, files):
+    array = create_array(Store(str(tmp_path)).create_group(), "values", (100, 8), np.int64, 10, chunk_columns=5)
+    array[...] = np.arange(800).reshape(100, 8)
+    for column in range(2):
+        spoil(tmp_path / "values" / "c" / "4" / str(column), "middle byte")
+    asked, get = set(), SteadyStore.get
+
+    def note(self, key, *args, **options):
+        asked.add(key)
+        return get(self, key, *args, **options)
+
+    array = open_array(Store(str(tmp_path)).open_group(), "values")
+    monkeypatch.setattr(SteadyStore, "get", note)
+    with pytest.raises(DamageError, match=r"values/c/4/[01] is damaged"):
+        ask(array)
+    assert asked == {f"values/c/{file}" for file in files}
 
 
 def test_array__of_one_shard_is_checked_chunk_by_chunk(tmp_path):
