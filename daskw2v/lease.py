@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,11 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
         lease.end()
         beating.join()
         lease.give_back()
+
+
+def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
+    """Hold the lease of a run in a work directory; raises as `hold` does."""
+    return hold(work, run, f"the run {run} in {work.url}")
 
 
 def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:

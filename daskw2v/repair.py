@@ -1,6 +1,13 @@
-"""What is done about damage in a work directory: what can be made again is removed, and so made again."""
+"""What is done about damage in a work directory: what can be made again is removed, and so made again.
+
+Others may be at work there. What lies in a folder of one attempt is never written again: who still reads it misses it
+then, and looks for what is there instead. All else is removed only while nobody can be writing it.
+"""
+
+from typing import NoReturn
 
 from daskw2v.errors import DamageError
+from daskw2v.lease import hold_run
 from daskw2v.storage import Store
 
 
@@ -10,27 +17,69 @@ def repair(work: Store, damage: DamageError) -> str | None:
     Returns
     -------
     str or None
-        What was removed, below the work directory. None where nobody could make it again: a published model, and a
-        word-context matrix, which may have grown from text that is gone.
+        What was removed, below the work directory. None where nobody could make it again, as a published model.
+
+    Raises
+    ------
+    DamageError
+        If it is a finished word-context matrix, which may have grown from text that is gone.
+    StoreError
+        If somebody else is at work on the run that it belongs to.
     """
     inside = damage.url.removeprefix(f"{work.url}/")
     if inside == damage.url:
         return None
     match inside.split("/"):
-        case ["shards", encoding, block, *_]:
-            unit = ["shards", encoding, block]
-        case ["corpora", name]:
-            unit = ["corpora", name]
-        case ["vocabulary", key, *_]:
-            unit = ["vocabulary", key]
+        case ["corpora", _] | ["shards", _, _, "manifest.json"] | ["vocabulary", _, "manifest.json"]:
+            return _remove_manifest(work, inside)
+        case ["shards", _, _]:  # its manifest is gone: that is enough
+            return inside
+        case ["shards", encoding, block, attempt, *_]:
+            return _remove(work, "shards", encoding, block, attempt)
+        case ["vocabulary", key, build, *_]:
+            return _remove(work, "vocabulary", key, build)
+        case ["matrices", name, build, _, *_] if not _is_finished(work / "matrices" / name, build):
+            return _remove(work, "matrices", name, build)
+        case ["matrices", name, *_]:
+            _refuse(work / "matrices" / name, damage)
         case ["runs", run, "checkpoints", number, *_]:
-            unit = ["runs", run, "checkpoints", number]
+            with hold_run(work, run):
+                return _remove(work, "runs", run, "checkpoints", number)
         case ["runs", run, part, *_]:
-            unit = ["runs", run, part]
-        case ["models", version, *_] if (work / "models" / version).read_manifest() is None:
-            unit = ["models", version]
-        case _:
-            return None
-    name = "/".join(unit)
+            with hold_run(work, run):
+                return _remove(work, "runs", run, part)
+        case ["models", version, _, *_]:
+            with hold_run(work, version.partition("-")[2]):
+                published = (work / "models" / version).read_manifest() is not None
+                return None if published else _remove(work, "models", version)
+    return None
+
+
+def _remove(work: Store, *parts: str) -> str:
+    name = "/".join(parts)
     (work / name).remove()
     return name
+
+
+def _remove_manifest(work: Store, name: str) -> str:
+    """Remove a manifest, unless somebody has written it again."""
+    folder, _, file = name.rpartition("/")
+    try:
+        (work / folder).read_manifest(file)
+    except DamageError:
+        (work / name).remove()
+    return name
+
+
+def _is_finished(matrix: Store, build: str) -> bool:
+    manifest = matrix.read_manifest()
+    return manifest is not None and manifest["build"] == build
+
+
+def _refuse(matrix: Store, damage: DamageError) -> NoReturn:
+    raise DamageError(
+        damage.problem,
+        f"Take {matrix.url} from a copy. Or delete it: then the same command samples it again from the same text. If "
+        "it is the base_matrix, build_matrix does so, with the text and the Params that it had. Look after the disk.",
+        damage.url,
+    ) from damage

@@ -14,7 +14,7 @@ from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
-from daskw2v.lease import hold
+from daskw2v.lease import hold_run
 from daskw2v.locations import Location, as_url
 from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
 from daskw2v.models.vectors import Vectors
@@ -125,7 +125,7 @@ def train_model(
     _check_names(params, resources)
     params = settled(params)
     run_id = run_identity(corpus, vocabulary, params)
-    with hold(store, run_id, f"the run {run_id} in {store.url}") as lease:
+    with hold_run(store, run_id) as lease:
         listen = lease.guarding(listener)
         models, place = store / "models", store / "runs" / run_id
         version = next_version(models, run_id)

@@ -126,6 +126,38 @@ def test_train__writes_a_model_again_that_lost_a_table_before_it_was_published(c
     assert vectors.metadata["tables"] == {"input": [60, 6], "output": [59, 6]}
 
 
+def test_train__begins_a_matrix_anew_whose_pieces_were_damaged(client, text, tmp_path):
+    undisturbed = train(text, work=tmp_path / "whole", params=RUNS["columns"], resources=RESOURCES, client=client)
+    stages = []
+
+    def spoil_once(progress):
+        stages.append(progress.stage)
+        if progress.message.startswith("sample: 1 of") and "repair" not in stages:
+            (piece,) = (tmp_path / "work" / "matrices").glob("*/*/text/0/*/entries")
+            spoil(piece, "middle byte")
+
+    vectors = train(
+        text, work=tmp_path / "work", params=RUNS["columns"], resources=RESOURCES, client=client, listener=spoil_once
+    )
+    assert stages.count("repair") == 1
+    np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:])
+    assert len(list((tmp_path / "work" / "matrices").glob("*/*/"))) == 1
+
+
+def test_train__tells_what_helps_where_a_matrix_is_damaged(client, text, tmp_path):
+    undisturbed = train(text, work=tmp_path / "whole", params=RUNS["columns"], resources=RESOURCES, client=client)
+    interrupted(text, tmp_path / "cut", RUNS["columns"], client)
+    shutil.copytree(tmp_path / "cut", tmp_path / "work")  # of what lies there no worker has read anything
+    (matrix,) = (tmp_path / "work" / "matrices").iterdir()
+    (chunk,) = matrix.glob("*/matrix/contexts/c/0/0")
+    spoil(chunk, "last byte")
+    again = {"work": tmp_path / "work", "params": RUNS["columns"], "resources": RESOURCES, "client": client}
+    with pytest.raises(DamageError, match=rf"contexts/c/0/0 is damaged .*Take {matrix} from a copy\. Or delete it"):
+        train(text, **again)
+    shutil.rmtree(matrix)
+    np.testing.assert_array_equal(train(text, **again).vectors[:], undisturbed.vectors[:])
+
+
 def test_vectors__are_never_made_of_damage(client, text, tmp_path):
     whole = train(text, work=tmp_path / "work", params=RUNS["averaging"], resources=RESOURCES, client=client)
     model = Path(whole.url)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import Source
 from daskw2v.corpus.tokenizers import tokenizer_identity
-from daskw2v.errors import StoreError
+from daskw2v.errors import DamageError, StoreError
 from daskw2v.intact import StoredArray
 from daskw2v.limits import typed
 from daskw2v.params import Params
@@ -141,13 +141,17 @@ class Corpus:
 
         Raises
         ------
+        DamageError
+            If there is none of that name, or it is damaged.
         StoreError
-            If there is none of that name, or it is not what `save` wrote.
+            If it is no manifest of a corpus.
         """
+        place = f"{store.url}/{_MANIFESTS}/{name}.json"
         values = (store / _MANIFESTS).read_manifest(f"{name}.json")
         if values is None:
-            raise StoreError(f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.")
-        place = f"{store.url}/{_MANIFESTS}/{name}.json"
+            raise DamageError(
+                f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", place
+            )
         match values:
             case {
                 "asked": str(asked),
