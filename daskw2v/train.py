@@ -149,7 +149,7 @@ def train_model(
         if latest_version(models) != version:  # trained before, or killed before it was published
             point_to(models, version)
         place.remove()  # checkpoints, and pairs
-        vectors = Vectors.open((models / version).url, resources.storage_options)
+        vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
         return vectors
 

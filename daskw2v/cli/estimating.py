@@ -42,7 +42,8 @@ def estimate_command(
     params, resources = choose(ctx, config)
     check_options(params)
     check_strategy(params, resources)
-    text = guess_text(find_sources(inputs, params.format, resources.storage_options), params, resources, types, words)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
+    text = guess_text(sources, params, resources, types, words)
     for workers, limit in _workers(resources).items():
         found = estimate(params, resources, text, workers)
         print_table(("stage", "memory", "made of"), found.rows())

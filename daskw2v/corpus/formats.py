@@ -80,7 +80,7 @@ def read_block(
             yield from _read_text(file, block, policy, tokenizer)
 
 
-def read_file(url: Location, storage_options: Mapping[str, Any], most: int) -> bytes:
+def read_file(url: Location, storage_options: Mapping[str, Any], most: int, patience: float = PATIENCE) -> bytes:
     """Return all of a file, decompressed: a small one; or of all files that a pattern matches.
 
     Raises
@@ -89,8 +89,8 @@ def read_file(url: Location, storage_options: Mapping[str, Any], most: int) -> b
         If it cannot be found or read, or has more than `most` bytes.
     """
     content = bytearray()
-    for source in find_sources(url, "text", storage_options):
-        with open_source(source, storage_options) as file:
+    for source in find_sources(url, "text", storage_options, patience):
+        with open_source(source, storage_options, patience) as file:
             parts = iter(partial(file.read, CHUNK), b"")
             for chunk in decompressed(file, source.compression, source.url) if source.compression else parts:
                 content += chunk

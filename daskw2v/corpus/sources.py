@@ -99,7 +99,10 @@ Inputs = Location | Sequence[Location]
 
 
 def find_sources(
-    inputs: Inputs, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+    inputs: Inputs,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    patience: float = PATIENCE,
 ) -> list[Source]:
     """Find the files that are named.
 
@@ -113,6 +116,8 @@ def find_sources(
         JSONL, `.parquet` and `.pq` Parquet, all others text. Compression always goes by the name.
     storage_options
         Options for fsspec.
+    patience
+        Seconds to wait for each answer of where they lie.
 
     Returns
     -------
@@ -135,10 +140,11 @@ def find_sources(
     if not names:
         raise InputError("No input is named.", "Give at least one file, URL or pattern.")
     urls = [as_url(name, "input") for name in names]
-    return [_source(url, info, format) for name in urls for url, info in _matches(name, storage_options or {})]
+    found = (found for name in urls for found in _matches(name, storage_options or {}, patience))
+    return [_source(url, info, format) for url, info in found]
 
 
-def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _matches(name: str, storage_options: Mapping[str, Any], patience: float) -> list[tuple[str, dict[str, Any]]]:
     """Return URL and fsspec's info of each file that a name stands for."""
     refuse_secret(name)
     if "::" in name:
@@ -147,20 +153,21 @@ def _matches(name: str, storage_options: Mapping[str, Any]) -> list[tuple[str, d
         )
     fs, path = filesystem(name, storage_options)
     prefix = _prefix(name, fs, path)
+    ask = partial(steadily, place=name, patience=patience)
     with _explained(name):
         fs.invalidate_cache()
-        if fs.isfile(path):  # first: a file's name may look like a pattern
-            return [(prefix + path, fs.info(path))]
-        if fs.isdir(path):
+        if ask(fs.isfile, path):  # first: a file's name may look like a pattern
+            return [(prefix + path, ask(fs.info, path))]
+        if ask(fs.isdir, path):
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
-        if fs.exists(path):
+        if ask(fs.exists, path):
             raise InputError(
                 f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
             )
-        paths = sorted(fs.glob(path)) if fsspec.core.has_magic(path) else []
+        paths = sorted(ask(fs.glob, path)) if fsspec.core.has_magic(path) else []
         with ThreadPoolExecutor(_THREADS) as pool:
             # info, not the listing: open_source compares with it, and some filesystems tell the two differently
-            found = list(zip(paths, pool.map(fs.info, paths), strict=True))
+            found = list(zip(paths, pool.map(partial(ask, fs.info), paths), strict=True))
     files = [(prefix + p, info) for p, info in found if info["type"] == "file"]
     if not files:
         raise InputError(
@@ -175,11 +182,12 @@ def _explained(name: str) -> Iterator[None]:
     """Turn what a filesystem raises into our error."""
     try:
         yield
-    except Daskw2vError:
-        raise
     except Exception as error:  # each protocol's package has errors of its own
+        said = error.__cause__ if isinstance(error, StoreError) else error
+        if isinstance(said, Daskw2vError):
+            raise
         raise InputError(
-            f"{name} cannot be looked for ({type(error).__name__}: {error}).",
+            f"{name} cannot be looked for ({type(said).__name__}: {said}).",
             "Check the path, broken links, the rights and the network.",
         ) from error
 
@@ -254,6 +262,7 @@ def plan_blocks(
     sources: Sequence[Source],
     block_bytes: int,
     storage_options: Mapping[str, Any] | None = None,
+    patience: float = PATIENCE,
 ) -> list[Block]:
     """Divide files into blocks; of Parquet files the metadata are read, of others nothing.
 
@@ -266,18 +275,22 @@ def plan_blocks(
         where the metadata of a single one are damaged, Arrow ends the process when asked for them.
     storage_options
         Options for fsspec.
+    patience
+        Seconds to wait for each answer of where they lie.
 
     Raises
     ------
     InputError
         If a Parquet file cannot be read, or one that is Parquet or compressed is empty, which none is.
+    StoreError
+        If where it lies fails, time and again, or does not answer.
     """
-    blocks_of = partial(_blocks, block_bytes=block_bytes, storage_options=storage_options or {})
+    blocks_of = partial(_blocks, block_bytes=block_bytes, storage_options=storage_options or {}, patience=patience)
     with ThreadPoolExecutor(_THREADS) as pool:
         return [block for blocks in pool.map(blocks_of, sources) for block in blocks]
 
 
-def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any]) -> list[Block]:
+def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], patience: float) -> list[Block]:
     size = source.size
     if not size:
         if kind := source.compression or (source.format == "parquet" and "Parquet"):
@@ -291,7 +304,7 @@ def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, A
     if source.format != "parquet":
         return [Block(source, at, min(at + block_bytes, size)) for at in range(0, size, block_bytes)]
     blocks, start, held = [], 0, 0
-    sizes = _row_groups(source, storage_options)
+    sizes = _row_groups(source, storage_options, patience)
     for stop, group_bytes in enumerate(sizes, 1):
         held += group_bytes
         if held >= block_bytes or stop == len(sizes):
@@ -300,8 +313,8 @@ def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, A
     return blocks
 
 
-def _row_groups(source: Source, storage_options: Mapping[str, Any]) -> list[int]:
-    with open_source(source, storage_options) as file, reading_parquet(source.url):
+def _row_groups(source: Source, storage_options: Mapping[str, Any], patience: float) -> list[int]:
+    with open_source(source, storage_options, patience) as file, reading_parquet(source.url):
         metadata = pq.ParquetFile(file).metadata
         return [metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups)]
 

@@ -36,7 +36,7 @@ def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params,
     most = max((kind.threads for kind in kinds), default=1)
     if _fits(_encode([Source("", most * resources.block_bytes, "", "text", None)], params, resources), kinds):
         return
-    sources = find_sources(inputs, params.format, resources.storage_options)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
     if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check(
             "Reading the text", _encode(sources, params, resources), kinds, _smaller_blocks(sources, params, resources)

@@ -21,6 +21,7 @@ from daskw2v.intact import METADATA, StoredArray
 from daskw2v.locations import Location, as_url
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.steady import PATIENCE
 from daskw2v.storage import Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
@@ -247,7 +248,7 @@ def latest_version(models: Store) -> str | None:
     return None if name is None else name.decode(errors="replace").strip()
 
 
-def resolve(url: Location, storage_options: Mapping[str, Any] | None = None) -> Store:
+def resolve(url: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = PATIENCE) -> Store:
     """Find the finished model that a URL means.
 
     Parameters
@@ -256,13 +257,15 @@ def resolve(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
         A work directory or its `models` folder (their latest version is meant), or one version.
     storage_options
         Options for fsspec.
+    store_timeout
+        Seconds to wait for each answer of where it lies.
 
     Raises
     ------
     StoreError
         If there is no finished model, or a newer daskw2v wrote it.
     """
-    store = Store(as_url(url, "model"), dict(storage_options or {}))
+    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
     if _is_model(store):
         return store
     for models in (store, store / "models"):

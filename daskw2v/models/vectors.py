@@ -22,6 +22,7 @@ from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary, resolve
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.steady import PATIENCE
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
@@ -90,7 +91,11 @@ class Vectors:
 
     @classmethod
     def open(
-        cls, url: Location, storage_options: Mapping[str, Any] | None = None, in_memory: bool | None = None
+        cls,
+        url: Location,
+        storage_options: Mapping[str, Any] | None = None,
+        in_memory: bool | None = None,
+        store_timeout: float = PATIENCE,
     ) -> Self:
         """Read a trained model.
 
@@ -104,6 +109,8 @@ class Vectors:
             Whether all vectors are read now. If not, they stay where they are: each query reads what it needs, some
             64 MB at a time, and `vectors` is a `StoredRows`. By default they are read where they take less than half
             of the memory available.
+        store_timeout
+            Seconds to wait for each answer of where it lies, as in `Resources`.
 
         Raises
         ------
@@ -112,7 +119,7 @@ class Vectors:
         VocabularyError
             If its vocabulary is damaged.
         """
-        store = resolve(url, storage_options)
+        store = resolve(url, storage_options, store_timeout)
         stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
         if len(vocabulary) != len(stored):
             raise StoreError(
@@ -121,13 +128,8 @@ class Vectors:
             )
         if in_memory is None:
             in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
-        return cls(
-            vocabulary,
-            stored[:] if in_memory else stored,
-            store.read_manifest() or {},
-            store.url,
-            read_subwords(store),
-        )
+        rows = stored[:] if in_memory else stored
+        return cls(vocabulary, rows, store.read_manifest() or {}, store.url, read_subwords(store))
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"

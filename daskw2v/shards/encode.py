@@ -214,7 +214,7 @@ def build_corpus(
     TrainingError
         If more blocks than `max_bad_blocks` keep killing their workers.
     """
-    sources = find_sources(inputs, params.format, resources.storage_options)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
     identity = corpus_identity(sources, params)
     known = Corpus.find(store, identity, params.max_bad_blocks)
     if known is not None:
@@ -236,7 +236,7 @@ def _build(
     listener: Listener,
 ) -> Corpus:
     began = time.monotonic()
-    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
+    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     bad = _encode_all(blocks, home, params, resources, client, listener)
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     blocks = [block for block in blocks if block.key not in bad]

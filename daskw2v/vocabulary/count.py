@@ -249,7 +249,8 @@ def _take_steps(
 def read_list(url: str, resources: Resources) -> list[str]:
     """Read a list of words, one a line; each counts once."""
     try:
-        lines = read_file(url, resources.storage_options, _LIST).decode("utf-8-sig").split("\n")
+        content = read_file(url, resources.storage_options, _LIST, resources.store_timeout)
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(
             f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."

@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from fsspec.registry import known_implementations
 
+from daskw2v import steady
 from daskw2v.corpus.formats import ReadReport, Text, read_block
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
@@ -203,6 +204,7 @@ def test_filesystem__that_does_not_answer_is_named(monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("Unable to locate credentials")
 
+    monkeypatch.setattr(steady, "_PAUSES", ())
     monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "isfile", refuse)
     with pytest.raises(InputError, match=r"memory://a cannot be looked for \(RuntimeError: Unable to locate"):
         find_sources("memory://a")
