@@ -3,17 +3,20 @@
 A model or a shard may be a stranger's. Which arrays are read is said in `daskw2v.nodes`.
 """
 
+import asyncio
 import math
 import os
+import shutil
 import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 import psutil
 from distributed.system import MEMORY_LIMIT
-from zarr.abc.store import ByteRequest
-from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from daskw2v.errors import StoreError
@@ -70,15 +73,48 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
 
 
 class Folder(LocalStore):
-    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small."""
+    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small.
+
+    The disk is asked in threads only: one that hangs would stop the loop that all stores share.
+    """
+
+    async def _open(self, *, mode: object = None) -> None:
+        self._is_open = True  # where something is written, folders are made
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """Return a file's content, or None where there is none; raises as `check_file` does."""
-        most = MOST_METADATA if key.endswith("zarr.json") else None
-        check_file(str(self.root), key, most)
-        return await super().get(key, prototype, byte_range)
+        # Checked and read at once: a thread for each would cost more than the check
+        content = await asyncio.to_thread(_read, str(self.root), key, byte_range)
+        return None if content is None else (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete a folder, if it is there."""
+        await asyncio.to_thread(_delete, self.root / prefix)
+
+
+def _delete(folder: Path) -> None:
+    if folder.is_dir():
+        shutil.rmtree(folder)
+
+
+def _read(folder: str, name: str, part: ByteRequest | None) -> bytes | None:
+    """Return what is asked for of a file that may be read, or None where there is none."""
+    check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
+    try:
+        with open(f"{folder}/{name}", "rb") as file:
+            match part:
+                case RangeByteRequest(start, end):
+                    file.seek(start)
+                    return file.read(end - start)
+                case OffsetByteRequest(offset):
+                    file.seek(offset)
+                case SuffixByteRequest(suffix):
+                    file.seek(max(0, file.seek(0, os.SEEK_END) - suffix))
+            return file.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
 
 
 def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) -> None:

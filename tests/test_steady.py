@@ -2,17 +2,19 @@
 
 import errno
 import io
+import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from zarr.storage import MemoryStore
 
-from daskw2v import Store, steady
+from daskw2v import Store, limits, steady
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.steady import SteadyFile, SteadyStore, steadily
-from daskw2v.storage import open_array, write_array
+from daskw2v.storage import open_array, read_array, write_array
 
 
 @pytest.fixture(autouse=True)
@@ -183,3 +185,51 @@ def test_file__that_hangs_is_not_waited_for_when_it_is_closed():
     ):
         f.read(1)
     until.set()
+
+
+def test_folder__that_hangs_in_one_file_lets_others_be_read(tmp_path, monkeypatch):
+    store, over = Store(str(tmp_path)), threading.Event()
+    group = store.create_group()
+    for name in ("hanging", "well"):
+        write_array(group, name, np.arange(3))
+    hanging, well = (open_array(store.open_group(), name) for name in ("hanging", "well"))
+    check, asked = limits.check_file, threading.Event()
+
+    def hang(folder, name, most=None):
+        if name.startswith("hanging/c/"):
+            asked.set()
+            over.wait()
+        check(folder, name, most)
+
+    monkeypatch.setattr(limits, "check_file", hang)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(hanging.__getitem__, ...)
+        asked.wait()
+        second = pool.submit(well.__getitem__, ...)
+        try:
+            assert second.result(20).tolist() == [0, 1, 2]
+            assert not first.done()
+        finally:
+            over.set()
+        assert first.result().tolist() == [0, 1, 2]
+
+
+def test_folder__is_asked_in_threads_only(tmp_path, monkeypatch):
+    """Zarr's loop must not wait for a disk that hangs."""
+    asked = []
+
+    def note(function):
+        def noted(*args, **options):
+            asked.append(threading.current_thread().name)
+            return function(*args, **options)
+
+        return noted
+
+    for module, names in ((os, ("stat", "lstat", "mkdir", "unlink", "rmdir", "replace")), (io, ("open",))):
+        for name in names:
+            monkeypatch.setattr(module, name, note(getattr(module, name)))
+    for _ in range(2):  # the second replaces the first
+        write_array(Store(str(tmp_path / "a" / "b")).create_group(), "values", np.arange(9), 3)
+    assert read_array(Store(str(tmp_path / "a" / "b")).open_group(), "values").tolist() == list(range(9))
+    assert len(asked) > 20
+    assert "zarr_io" not in asked
