@@ -8,6 +8,7 @@ from typing import Any
 
 from distributed import Client
 
+from daskw2v.arguments import check_arguments
 from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_device, check_workers
@@ -89,7 +90,9 @@ def train(
     StoreError
         If the store fails, or another process trains the same model there.
     """
-    params, resources = params or Params(), resources or Resources()
+    params = Params() if params is None else params
+    resources = Resources() if resources is None else resources
+    check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
     _check_names(params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     if params.base_model is not None:
@@ -122,6 +125,7 @@ def train_model(
     listener: Listener = silent,
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
+    check_arguments(store=store, params=params, resources=resources, client=client)
     _check_names(params, resources)
     params = settled(params)
     run_id = run_identity(corpus, vocabulary, params)
@@ -164,6 +168,7 @@ def build_matrix(
     listener: Listener = silent,
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
+    check_arguments(store=store, params=params, resources=resources, client=client)
     return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
 
 
@@ -197,14 +202,8 @@ def _check_losses(model: Store, resources: Resources) -> None:
         )
 
 
-def _check_names(params: Any, resources: Any) -> None:
+def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
-    for given, kind in ((params, Params), (resources, Resources)):
-        if not isinstance(given, kind):
-            raise ParameterError(
-                f"A {type(given).__name__} stands where daskw2v.{kind.__name__} belong.",
-                f"Give daskw2v.{kind.__name__}(...).",
-            )
     check_options(params)
     check_strategy(params, resources)
     check_device(resources)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
+from daskw2v.arguments import check_arguments
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
 from daskw2v.corpus.sources import Block, Inputs, Source, find_sources, plan_blocks
@@ -206,6 +207,8 @@ def build_corpus(
 
     Raises
     ------
+    ParameterError
+        If an argument is of another kind.
     InputError
         If inputs cannot be read (more blocks of them than `max_bad_blocks`), or hold no word at all; if the
         tokenizer fails.
@@ -214,6 +217,7 @@ def build_corpus(
     TrainingError
         If more blocks than `max_bad_blocks` keep killing their workers.
     """
+    check_arguments(store=store, params=params, resources=resources, client=client)
     sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
     identity = corpus_identity(sources, params)
     known = Corpus.find(store, identity, params.max_bad_blocks)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import zarr
 from distributed import Client
 
+from daskw2v.arguments import check_arguments
 from daskw2v.corpus.formats import read_file
 from daskw2v.errors import InputError
 from daskw2v.lease import hold
@@ -156,11 +157,14 @@ def build_vocabulary(
 
     Raises
     ------
+    ParameterError
+        If an argument is of another kind.
     InputError
         If the list of words cannot be read, or holds none.
     VocabularyError
         If no word is left.
     """
+    check_arguments(store=store, params=params, resources=resources, client=client)
     paths = [shard.path for shard in corpus.shards]
     listed = None if params.vocabulary is None else read_list(params.vocabulary, resources)
     rules = [params.min_count, params.max_final_vocab] if listed is None else listed

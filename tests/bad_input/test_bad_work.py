@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, build_corpus, build_vocabulary, train
+from daskw2v import Params, Resources, build_corpus, build_matrix, build_vocabulary, train, train_model
 from daskw2v.cluster import check_cluster
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models.export import export
@@ -31,6 +31,37 @@ def test_work__must_be_a_url_or_path(client, work):
 def test_params_and_resources__must_be_what_they_are_called(client, tmp_path, name, value):
     with pytest.raises(ParameterError, match=rf"stands where daskw2v\.{name} belong\. Give daskw2v\.{name}\("):
         train("text.txt", work=tmp_path, client=client, **{name.lower(): value})
+
+
+STAGES = {
+    "build_corpus": lambda **given: build_corpus("text.txt", **given),
+    "build_vocabulary": lambda **given: build_vocabulary(None, **given),
+    "build_matrix": lambda **given: build_matrix(None, None, **given),
+    "train_model": lambda **given: train_model(None, None, **given),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("name", "value", "remedy"), [
+    ("store", "s3://a:secret@work", "a str stands where a daskw2v.Store belongs. Give daskw2v.Store(url)."),
+    ("client", "tcp://host:8786", "a str stands where a distributed.Client belongs. Give distributed.Client(address)."),
+    ("client", None, "a NoneType stands where a distributed.Client belongs. Give distributed.Client(address)."),
+    ("params", Resources(), "a Resources stands where daskw2v.Params belong. Give daskw2v.Params(...)."),
+    ("resources", {}, "a dict stands where daskw2v.Resources belong. Give daskw2v.Resources(...)."),
+])  # fmt: skip
+def test_stages__say_which_argument_is_of_another_kind(client, tmp_path, stage, name, value, remedy):
+    given = {"store": Store(str(tmp_path)), "params": PARAMS, "resources": Resources(), "client": client, name: value}
+    with pytest.raises(ParameterError) as caught:
+        STAGES[stage](**given)
+    assert str(caught.value) == f"{name}: {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("client", "tcp://host:8786"), ("client", ""), ("params", {}), ("resources", ())]
+)
+def test_train__says_which_argument_is_of_another_kind(client, tmp_path, name, value):
+    with pytest.raises(ParameterError, match=rf"^{name}: a {type(value).__name__} stands where .*\. Give "):
+        train("text.txt", **{"work": tmp_path, "client": client, name: value})
 
 
 @pytest.mark.parametrize(("work", "reason"), [
