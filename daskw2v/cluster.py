@@ -136,7 +136,7 @@ def ask_workers(
         raise _scheduler_gone() from error
     for address in [address for address, answer in answers.items() if isinstance(answer, Exception)]:
         raised = answers.pop(address)
-        left = isinstance(raised, OSError) and address not in _workers(client)
+        left = isinstance(raised, OSError) and address not in workers_known(client)
         if not left and not isinstance(raised, CommClosedError):
             raise raised
     return answers
@@ -168,19 +168,29 @@ class Trainers(NamedTuple):
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
     """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all where none does."""
-    workers = _workers(client)
+    workers = workers_known(client)
     if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
         return Trainers({name: worker["nthreads"] for name, worker in having.items()}, {resource: 1})
     return Trainers({name: worker["nthreads"] for name, worker in workers.items()})
 
 
-def _workers(client: Client) -> dict[str, Any]:
-    return dict(client.scheduler_info(n_workers=-1)["workers"])
+def workers_known(client: Client) -> dict[str, Any]:
+    """Return what the scheduler knows of each worker, by its address.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler is gone.
+    """
+    known = client.scheduler_info(n_workers=-1)
+    if "workers" not in known:
+        raise _scheduler_gone()
+    return dict(known["workers"])
 
 
 def total_threads(client: Client) -> int:
     """Return the number of threads of all workers, at least 1."""
-    return max(1, int(sum(client.nthreads().values())))
+    return max(1, sum(int(worker["nthreads"]) for worker in workers_known(client).values()))
 
 
 def shared_memory(client: Client) -> float:
@@ -188,7 +198,7 @@ def shared_memory(client: Client) -> float:
 
     Infinity where none has a limit.
     """
-    workers = _workers(client).values()
+    workers = workers_known(client).values()
     a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
     return float(a_thread * total_threads(client))
 
@@ -271,7 +281,7 @@ class _Patience:
 
     def check(self) -> None:
         """Raise a ClusterError where there has been no such worker for a while."""
-        if any(_has(worker, self._takes) for worker in _workers(self._client).values()):
+        if any(_has(worker, self._takes) for worker in workers_known(self._client).values()):
             self._alone_since = None
             return
         self._alone_since = self._alone_since or time.monotonic()

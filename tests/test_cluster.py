@@ -76,7 +76,6 @@ def test_shared_memory__is_bound_by_the_worker_that_is_full_first(workers, bytes
     infos = {str(i): {"nthreads": threads, "memory_limit": limit} for i, (threads, limit) in enumerate(workers)}
     fake = SimpleNamespace(
         scheduler_info=lambda n_workers: {"workers": infos},
-        nthreads=lambda: {name: info["nthreads"] for name, info in infos.items()},
     )
     assert shared_memory(fake) == bytes_held
 
@@ -224,3 +223,5 @@ def test_ask_workers__says_that_the_scheduler_is_gone():
         cluster.close()
         with pytest.raises(ClusterError, match="The scheduler is gone"):
             ask_workers(client, echo, 1)
+        with pytest.raises(ClusterError, match="The scheduler is gone"):
+            shared_memory(client)

@@ -259,7 +259,6 @@ def test_workers_of__tells_kinds_apart():
     infos = {str(n): {**info, "resources": {}} for n, info in enumerate([small, large, small])}
     fake = SimpleNamespace(
         scheduler_info=lambda n_workers: {"workers": infos},
-        nthreads=lambda: {name: info["nthreads"] for name, info in infos.items()},
     )
     memory = 6 * 2 * GB
     assert workers_of(fake, "cpu") == {Workers(3, 1, memory): 2 * GB, Workers(3, 4, memory): math.inf}

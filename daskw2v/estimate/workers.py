@@ -8,7 +8,7 @@ from dask.system import CPU_COUNT
 from distributed import Client
 from distributed.worker_memory import parse_memory_limit
 
-from daskw2v.cluster import shared_memory
+from daskw2v.cluster import shared_memory, workers_known
 from daskw2v.devices import trainers_of
 from daskw2v.estimate.base import Workers
 from daskw2v.params import Resources
@@ -16,7 +16,7 @@ from daskw2v.params import Resources
 
 def workers_of(client: Client, device: str) -> dict[Workers, float]:
     """Return the kinds of workers that a cluster has, each with the least limit among them; infinity for none."""
-    workers, memory = client.scheduler_info(n_workers=-1)["workers"], shared_memory(client)
+    workers, memory = workers_known(client), shared_memory(client)
     trainers = trainers_of(client, device).threads
     found: dict[Workers, float] = {}
     for worker in (workers[address] for address in trainers if address in workers):
