@@ -17,8 +17,9 @@ from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
 from daskw2v.lease import hold_run
 from daskw2v.locations import Location, as_url
-from daskw2v.models.store import latest_version, next_version, point_to, publish, write_vocabulary
+from daskw2v.models.store import finish, write_vocabulary
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import latest_version, next_version, point_to
 from daskw2v.objectives import check_options, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.progress import Listener, Progress, silent
@@ -149,7 +150,7 @@ def train_model(
             manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
             # On a worker: all tables are read once more, and need not come here for that.
             key = f"publish-{uuid.uuid4().hex}"
-            gather(client, [client.submit(publish, models, version, manifest, key=key)], "Publishing")
+            gather(client, [client.submit(finish, models / version, manifest, key=key)], "Publishing")
         if latest_version(models) != version:  # trained before, or killed before it was published
             point_to(models, version)
         place.remove()  # checkpoints, and pairs

@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
-from daskw2v.models.store import latest_version, resolve
+from daskw2v.models.versions import latest_version, resolve
 from daskw2v.objectives import OBJECTIVES, settled, start_alpha
 from daskw2v.strategies import STRATEGIES
 

@@ -1,12 +1,11 @@
-"""Trained models: immutable versions below `models/`, and a pointer `LATEST` to the newest finished one.
+"""What lies in a version of a model.
 
 A version is a Zarr group of float32 tables (`input`, and what else the objective has), the vocabulary, and, where
 words' vectors are made of their characters, the network that makes them, `subwords`. It
-counts once its manifest is there, which `publish` writes last. A table is written by blocks of rows, or, where its rows
+counts once its manifest is there, which `finish` writes last. A table is written by blocks of rows, or, where its rows
 are spread over partitions, by partitions; it is read in order of ids in both cases.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -18,19 +17,15 @@ from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError
 from daskw2v.intact import METADATA, StoredArray
-from daskw2v.locations import Location, as_url
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.steady import PATIENCE
 from daskw2v.storage import Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_POINTER = "LATEST"
 _TABLES, _SUBWORDS = "tables", "subwords"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
-_VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
 
 
 def create_model(
@@ -178,15 +173,13 @@ def read_subwords(store: Store) -> Subwords | None:
     return None
 
 
-def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
-    """Check a version, write its manifest and make it the latest.
+def finish(store: Store, manifest: Mapping[str, Any]) -> None:
+    """Check a version and write its manifest: from then on it is a model.
 
     Parameters
     ----------
-    models
-        The folder of all versions.
-    version
-        Name of the version; its tables and vocabulary are written, and its network where it has one.
+    store
+        The version's place; its tables and vocabulary are written, and its network where it has one.
     manifest
         What is told of the model: params, corpus, metrics. The tables' shapes, the package's version and the
         time (UTC) are added.
@@ -194,13 +187,12 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
     Raises
     ------
     TrainingError
-        If a table holds NaN or infinity; nothing is published then.
+        If a table holds NaN or infinity; it is no model then.
     DamageError
         If a table was not written to its end, or something is damaged or lost.
     StoreError
         If vocabulary and `input` table differ in length.
     """
-    store = models / version
     group = store.open_group()
     vocabulary = (store / "vocabulary").open_group()
     *_, counts = (open_array(vocabulary, name) for name in _WORDS)  # not read: they may be large
@@ -222,76 +214,6 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )
-    point_to(models, version)
-
-
-def point_to(models: Store, version: str) -> None:
-    """Make a finished version the latest, atomically."""
-    models.write_bytes(_POINTER, version.encode())
-
-
-def next_version(models: Store, run_id: str) -> str:
-    """Return the version of a run: the one it has, finished or not, else a new name with the next number."""
-    numbers = [0]
-    for name in models.children():
-        match = _VERSION.fullmatch(name)
-        if match and match[2] == run_id:
-            return name
-        if match:
-            numbers.append(int(match[1]))
-    return f"v{max(numbers) + 1:04}-{run_id}"
-
-
-def latest_version(models: Store) -> str | None:
-    """Return the name of the version published last, or None before the first."""
-    name = models.read_bytes(_POINTER)
-    return None if name is None else name.decode(errors="replace").strip()
-
-
-def resolve(url: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = PATIENCE) -> Store:
-    """Find the finished model that a URL means.
-
-    Parameters
-    ----------
-    url
-        A work directory or its `models` folder (their latest version is meant), or one version.
-    storage_options
-        Options for fsspec.
-    store_timeout
-        Seconds to wait for each answer of where it lies.
-
-    Raises
-    ------
-    StoreError
-        If there is no finished model, or a newer daskw2v wrote it.
-    """
-    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
-    if _is_model(store):
-        return store
-    for models in (store, store / "models"):
-        version = latest_version(models)
-        if version is not None and _VERSION.fullmatch(version) and _is_model(models / version):
-            return models / version
-        if version is not None:
-            raise StoreError(
-                f"{models.url}/{_POINTER} names {version!r}, which is no finished model.",
-                f"Give the URL of one of the versions: {', '.join(_finished(models)) or 'there is none'}.",
-            )
-    if (store / "models").exists():
-        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
-    raise StoreError(
-        f"There is no model at {url}.",
-        "Give a work directory that train has finished, or one version below its models/.",
-    )
-
-
-def _is_model(store: Store) -> bool:
-    manifest = store.read_manifest()
-    return manifest is not None and "tables" in manifest
-
-
-def _finished(models: Store) -> list[str]:
-    return [name for name in models.children() if _VERSION.fullmatch(name) and _is_model(models / name)]
 
 
 def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:

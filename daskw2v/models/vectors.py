@@ -19,8 +19,9 @@ from daskw2v.locations import Location
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ids, Ranking
 from daskw2v.models.rows import Floats, StoredRows
-from daskw2v.models.store import open_table, read_subwords, read_vocabulary, resolve
+from daskw2v.models.store import open_table, read_subwords, read_vocabulary
 from daskw2v.models.units import lengths, scaled, unit
+from daskw2v.models.versions import resolve
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.steady import PATIENCE
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -96,13 +97,14 @@ class Vectors:
         storage_options: Mapping[str, Any] | None = None,
         in_memory: bool | None = None,
         store_timeout: float = PATIENCE,
+        version: str | None = None,
     ) -> Self:
         """Read a trained model.
 
         Parameters
         ----------
         url
-            A work directory or its `models` folder (their latest version is read), or one version.
+            A work directory or its `models` folder (the version that is served is read), or one version.
         storage_options
             Options for fsspec.
         in_memory
@@ -111,6 +113,8 @@ class Vectors:
             of the memory available.
         store_timeout
             Seconds to wait for each answer of where it lies, as in `Resources`.
+        version
+            Name or tag of a version of the work directory, whatever is served.
 
         Raises
         ------
@@ -119,7 +123,7 @@ class Vectors:
         VocabularyError
             If its vocabulary is damaged.
         """
-        store = resolve(url, storage_options, store_timeout)
+        store = resolve(url, storage_options, store_timeout, version)
         stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
         if len(vocabulary) != len(stored):
             raise StoreError(

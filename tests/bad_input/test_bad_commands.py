@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from daskw2v.cli import main, models, training
-from daskw2v.models.store import create_model, publish, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.versions import publish
 from daskw2v.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -6,7 +6,8 @@ import pytest
 from daskw2v import Vectors, evaluate
 from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.models.export import export
-from daskw2v.models.store import create_model, publish, resolve, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.versions import publish, resolve
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.storage import Store, write_array
 from daskw2v.vocabulary.partition import Partitions

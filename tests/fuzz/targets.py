@@ -32,8 +32,9 @@ from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
 from daskw2v.intact import METADATA, seal_of, sealed
-from daskw2v.models.store import create_model, publish, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, write_subwords, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords, initial_weights

@@ -10,8 +10,9 @@ from daskw2v.evaluation import evaluate
 from daskw2v.models import vectors as module
 from daskw2v.models.export import export
 from daskw2v.models.rows import StoredRows
-from daskw2v.models.store import create_model, publish, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import publish
 from daskw2v.storage import Store
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary

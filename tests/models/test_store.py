@@ -1,4 +1,3 @@
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,18 +10,15 @@ from daskw2v.errors import DamageError, ParameterError, StoreError, TrainingErro
 from daskw2v.models import store as model_store
 from daskw2v.models.store import (
     create_model,
-    latest_version,
-    next_version,
     open_table,
-    publish,
     read_partition,
     read_table,
     read_vocabulary,
-    resolve,
     write_partition,
     write_table_rows,
     write_vocabulary,
 )
+from daskw2v.models.versions import latest_version, publish
 from daskw2v.storage import Store
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -251,60 +247,6 @@ def test_stored_rows__refuse_what_is_no_row(models, key):
     create_model(models / "v0001-run", {"input": (10, 2)}, 4)
     with pytest.raises(IndexError, match=r"row 10 of 10|row -11 of 10|by numbers"):
         open_table(models / "v0001-run", "input")[key]
-
-
-def test_next_version__counts_on_and_keeps_to_its_run(models):
-    assert next_version(models, "a") == "v0001-a"
-    write_model(models / "v0001-a")
-    assert next_version(models, "a") == "v0001-a"
-    publish(models, "v0001-a", MANIFEST)
-    assert next_version(models, "a") == "v0001-a"
-    assert next_version(models, "b") == "v0002-b"
-    write_model(models / "v9999-c")
-    assert next_version(models, "b") == "v10000-b"
-
-
-def test_resolve__accepts_work_directory_models_and_version(models):
-    work = models.url.removesuffix("/models")
-    for version in ("v0001-a", "v0002-b"):
-        write_model(models / version)
-        publish(models, version, MANIFEST)
-    for url, expected in (
-        (work, "v0002-b"),
-        (work + "/", "v0002-b"),
-        (models.url, "v0002-b"),
-        (f"{models.url}/v0001-a", "v0001-a"),
-    ):
-        assert resolve(url).name == expected
-
-
-def test_resolve__tells_that_nothing_is_there(models):
-    with pytest.raises(StoreError, match="There is no model at"):
-        resolve(models.url)
-
-
-def test_resolve__tells_that_training_has_not_finished(models):
-    write_model(models / "v0001-a")
-    with pytest.raises(StoreError, match="no finished model yet"):
-        resolve(models.url.removesuffix("/models"))
-
-
-def test_resolve__lists_versions_where_the_latest_is_gone(models):
-    for version in ("v0001-a", "v0002-b"):
-        write_model(models / version)
-        publish(models, version, MANIFEST)
-    (models / "v0002-b").remove()
-    with pytest.raises(StoreError, match=r"names 'v0002-b'.*versions: v0001-a\."):
-        resolve(models.url)
-
-
-def test_resolve__refuses_a_newer_format(models):
-    write_model(models / "v0001-a")
-    publish(models, "v0001-a", MANIFEST)
-    newer = {**(models / "v0001-a").read_manifest(), "format_version": 99}
-    (models / "v0001-a").write_bytes("manifest.json", json.dumps(newer).encode())
-    with pytest.raises(StoreError, match="format_version=99"):
-        resolve(models.url)
 
 
 def test_create_model__replaces_what_was_cut_short(models):

@@ -7,16 +7,9 @@ from click.testing import CliRunner
 from daskw2v.cli import main
 from daskw2v.errors import DamageError, ParameterError, StoreError, UnknownWordError
 from daskw2v.models.export import export
-from daskw2v.models.store import (
-    create_model,
-    latest_version,
-    publish,
-    read_subwords,
-    write_subwords,
-    write_table_rows,
-    write_vocabulary,
-)
+from daskw2v.models.store import create_model, read_subwords, write_subwords, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import latest_version, publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.objectives.subwords.network import Alphabet, Subwords, initial_weights
 from daskw2v.storage import Store

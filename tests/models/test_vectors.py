@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError, StoreError, UnknownWordError
 from daskw2v.models import vectors as module
-from daskw2v.models.store import create_model, publish, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import COSMUL_EPSILON, Vectors
+from daskw2v.models.versions import publish
 from daskw2v.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

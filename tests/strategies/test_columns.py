@@ -20,7 +20,8 @@ from daskw2v import (
     train_model,
 )
 from daskw2v.errors import ParameterError, StoreError, TrainingError
-from daskw2v.models.store import latest_version, open_table
+from daskw2v.models.store import open_table
+from daskw2v.models.versions import latest_version
 from daskw2v.strategies import columns
 from daskw2v.strategies.column_schedule import ColumnRounds
 from daskw2v.strategies.word_losses import read_losses

@@ -9,7 +9,8 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
-from daskw2v.models.store import latest_version, open_table
+from daskw2v.models.store import open_table
+from daskw2v.models.versions import latest_version
 from daskw2v.strategies import rotation, travelling
 
 PARAMS = Params(

@@ -1,0 +1,312 @@
+"""Versions of a model: immutable folders below `models/`, and a pointer `LATEST` to the one that is served.
+
+The pointer is one small file, written atomically: its first line names the version served now, the others those before,
+newest first, which a rollback returns to. A version is finished once its manifest is there, and nobody changes it then.
+So whoever opens a model sees a whole version, old or new.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeGuard
+
+from daskw2v.errors import StoreError
+from daskw2v.lease import hold, hold_run
+from daskw2v.locations import Location, as_url
+from daskw2v.models.store import finish
+from daskw2v.steady import PATIENCE
+from daskw2v.storage import Store
+
+_FOLDER = "models"
+_POINTER, _TAGS = "LATEST", "tags.json"
+_VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SERVED = 100  # lines of the pointer
+
+
+class Version(NamedTuple):
+    """A finished version: its name, what its manifest says, its tags, and whether it is served."""
+
+    name: str
+    manifest: dict[str, Any]
+    tags: tuple[str, ...]
+    served: bool
+
+    @property
+    def created(self) -> datetime:
+        """When it was finished."""
+        return datetime.fromisoformat(self.manifest["created"])
+
+
+@dataclass(frozen=True)
+class Versions:
+    """All versions of a work directory's model.
+
+    Changes are made by one at a time; readers need not wait.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+    """
+
+    work: Store
+
+    @classmethod
+    def open(cls, work: Location, storage_options: Mapping[str, Any] | None = None) -> "Versions":
+        """Find the versions of a work directory.
+
+        Raises
+        ------
+        StoreError
+            If there is none.
+        """
+        found = cls(Store(as_url(work, "work"), dict(storage_options or {})))
+        if not found.models.exists():
+            raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
+        return found
+
+    @property
+    def models(self) -> Store:
+        """Where they lie."""
+        return self.work / _FOLDER
+
+    def all(self) -> list[Version]:
+        """Return all finished versions, in the order of their numbers."""
+        served, tags = latest_version(self.models), self.tags()
+        names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=_number)
+        manifests = ((name, (self.models / name).read_manifest()) for name in names)
+        return [
+            Version(name, manifest, tuple(tag for tag, tagged in tags.items() if tagged == name), name == served)
+            for name, manifest in manifests
+            if _is_finished(manifest)
+        ]
+
+    def find(self, name: str) -> Version:
+        """Return the version of that name or tag, or the one that is served, `LATEST`.
+
+        Raises
+        ------
+        StoreError
+            If there is none.
+        """
+        every = self.all()
+        for version in every:
+            if name == version.name or name in version.tags or (name == _POINTER and version.served):
+                return version
+        known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
+        raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
+
+    def publish(self, name: str) -> Version:
+        """Serve a version; raises as `find` does."""
+        with self._held():
+            point_to(self.models, self.find(name).name)
+        return self.find(name)
+
+    def rollback(self) -> Version:
+        """Serve the version that was served before the one that is served now.
+
+        Raises
+        ------
+        StoreError
+            If there is none.
+        """
+        with self._held():
+            served = _served(self.models)
+            finished = {version.name for version in self.all()}
+            earlier = [number for number, name in enumerate(served) if number and name in finished]
+            if not earlier:
+                raise StoreError(
+                    f"No version was served in {self.models.url} before {served[0] if served else 'any'}.",
+                    "Publish a version by its name.",
+                )
+            _serve(self.models, served[earlier[0] :])
+        return self.find(_POINTER)
+
+    def tags(self) -> dict[str, str]:
+        """Return the version of each tag."""
+        return dict((self.models.read_manifest(_TAGS) or {}).get("tags", {}))
+
+    def tag(self, name: str, tag: str) -> Version:
+        """Give a version a tag, which is taken from another that has it; raises as `find` does.
+
+        Raises
+        ------
+        StoreError
+            If the tag is none: it would pass for a version, or is no name.
+        """
+        if not _TAG.fullmatch(tag) or _VERSION.fullmatch(tag) or tag == _POINTER:
+            raise StoreError(
+                f"{tag!r} is no tag.", "Give up to 100 letters, digits, '.', '_', '-' that look like no version."
+            )
+        with self._held():
+            self._write_tags({**self.tags(), tag: self.find(name).name})
+        return self.find(tag)
+
+    def untag(self, tag: str) -> None:
+        """Take a tag away; its version stays.
+
+        Raises
+        ------
+        StoreError
+            If there is no such tag.
+        """
+        with self._held():
+            tags = self.tags()
+            if tags.pop(tag, None) is None:
+                raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {', '.join(tags) or 'none'}.")
+            self._write_tags(tags)
+
+    def _write_tags(self, tags: Mapping[str, str]) -> None:
+        self.models.write_manifest({"tags": dict(tags)}, _TAGS)
+
+    def gc(self, keep: int = 3, min_age: float = 3600.0) -> list[str]:
+        """Delete old versions, and what unfinished ones have left.
+
+        Kept are the newest, the one that is served and the one a rollback would return to, and those with tags. Runs
+        that are at work are left alone.
+
+        Parameters
+        ----------
+        keep
+            How many of the newest are kept.
+        min_age
+            Seconds since a version was finished before which it is kept: its readers may not have let go of it.
+
+        Returns
+        -------
+        list of str
+            The names of those that were deleted.
+        """
+        with self._held():
+            every, now = self.all(), datetime.now(UTC)
+            finished = {version.name for version in every}
+            returned_to = [name for name in _served(self.models) if name in finished][:2]
+            spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
+            old = [
+                version.name
+                for version in every
+                if not (version.name in spared or version.tags) and (now - version.created).total_seconds() >= min_age
+            ]
+            for name in old:
+                (self.models / name / "manifest.json").remove()  # from now on nobody opens it
+                (self.models / name).remove()
+            return old + self._remove_unfinished(finished)
+
+    def _remove_unfinished(self, finished: set[str]) -> list[str]:
+        """Delete versions without a manifest, unless their runs are at work; return their names."""
+        removed = []
+        for name in self.models.children():
+            match = _VERSION.fullmatch(name)
+            if match is None or name in finished:
+                continue
+            with suppress(StoreError), hold_run(self.work, match[2]):
+                if not _is_finished((self.models / name).read_manifest()):
+                    (self.models / name).remove()
+                    removed.append(name)
+        return removed
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        with hold(self.work, _FOLDER, f"the versions in {self.work.url}", waiting=lambda message: None):
+            yield
+
+
+def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
+    """Finish a version, as `finish` says, and serve it."""
+    finish(models / version, manifest)
+    point_to(models, version)
+
+
+def point_to(models: Store, version: str) -> None:
+    """Serve a finished version, atomically."""
+    served = _served(models)
+    if served[:1] != [version]:
+        _serve(models, [version, *served])
+
+
+def _serve(models: Store, served: list[str]) -> None:
+    models.write_bytes(_POINTER, "\n".join(served[:_SERVED]).encode())
+
+
+def _served(models: Store) -> list[str]:
+    """Return the names of the version that is served and of those before, newest first."""
+    lines = (models.read_bytes(_POINTER) or b"").decode(errors="replace").splitlines()
+    return [name for line in lines if (name := line.strip())]
+
+
+def latest_version(models: Store) -> str | None:
+    """Return the name of the version that is served, or None before the first."""
+    return next(iter(_served(models)), None)
+
+
+def next_version(models: Store, run_id: str) -> str:
+    """Return the version of a run: the one it has, finished or not, else a new name with the next number."""
+    numbers = [0]
+    for name in models.children():
+        match = _VERSION.fullmatch(name)
+        if match and match[2] == run_id:
+            return name
+        if match:
+            numbers.append(int(match[1]))
+    return f"v{max(numbers) + 1:04}-{run_id}"
+
+
+def resolve(
+    url: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    store_timeout: float = PATIENCE,
+    version: str | None = None,
+) -> Store:
+    """Find the finished model that a URL means.
+
+    Parameters
+    ----------
+    url
+        A work directory or its `models` folder (the version that is served is meant), or one version.
+    storage_options
+        Options for fsspec.
+    store_timeout
+        Seconds to wait for each answer of where it lies.
+    version
+        Name or tag of a version of the work directory, instead of the one that is served.
+
+    Raises
+    ------
+    StoreError
+        If there is no finished model, or a newer daskw2v wrote it.
+    """
+    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
+    if version is not None:
+        versions = Versions(store)
+        return versions.models / versions.find(version).name
+    if _is_finished(store.read_manifest()):
+        return store
+    for models in (store, store / _FOLDER):
+        served = latest_version(models)
+        if served is not None and _VERSION.fullmatch(served) and _is_finished((models / served).read_manifest()):
+            return models / served
+        if served is not None:
+            names = ", ".join(name for name in models.children() if _VERSION.fullmatch(name))
+            raise StoreError(
+                f"{models.url}/{_POINTER} names {served!r}, which is no finished model.",
+                f"Give the URL of one of the versions: {names or 'there is none'}.",
+            )
+    if (store / _FOLDER).exists():
+        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
+    raise StoreError(
+        f"There is no model at {url}.",
+        "Give a work directory that train has finished, or one version below its models/.",
+    )
+
+
+def _is_finished(manifest: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
+    return manifest is not None and "tables" in manifest
+
+
+def _number(name: str) -> int:
+    match = _VERSION.fullmatch(name)
+    assert match is not None
+    return int(match[1])

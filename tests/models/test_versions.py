@@ -1,0 +1,213 @@
+"""Versions: which one is served, and what may be done to them while they are read."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import StoreError
+from daskw2v.lease import hold_run
+from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import Versions, latest_version, next_version, point_to, publish, resolve
+from daskw2v.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+MANIFEST = {"params": {"vector_size": 3}, "corpus": {"id": "c"}}
+NAMES = [f"v000{number}-{run}" for number, run in zip((1, 2, 3, 4), "abcd", strict=True)]
+
+
+@pytest.fixture(params=["local", "memory"])
+def work(request, tmp_path):
+    return Store(f"memory://{tmp_path.name}/work" if request.param == "memory" else str(tmp_path))
+
+
+@pytest.fixture
+def models(work):
+    return work / "models"
+
+
+@pytest.fixture
+def versions(work, models):
+    """Four versions, published one after another."""
+    for name in NAMES:
+        write_model(models / name)
+        publish(models, name, MANIFEST)
+    return Versions(work)
+
+
+def write_model(store, value=1.0):
+    create_model(store, {"input": (2, 3)}, row_block=4)
+    write_table_rows(store, "input", 0, np.full((2, 3), value, np.float32))
+    write_vocabulary(store, Vocabulary.from_words(["a", "b"], [2, 1]))
+
+
+def names(found):
+    return [version.name for version in found]
+
+
+def age(models, name, hours=2):
+    """Let a version be some hours old."""
+    store, then = models / name, datetime.now(UTC) - timedelta(hours=hours)
+    store.write_manifest({**store.read_manifest(), "created": then.isoformat(timespec="seconds")})
+
+
+def test_versions__are_those_that_are_finished(versions, models):
+    write_model(models / "v0005-e")
+    assert names(versions.all()) == NAMES
+    assert [version.served for version in versions.all()] == [False, False, False, True]
+
+
+def test_versions__are_ordered_by_number(versions, models):
+    for name in ("v9999-x", "v10000-y"):
+        write_model(models / name)
+        publish(models, name, MANIFEST)
+    assert names(versions.all())[-2:] == ["v9999-x", "v10000-y"]
+
+
+def test_find__takes_names_tags_and_latest(versions):
+    versions.tag(NAMES[1], "stable")
+    assert [versions.find(name).name for name in (NAMES[0], "stable", "LATEST")] == [NAMES[0], NAMES[1], NAMES[3]]
+    with pytest.raises(StoreError, match=r"has no version 'v0009-x'.*v0002-b, stable, v0003-c"):
+        versions.find("v0009-x")
+
+
+def test_publish__serves_any_version(versions, work):
+    assert versions.publish(NAMES[0]).served
+    assert resolve(work.url).name == NAMES[0]
+
+
+def test_rollback__goes_back_through_what_was_served(versions, models):
+    versions.publish(NAMES[0])
+    served = [versions.rollback().name for _ in range(4)]
+    assert served == [NAMES[3], NAMES[2], NAMES[1], NAMES[0]]
+    with pytest.raises(StoreError, match=r"No version was served in .* before v0001-a"):
+        versions.rollback()
+    assert latest_version(models) == NAMES[0]
+
+
+def test_rollback__passes_over_versions_that_are_gone(versions, models):
+    (models / NAMES[2]).remove()
+    assert versions.rollback().name == NAMES[1]
+
+
+def test_point_to__what_is_served_changes_nothing(versions, models):
+    point_to(models, NAMES[3])
+    assert versions.rollback().name == NAMES[2]
+
+
+def test_tag__moves(versions):
+    versions.tag(NAMES[0], "stable")
+    assert versions.tag("LATEST", "stable").name == NAMES[3]
+    assert versions.tags() == {"stable": NAMES[3]}
+    versions.untag("stable")
+    with pytest.raises(StoreError, match=r"has no tag 'stable'.*Its tags: none"):
+        versions.untag("stable")
+
+
+@pytest.mark.parametrize("tag", ["", "a b", "LATEST", "v0001-a", "../x", "-x", "ä", "x" * 101])
+def test_tag__that_is_no_name_is_refused(versions, tag):
+    with pytest.raises(StoreError, match="is no tag"):
+        versions.tag(NAMES[0], tag)
+
+
+def test_resolve__takes_a_version(versions, work):
+    versions.tag(NAMES[1], "stable")
+    assert resolve(work.url, version="stable").name == NAMES[1]
+    assert Vectors.open(work.url, version=NAMES[0]).url.endswith(NAMES[0])
+    with pytest.raises(StoreError, match="has no version 'none'"):
+        Vectors.open(work.url, version="none")
+
+
+def test_gc__keeps_what_is_new_served_tagged_or_may_be_returned_to(versions, models):
+    for name in NAMES:
+        age(models, name)
+    versions.tag(NAMES[0], "stable")
+    versions.publish(NAMES[1])
+    versions.publish(NAMES[2])
+    assert versions.gc(keep=1) == []
+    versions.untag("stable")
+    assert versions.gc(keep=1) == [NAMES[0]]
+    assert names(versions.all()) == NAMES[1:]
+    assert not (models / NAMES[0]).exists()
+
+
+def test_gc__keeps_what_was_finished_lately(versions, models):
+    for name in NAMES[:2]:
+        age(models, name)
+    assert versions.gc(keep=1, min_age=3 * 3600) == []
+    assert versions.gc(keep=1) == NAMES[:2]
+
+
+def test_gc__removes_what_was_cut_short_unless_its_run_is_at_work(versions, work, models):
+    for name in ("v0005-dead", "v0006-living"):
+        write_model(models / name)
+    with hold_run(work, "living"):
+        other = []
+        # A lease held by this very thread is its own
+        cleaner = threading.Thread(target=lambda: other.extend(versions.gc()))
+        cleaner.start()
+        cleaner.join()
+    assert other == ["v0005-dead"]
+    assert (models / "v0006-living").exists()
+
+
+def test_open__says_that_there_is_no_model(work):
+    with pytest.raises(StoreError, match="There is no model at"):
+        Versions.open(work.url)
+
+
+def test_next_version__counts_on_and_keeps_to_its_run(models):
+    assert next_version(models, "a") == "v0001-a"
+    write_model(models / "v0001-a")
+    assert next_version(models, "a") == "v0001-a"
+    publish(models, "v0001-a", MANIFEST)
+    assert next_version(models, "a") == "v0001-a"
+    assert next_version(models, "b") == "v0002-b"
+    write_model(models / "v9999-c")
+    assert next_version(models, "b") == "v10000-b"
+
+
+def test_resolve__accepts_work_directory_models_and_version(models):
+    work = models.url.removesuffix("/models")
+    for version in ("v0001-a", "v0002-b"):
+        write_model(models / version)
+        publish(models, version, MANIFEST)
+    for url, expected in (
+        (work, "v0002-b"),
+        (work + "/", "v0002-b"),
+        (models.url, "v0002-b"),
+        (f"{models.url}/v0001-a", "v0001-a"),
+    ):
+        assert resolve(url).name == expected
+
+
+def test_resolve__tells_that_nothing_is_there(models):
+    with pytest.raises(StoreError, match="There is no model at"):
+        resolve(models.url)
+
+
+def test_resolve__tells_that_training_has_not_finished(models):
+    write_model(models / "v0001-a")
+    with pytest.raises(StoreError, match="no finished model yet"):
+        resolve(models.url.removesuffix("/models"))
+
+
+def test_resolve__lists_versions_where_the_latest_is_gone(models):
+    for version in ("v0001-a", "v0002-b"):
+        write_model(models / version)
+        publish(models, version, MANIFEST)
+    (models / "v0002-b").remove()
+    with pytest.raises(StoreError, match=r"names 'v0002-b'.*versions: v0001-a\."):
+        resolve(models.url)
+
+
+def test_resolve__refuses_a_newer_format(models):
+    write_model(models / "v0001-a")
+    publish(models, "v0001-a", MANIFEST)
+    newer = {**(models / "v0001-a").read_manifest(), "format_version": 99}
+    (models / "v0001-a").write_bytes("manifest.json", json.dumps(newer).encode())
+    with pytest.raises(StoreError, match="format_version=99"):
+        resolve(models.url)
