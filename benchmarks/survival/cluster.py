@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -68,6 +69,8 @@ class Cluster:
         self._nannies = [nanny for nanny in self._nannies if nanny.poll() is None]
         while len(self._nannies) < self._wanted:
             self.add_worker()
+        while len(self._nannies) > self._wanted:
+            self.retire(0)
         with Client(self.address, timeout=_START) as client:
             client.wait_for_workers(self._wanted, timeout=_START)
 
@@ -98,8 +101,10 @@ class Cluster:
 
     def retire(self, number: int) -> None:
         """Ask a worker to leave, as a cluster that shrinks does."""
+        leaving = self._nannies.pop(number)
         with suppress(ProcessLookupError):
-            self._nannies[number].send_signal(signal.SIGTERM)
+            leaving.send_signal(signal.SIGTERM)
+        threading.Thread(target=leaving.wait, daemon=True).start()
 
     def kill_scheduler(self) -> None:
         assert self._scheduler is not None

@@ -15,6 +15,7 @@ _MODULES = {
     "training": ("train", "demo"),
     "estimating": ("estimate",),
     "models": ("similar", "analogy", "export", "info"),
+    "versions": ("versions",),
     "evaluating": ("evaluate", "compare", "report", "datasets"),
 }
 

@@ -1,0 +1,141 @@
+"""Commands about the versions of a model: which there are, which one is served, what differs, what goes."""
+
+from typing import Any
+
+import click
+
+from daskw2v.cli.printing import flat, print_json, print_table
+from daskw2v.cli.program import main
+from daskw2v.models.difference import differences
+from daskw2v.models.versions import Version, Versions
+from daskw2v.options import Command, storage_option
+
+_SHOWN = 20  # words
+
+
+class _Group(click.Group):
+    command_class = Command
+
+
+@main.group(cls=_Group, no_args_is_help=True)
+def versions() -> None:
+    """List, publish, roll back, tag, compare and delete versions of a model.
+
+    WORK is the work folder of train. VERSION is a version's name, one of its tags, or LATEST.
+    """
+
+
+_work = click.argument("work")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@versions.command("list", no_args_is_help=True)
+@_work
+@_json
+@storage_option
+def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+    """List the finished versions in WORK, oldest first; a star marks the one that is served."""
+    found = Versions.open(work, storage_options).all()
+    if as_json:
+        print_json({"versions": [_summary(version) for version in found]})
+        return
+    rows = (("*" if v.served else "", v.name, v.manifest["created"], str(_words(v)), ", ".join(v.tags)) for v in found)
+    print_table(("", "version", "finished", "words", "tags"), rows)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("version", default="LATEST")
+@_json
+@storage_option
+def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+    """Show what a VERSION is: its tables, text, Params, what it was trained from, and how."""
+    found = Versions.open(work, storage_options).find(version)
+    values = {**_summary(found), **found.manifest}
+    if as_json:
+        print_json(values)
+    else:
+        print_table(("", ""), flat(values))
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("version")
+@storage_option
+def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
+    """Serve a VERSION: readers that open WORK get it from now on."""
+    click.echo(Versions.open(work, storage_options).publish(version).name)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@storage_option
+def rollback(work: str, storage_options: dict[str, Any]) -> None:
+    """Serve the version that was served before."""
+    click.echo(Versions.open(work, storage_options).rollback().name)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("version")
+@click.argument("tag")
+@click.option("--remove", is_flag=True, help="Take the tag away from the version.")
+@storage_option
+def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[str, Any]) -> None:
+    """Give a VERSION a TAG, by which it is found and kept; another version that has it loses it."""
+    every = Versions.open(work, storage_options)
+    if remove:
+        if tag not in every.find(version).tags:
+            raise click.UsageError(f"{version} has no tag {tag}.")
+        every.untag(tag)
+    else:
+        every.tag(version, tag)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("earlier")
+@click.argument("later", default="LATEST")
+@_json
+@storage_option
+def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+    """Show what differs between two versions: words that entered and left, Params, text.
+
+    `daskw2v compare` compares their vectors.
+    """
+    every = Versions.open(work, storage_options)
+    found = differences(every, every.find(earlier), every.find(later))
+    if as_json:
+        print_json(found._asdict())
+        return
+    rows = [(f"{sign} {word}", str(count)) for sign, words in (("+", found.entered), ("-", found.left))
+            for word, count in words[:_SHOWN]]  # fmt: skip
+    print_table(("word", "count"), rows)
+    entered, left = len(found.entered), len(found.left)
+    click.echo(f"{entered} words entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
+    for name, values in found.params.items():
+        click.echo(f"{name}: {_arrow(values)}")
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="How many of the newest to keep.")
+@click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
+@storage_option
+def gc(work: str, keep: int, min_age: float, storage_options: dict[str, Any]) -> None:
+    """Delete old versions, but those served now or before, and tagged ones; and what runs cut short have left."""
+    for name in Versions.open(work, storage_options).gc(keep, min_age * 3600):
+        click.echo(name)
+
+
+def _summary(version: Version) -> dict[str, Any]:
+    values = {"name": version.name, "created": version.manifest["created"], "served": version.served}
+    return {**values, "tags": list(version.tags), "words": _words(version)}
+
+
+def _words(version: Version) -> int:
+    return int(version.manifest["tables"]["input"][0])
+
+
+def _arrow(values: tuple[Any, Any]) -> str:
+    return " -> ".join(map(str, values))
