@@ -4,6 +4,7 @@ from daskw2v.errors import Daskw2vError
 from daskw2v.evaluation import evaluate
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import Versions
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
@@ -17,6 +18,7 @@ __all__ = [
     "Resources",
     "Store",
     "Vectors",
+    "Versions",
     "build_corpus",
     "build_matrix",
     "build_vocabulary",
