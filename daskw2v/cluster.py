@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, get_worker, wait
+from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, StoreError, TrainingError
@@ -355,7 +356,7 @@ def scheduler_watched() -> Iterator[None]:
     """Turn what Dask raises where its scheduler died into a ClusterError."""
     try:
         yield
-    except (CancelledError, CommClosedError) as error:
+    except (CancelledError, CommClosedError, ClosedClientError) as error:
         raise _scheduler_gone() from error
 
 

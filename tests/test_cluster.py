@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
 from distributed.comm import CommClosedError
 
-from daskw2v import cluster
+from daskw2v import cluster, train
 from daskw2v.cluster import (
     Trainers,
     ask_workers,
@@ -225,3 +225,16 @@ def test_ask_workers__says_that_the_scheduler_is_gone():
             ask_workers(client, echo, 1)
         with pytest.raises(ClusterError, match="The scheduler is gone"):
             shared_memory(client)
+
+
+def test_train__says_that_the_scheduler_is_gone_when_its_client_has_given_up(tmp_path):
+    (tmp_path / "text.txt").write_text("a b c d\n" * 9)
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
+        client = Client(cluster)
+
+        def give_up(progress):
+            if progress.stage == "encode":
+                client.close()
+
+        with pytest.raises(ClusterError, match="The scheduler is gone"):
+            train(tmp_path / "text.txt", work=tmp_path / "work", client=client, listener=give_up)
