@@ -81,5 +81,5 @@ def _refuse(matrix: Store, damage: DamageError) -> NoReturn:
         damage.problem,
         f"Take {matrix.url} from a copy. Or delete it: then the same command samples it again from the same text. If "
         "it is the base_matrix, build_matrix does so, with the text and the Params that it had. Look after the disk.",
-        damage.url,
+        url=damage.url,
     ) from damage

@@ -108,9 +108,8 @@ class Vectors:
         storage_options
             Options for fsspec.
         in_memory
-            Whether all vectors are read now. If not, they stay where they are: each query reads what it needs, some
-            64 MB at a time, and `vectors` is a `StoredRows`. By default they are read where they take less than half
-            of the memory available.
+            Whether all vectors are read now; by default, where they take less than half of the memory available. If
+            not, each query reads what it needs, some 64 MB at a time, and `vectors` is a `StoredRows`.
         store_timeout
             Seconds to wait for each answer of where it lies, as in `Resources`.
         version

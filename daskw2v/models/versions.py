@@ -233,8 +233,10 @@ def _serve(models: Store, served: list[str]) -> None:
 
 def _served(models: Store) -> list[str]:
     """Return the names of the version that is served and of those before, newest first."""
-    lines = (models.read_bytes(_POINTER) or b"").decode(errors="replace").splitlines()
-    return [name for line in lines if (name := line.strip())]
+    content = models.read_bytes(_POINTER)
+    if content is None:
+        return []
+    return [line.strip() for line in content.decode(errors="replace").splitlines()] or [""]
 
 
 def latest_version(models: Store) -> str | None:
@@ -286,10 +288,12 @@ def resolve(
         return store
     for models in (store, store / _FOLDER):
         served = latest_version(models)
-        if served is not None and _VERSION.fullmatch(served) and _is_finished((models / served).read_manifest()):
+        if served is not None and _VERSION.fullmatch(served) and _finished(models, served):
             return models / served
         if served is not None:
-            names = ", ".join(name for name in models.children() if _VERSION.fullmatch(name))
+            names = ", ".join(
+                name for name in models.children() if _VERSION.fullmatch(name) and _finished(models, name)
+            )
             raise StoreError(
                 f"{models.url}/{_POINTER} names {served!r}, which is no finished model.",
                 f"Give the URL of one of the versions: {names or 'there is none'}.",
@@ -304,6 +308,10 @@ def resolve(
 
 def _is_finished(manifest: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
     return manifest is not None and "tables" in manifest
+
+
+def _finished(models: Store, name: str) -> bool:
+    return _is_finished((models / name).read_manifest())
 
 
 def _number(name: str) -> int:

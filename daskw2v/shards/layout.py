@@ -150,7 +150,7 @@ class Corpus:
         values = (store / _MANIFESTS).read_manifest(f"{name}.json")
         if values is None:
             raise DamageError(
-                f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", place
+                f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", url=place
             )
         match values:
             case {

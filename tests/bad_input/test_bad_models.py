@@ -93,7 +93,7 @@ def test_manifest__of_another_format_is_refused(model, content, message):
 
 @pytest.mark.parametrize("name", [
     b"", b"nothing", b"v0002-b", b"../../elsewhere", b"/etc", b"v0001-../../../elsewhere", b"v0001-a/../v0001-a",
-    b"v0001-a/", b"..", b".", b"\xff\xfe", b"v0001-a\nv0001-a", b"a\0b",
+    b"v0001-a/", b"..", b".", b"\xff\xfe", b"\nv0001-a", b"a\0b",
 ])  # fmt: skip
 def test_latest__that_names_no_version_is_refused_and_leads_nowhere(model, tmp_path, name):
     elsewhere = Store(str(tmp_path / "elsewhere"))
@@ -105,7 +105,7 @@ def test_latest__that_names_no_version_is_refused_and_leads_nowhere(model, tmp_p
     assert resolve(model.url).url == model.url
 
 
-@pytest.mark.parametrize("name", [b"v0001-a\n", b" v0001-a \r\n"])
+@pytest.mark.parametrize("name", [b"v0001-a\n", b" v0001-a \r\n", b"v0001-a\n../../elsewhere"])
 def test_latest__may_end_as_an_editor_leaves_it(model, tmp_path, name):
     Store(model.url.rsplit("/", 1)[0]).write_bytes("LATEST", name)
     assert resolve(tmp_path / "work").url == model.url
