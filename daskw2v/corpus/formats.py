@@ -100,7 +100,7 @@ def read_file(url: Location, storage_options: Mapping[str, Any], most: int, pati
 
 
 def _read_text(file: Any, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
-    for offset, data in _pieces(file, block, policy.report, whole_lines=False):
+    for offset, data in text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
         piece = tokenizer(policy.utf8(data, block.source.url, offset))
         if isinstance(piece, Tokens):
@@ -110,7 +110,23 @@ def _read_text(file: Any, block: Block, policy: Policy, tokenizer: Tokenizer) ->
         yield piece
 
 
-def _pieces(file: Any, block: Block, report: ReadReport, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+def text_pieces(file: Any, block: Block, report: ReadReport, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+    """Yield where each piece of a block's text lies, and the piece, which ends after a line or between two words.
+
+    Parameters
+    ----------
+    file, block
+        The open file, and what of it is read: the lines that start there.
+    report
+        Is told the bytes read.
+    whole_lines
+        Cut after newlines only, however long a line is.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or no UTF-8, or a line (with `whole_lines`) or a word is too long to be held.
+    """
     first, source = 0, block.source
     if source.compression:
         chunks = decompressed(file, source.compression, source.url)
@@ -157,7 +173,7 @@ def _in_parts(chunks: Iterable[bytes], url: str, *, whole_lines: bool) -> Iterat
 
 
 def _read_jsonl(file: Any, block: Block, column: str, policy: Policy, tokenizer: Tokenizer) -> Iterator[Text | Tokens]:
-    for offset, data in _pieces(file, block, policy.report, whole_lines=True):
+    for offset, data in text_pieces(file, block, policy.report, whole_lines=True):
         policy.report.count_lines(data)
         records = _records(data, block.source.url, offset, column, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):

@@ -33,6 +33,8 @@ class Purpose(IntEnum):
     GROWTH = 8
     REPEAT = 9
     NETWORK = 10
+    WALK = 11
+    START = 12
 
 
 @inline

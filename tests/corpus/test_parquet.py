@@ -80,6 +80,21 @@ def test_lists__of_integers_become_decimals(path, kind):
     assert len(sentences(read(path)[0])) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.int64()), [-(2**63), -1, 0, 2**63 - 1]),
+        (pa.large_list(pa.int64()), [-5, 7]),
+        (pa.list_(pa.uint64()), [0, 2**64 - 1]),
+        (pa.list_(pa.int8()), [-128, 127]),
+    ],
+)
+def test_lists__of_integers_keep_sign_and_size(path, kind, values):
+    write(path, pa.array([values, values[::-1]], kind))
+    words = [str(value) for value in values]
+    assert sentences(read(path, tokenizer="normalize")[0]) == [words, words[::-1]]
+
+
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64(), 2), pa.list_(pa.dictionary(pa.int32(), pa.string()))])
 def test_lists__may_be_of_fixed_size_or_of_dictionaries(path, kind):
     values = [[1, 2], [3, 4]] if pa.types.is_fixed_size_list(kind) else [["1", "2"], ["3", "4"]]
@@ -102,7 +117,20 @@ def test_strings__are_given_to_functions(path):
     assert sentences(read(path, tokenizer="regex:[^,]+")[0]) == [["a", "b c"], ["d"], ["e"]]
 
 
-@pytest.mark.parametrize("array", [pa.array([1]), pa.array([b"a"]), pa.array([[1.5]]), pa.array([[["a"]]])])
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1]),
+        pa.array([b"a"]),
+        pa.array([[1.5]]),
+        pa.array([[float("nan")]], pa.list_(pa.float32())),
+        pa.array([[["a"]]]),
+        pa.array([[[1]]]),
+        pa.array([[True]]),
+        pa.array([[1]], pa.list_view(pa.int64())),
+    ],
+    ids=lambda array: str(array.type),
+)
 def test_column__must_be_strings_or_lists(path, array):
     write(path, array)
     with pytest.raises(InputError, match=r"Column 'text' of .* is of type .*columns are: other \(null\), text \("):

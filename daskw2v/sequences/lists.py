@@ -1,0 +1,53 @@
+"""Parquet files that are written whole: names of nodes, and sequences, each a list."""
+
+import io
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import DamageError
+from daskw2v.intact import twice
+from daskw2v.storage import Store
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError:  # find_sources, or whoever wants sessions, has told the user
+    pa = pq = None
+
+
+def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> None:
+    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays make equal files."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(dict(columns)), sink, write_page_checksum=True)
+    store.write_bytes(name, sink.getvalue())
+
+
+def write_lists(store: Store, name: str, column: str, items: Any, edges: npt.NDArray[np.int64]) -> None:
+    """Write lists as a column: list i is items[edges[i] : edges[i + 1]] of an Arrow array."""
+    write_columns(store, name, {column: pa.LargeListArray.from_arrays(pa.array(edges), items)})
+
+
+def read_column(store: Store, name: str, column: str) -> Any:
+    """Read a column that `write_columns` wrote, as an Arrow array.
+
+    Raises
+    ------
+    DamageError
+        If it is gone or not what was written.
+    """
+    return twice(partial(_read_column, store, name, column))
+
+
+def _read_column(store: Store, name: str, column: str) -> Any:
+    content = store.read_bytes(name)
+    if content is None:
+        raise DamageError.of(f"{store.url}/{name}", "is gone")
+    try:
+        table = pq.read_table(io.BytesIO(content), columns=[column], page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise DamageError.of(f"{store.url}/{name}", f"is damaged ({error})") from error
+    return table.column(column).combine_chunks()

@@ -1,0 +1,175 @@
+"""Kernels that walk: from a node along one of its edges, by their weights and by where the walk came from.
+
+A walk is a pure function of (seed, its number, the node it starts from): all its draws are one stream.
+
+A walk of second order (node2vec, Grover and Leskovec 2016) that came from t to v goes to x with a probability in
+proportion to the weight of v's edge to x times a bias: 1/p where x is t, 1 where t has an edge to x, 1/q else. There
+are no tables for pairs of nodes: x is drawn by weight alone and kept with a probability of bias / max(1, 1/q), or else
+drawn again. Where 1/p is above this bound, what it lacks is a part of the draw by itself (as in KnightKing, Yang et al.
+2019), so that a small p costs nothing. A step that was refused TRIES times is drawn exactly, from all edges of v: draws
+are independent of each other, so it is distributed the same, and no step lasts long.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.jit import inline, kernel
+from daskw2v.sampling.rng import below, draw
+from daskw2v.sequences.rows import Graph
+
+TRIES = 32
+_11, _UNIT = np.uint64(11), 2.0**-53
+
+
+@inline
+def _uniform(bits: Any) -> Any:
+    """Return a number in [0, 1) made of 64 bits."""
+    return np.float64(bits >> _11) * _UNIT
+
+
+@kernel
+def _total(graph: Graph, node: int) -> float:
+    """Return the weight of all edges of a node that has some."""
+    begin, end = graph.starts[node], graph.starts[node + 1]
+    return graph.weights[end - 1] if len(graph.weights) else float(end - begin)
+
+
+@kernel
+def _weight(graph: Graph, node: int, edge: int) -> float:
+    """Return the weight of an edge of a node."""
+    if not len(graph.weights):
+        return 1.0
+    return graph.weights[edge] - (graph.weights[edge - 1] if edge > graph.starts[node] else 0.0)
+
+
+@kernel
+def _edge_at(graph: Graph, node: int, weight: float) -> int:
+    """Return the edge of a node that lies at a place in 0..total."""
+    begin, end = graph.starts[node], graph.starts[node + 1]
+    if not len(graph.weights):
+        return min(begin + np.int64(weight), end - 1)
+    last = end - 1  # where rounding leads beyond the end, it is the last edge
+    while begin < last:
+        middle = (begin + last) // 2
+        if graph.weights[middle] > weight:
+            last = middle
+        else:
+            begin = middle + 1
+    return begin
+
+
+@kernel
+def _edge_to(graph: Graph, node: int, target: int) -> int:
+    """Return a node's edge to another one, or -1 where it has none."""
+    begin, end = graph.starts[node], graph.starts[node + 1]
+    while begin < end:
+        middle = (begin + end) // 2
+        if graph.targets[middle] < target:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin if begin < graph.starts[node + 1] and graph.targets[begin] == target else -1
+
+
+@kernel
+def _bias(graph: Graph, previous: int, to: int, back: float, far: float) -> float:
+    if to == previous:
+        return back
+    return 1.0 if _edge_to(graph, previous, to) >= 0 else far
+
+
+@kernel
+def _exact(graph: Graph, node: int, previous: int, back: float, far: float, uniform: float) -> int:
+    """Return where a step of second order leads, by the biases of all edges."""
+    begin, end = graph.starts[node], graph.starts[node + 1]
+    total = 0.0
+    for edge in range(begin, end):
+        total += _weight(graph, node, edge) * _bias(graph, previous, graph.targets[edge], back, far)
+    left = uniform * total
+    for edge in range(begin, end - 1):
+        left -= _weight(graph, node, edge) * _bias(graph, previous, graph.targets[edge], back, far)
+        if left < 0:
+            return graph.targets[edge]
+    return graph.targets[end - 1]
+
+
+@kernel
+def _second_order(graph: Graph, node: int, previous: int, back: float, far: float, key: np.uint64, at: int) -> int:
+    """Return where a step leads that came from `previous`; its draws are those of `key` from `at` on."""
+    bound = max(1.0, far)
+    even = _total(graph, node) * bound
+    extra = 0.0  # what the way back has beyond the bound
+    if back > bound:
+        edge = _edge_to(graph, node, previous)
+        extra = _weight(graph, node, edge) * (back - bound) if edge >= 0 else 0.0
+    for i in range(TRIES):
+        place = _uniform(draw(key, at + 2 * i)) * (even + extra)
+        if place >= even:
+            return previous
+        to = graph.targets[_edge_at(graph, node, place / bound)]
+        if _uniform(draw(key, at + 2 * i + 1)) * bound < _bias(graph, previous, to, back, far):
+            return to
+    return _exact(graph, node, previous, back, far, _uniform(draw(key, at + 2 * TRIES)))
+
+
+@kernel
+def walk(
+    graph: Graph,
+    first: npt.NDArray[np.int32],
+    key: np.uint64,
+    p: float,
+    q: float,
+    walks: npt.NDArray[np.int32],
+    lengths: npt.NDArray[np.int64],
+) -> None:
+    """Walk from each of some nodes.
+
+    Parameters
+    ----------
+    graph
+        Where.
+    first
+        The nodes, shape (n,).
+    key
+        Stream of the draws.
+    p, q
+        A step back weighs 1/p, one away from where the walk came from 1/q; with 1 and 1 it does not matter.
+    walks
+        Receives the nodes of each walk, shape (n, most nodes of a walk).
+    lengths
+        Receives the nodes in each walk, shape (n,): fewer where it came to a node that no edge leaves.
+    """
+    back, far = 1.0 / p, 1.0 / q
+    for i in range(len(first)):
+        own = draw(key, first[i])
+        node, previous, n = first[i], -1, 1
+        walks[i, 0] = node
+        while n < walks.shape[1] and graph.starts[node] < graph.starts[node + 1]:
+            at = (n - 1) * (2 * TRIES + 1)
+            if previous < 0 or (back == 1.0 and far == 1.0):
+                place = _uniform(draw(own, at)) * _total(graph, node)
+                to = graph.targets[_edge_at(graph, node, place)]
+            else:
+                to = _second_order(graph, node, previous, back, far, own, at)
+            previous, node = node, to
+            walks[i, n] = node
+            n += 1
+        lengths[i] = n
+
+
+@kernel
+def nodes_of_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> npt.NDArray[np.int32]:
+    """Return the nodes of a part of all, in the order of their draws: of one part after the other, that of all."""
+    size = 0
+    for node in range(n_nodes):
+        size += below(draw(key, node), n_parts) == part
+    nodes, draws = np.empty(size, np.int32), np.empty(size, np.uint64)
+    i = 0
+    for node in range(n_nodes):
+        bits = draw(key, node)
+        if below(bits, n_parts) == part:
+            nodes[i], draws[i] = node, bits
+            i += 1
+    return nodes[np.argsort(draws)]

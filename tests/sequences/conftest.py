@@ -1,0 +1,50 @@
+"""Graphs and plain truths that several tests of walks need."""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from daskw2v.sequences.rows import Graph
+
+
+def table_of(edges, directed):
+    """Return the weight of each edge, {source: {target: weight}}, of (source, target, weight)."""
+    found = defaultdict(lambda: defaultdict(float))
+    for source, target, weight in edges:
+        found[source][target] += weight
+        found[target]
+        if not directed and source != target:
+            found[target][source] += weight
+    return found
+
+
+@pytest.fixture(scope="session")
+def weights_of():
+    """Add up edges as dictionaries."""
+    return table_of
+
+
+@pytest.fixture(scope="session")
+def graph_of():
+    """Make a graph in memory of (source, target, weight) whose nodes are 0, 1, ..."""
+
+    def make(edges, directed=False):
+        table = table_of(edges, directed)
+        rows = [sorted(table[node].items()) for node in range(max(table) + 1)]
+        weights = [np.cumsum([weight for _, weight in row]) for row in rows]
+        even = all(weight == 1 for row in rows for _, weight in row)
+        return Graph(
+            np.cumsum([0, *map(len, rows)]),
+            np.array([target for row in rows for target, _ in row], np.int32),
+            np.empty(0) if even else np.concatenate(weights),
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lists_in():
+    """Read all lists of some Parquet files."""
+    return lambda urls: [row for url in urls for row in pq.read_table(url).column(0).to_pylist()]

@@ -1,0 +1,114 @@
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.errors import InputError
+from daskw2v.sequences.edges import EdgeList, read_edges, squeezed
+
+WEIGHTED = EdgeList(weight="weight")
+
+
+def read(path, edges=WEIGHTED, block_bytes=1 << 20):
+    found = []
+    for block in plan_blocks(find_sources(path), block_bytes):
+        for columns in read_edges(block, edges, {}):
+            found += zip(*(column.to_pylist() for column in columns), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("block_bytes", [1, 5, 1000])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "# nodes\n1\t-2  0.5\r\n\n  3 1 2 \n% more\n1 2 3e-1 extra".replace(" extra", "")),
+        ("a.edges", "1 -2 0.5 x\n3 1 2 x y\n1 2 0.3 x\n".replace(" x y", " y")),
+        ("a.csv", "weight,source,other,target\n0.5,1,x,-2\n2,3,,1\n0.3, 1,x,2\n"),
+        ("a.csv", '"source","target","weight"\n1,-2,0.5\n3,1,2\n1,2,0.3\n'),
+    ],
+)
+def test_text__has_columns_by_place_and_csv_by_name(tmp_path, name, content, block_bytes):
+    (tmp_path / name).write_text(content)
+    assert read(tmp_path / name, block_bytes=block_bytes) == [(1, -2, 0.5), (3, 1, 2.0), (1, 2, 0.3)]
+
+
+def test_text__may_be_packed(tmp_path):
+    lines = "".join(f"{i} {i + 1} 1\n" for i in range(50_000))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "a.csv.gz").write_bytes(
+        gzip.compress(b"source target weight\n".replace(b" ", b",") + lines.replace(" ", ",").encode())
+    )
+    expected = [(i, i + 1, 1.0) for i in range(50_000)]
+    assert read(tmp_path / "a.txt.gz") == read(tmp_path / "a.csv.gz") == expected
+
+
+def test_text__names_nodes_by_strings_if_asked(tmp_path):
+    (tmp_path / "a.txt").write_text('007 "b\nnull é\n')
+    assert read(tmp_path / "a.txt", EdgeList(strings=True)) == [("007", '"b'), ("null", "é")]
+
+
+@given(st.text(" \t\rab\n", max_size=30))
+def test_squeezed__keeps_words_and_lines(text):
+    lines = [line.split() for line in text.replace("\r", " ").split("\n")]
+    assert squeezed(text.encode()).decode() == "".join(" ".join(words) + "\n" for words in lines)
+
+
+NODES = [pa.int8(), pa.int64(), pa.uint32(), pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+
+
+@pytest.mark.parametrize("kind", NODES, ids=str)
+def test_parquet__takes_integers_and_strings(tmp_path, kind):
+    values = [1, 2, 3] if pa.types.is_integer(kind) else ["a", "b", "é"]
+    nodes = pa.array(values).cast(kind)
+    pq.write_table(
+        pa.table({"x": nodes, "source": nodes, "target": nodes.take(pa.array([2, 1, 0])), "w": pa.array([1, 2, 3])}),
+        tmp_path / "a.parquet",
+    )
+    assert read(tmp_path / "a.parquet", EdgeList(weight="w")) == list(
+        zip(values, values[::-1], [1.0, 2.0, 3.0], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "1 2 0.5\n3 4\n", "Every line must have 3 or more columns"),
+        ("a.txt", "1 2\n", "Expected 3 columns, got 2"),
+        ("a.txt", "1 b 3\n", "strings=True"),
+        ("a.txt", "1 99999999999999999999 3\n", "strings=True"),
+        ("a.txt", "1 2 0\n", "weight 0.0"),
+        ("a.txt", "1 2 -1\n", "weight -1.0"),
+        ("a.txt", "1 2 nan\n", "weight nan"),
+        ("a.txt", "1 2 inf\n", "weight inf"),
+        ("a.csv", "source,target\n1,2\n", "no single column 'weight'.*source, target"),
+        ("a.csv", "source,target,weight\n1,,2\n", "without source, target or weight"),
+        ("a.csv", "source,target,weight\n1,2\n", "Expected 3 columns, got 2"),
+        ("a.jsonl", "{}\n", "jsonl, which holds no edges"),
+        ("a.txt", "\ufeff".encode("utf-16").decode("latin1"), "must be UTF-8|cannot be read"),
+    ],
+)
+def test_text__that_is_no_edge_list_is_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content.encode("latin1"))
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"source": [1.5], "target": [1.5]}, "are of type double"),
+        ({"source": [1], "target": [[1]]}, "are of type list"),
+        ({"source": [1], "other": [1]}, "no single column 'target'.*source, other"),
+        ({"source": [1, None], "target": [1, 2]}, "without source"),
+        ({"source": np.array([2**63], np.uint64), "target": [1]}, "cannot be read as Parquet"),
+    ],
+)
+def test_parquet__that_is_no_edge_list_is_refused(tmp_path, columns, message):
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.parquet", EdgeList())

@@ -1,0 +1,150 @@
+import json
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskw2v.errors import ClusterError, DamageError, InputError
+from daskw2v.params import Resources
+from daskw2v.sequences import graph as graphs
+from daskw2v.sequences import numbering
+from daskw2v.sequences.edges import EdgeList
+from daskw2v.sequences.graph import build_graph
+from daskw2v.sequences.numbering import read_names
+from daskw2v.sequences.rows import load_graph
+from daskw2v.storage import Store
+
+WEIGHTED = EdgeList(weight="weight")
+EDGES = st.lists(
+    st.tuples(st.integers(-3, 5), st.integers(-3, 5), st.sampled_from([1.0, 0.1, 3.0, 1e-9])), min_size=1, max_size=40
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("graphs")
+
+
+def write(path, edges, strings=False):
+    name = (lambda node: f"n{node}") if strings else int
+    columns = [[name(s) for s, _, _ in edges], [name(t) for _, t, _ in edges], [w for _, _, w in edges]]
+    pq.write_table(pa.table(dict(zip(("source", "target", "weight"), columns, strict=True))), path, row_group_size=3)
+    return path
+
+
+def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
+    stored = build_graph(inputs, Store(str(folder)), edges, Resources(block_size=block_size), client)
+    names = read_names(stored.home, stored.names).to_pylist()
+    return names, load_graph(stored.home, len(names), stored.rows)
+
+
+def rows_of(names, graph):
+    """Return {source: {target: weight}} of a graph in memory."""
+    found = {}
+    for node, (first, last) in enumerate(pairwise(graph.starts)):
+        sums = graph.weights[first:last] if len(graph.weights) else np.arange(1, last - first + 1)
+        targets = graph.targets[first:last].tolist()
+        assert targets == sorted(set(targets))
+        found[names[node]] = dict(zip([names[t] for t in targets], np.diff(sums, prepend=0), strict=True))
+    return found
+
+
+@settings(max_examples=15)
+@given(EDGES, st.booleans(), st.booleans(), st.booleans())
+def test_graph__is_the_sum_of_its_edges(client, folder, weights_of, edges, directed, strings, weighted):
+    path = write(folder / "a.parquet", edges, strings)
+    names, graph = built(path, folder, client, EdgeList(weight="weight" if weighted else None, directed=directed))
+    expected = weights_of([(s, t, w if weighted else 1.0) for s, t, w in edges], directed)
+    if strings:
+        expected = {f"n{s}": {f"n{t}": w for t, w in row.items()} for s, row in expected.items()}
+    assert names == sorted(expected)
+    found = rows_of(names, graph)
+    for node, row in expected.items():
+        assert found[node] == pytest.approx(row)
+    assert bool(len(graph.weights)) == any(w != 1 for row in expected.values() for w in row.values())
+
+
+def test_graph__has_the_same_bits_however_edges_are_cut_and_written(client, tmp_path, monkeypatch):
+    random = np.random.default_rng(1)
+    edges = list(zip(*random.integers(0, 50, (2, 2000)).tolist(), random.random(2000).tolist(), strict=True))
+    whole = built(write(tmp_path / "a.parquet", edges), tmp_path, client, block_size="1 MiB")
+    for module, name, value in ((numbering, "PIECE", 1), (graphs, "_PART", 100), (numbering, "_NAMES", 7)):
+        monkeypatch.setattr(module, name, value)
+    (tmp_path / "b.txt").write_text("".join(f"{s} {t} {w!r}\n" for s, t, w in edges[::-1]))
+    parts = built(tmp_path / "b.txt", tmp_path, client, block_size=3000)
+    assert whole[0] == parts[0]
+    for a, b in zip(whole[1], parts[1], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", [(1, 2, 1.0), (2, 3, 1.0)])
+    first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client)
+    monkeypatch.setattr(graphs, "_build", None)
+    assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client) == first
+    assert sorted(Store(first.home.url).children()) == ["manifest.json", "names", "rows"]
+    assert len((first.home / "names").children()) == 1
+
+
+def test_graph__that_was_cut_short_does_not_read_a_block_again(client, tmp_path, monkeypatch):
+    path, read = write(tmp_path / "a.parquet", [(i, i + 1, 1.0) for i in range(9)]), []
+    read_edges = numbering.read_edges
+    monkeypatch.setattr(
+        numbering, "read_edges", lambda block, *rest: read.append(block.start) or read_edges(block, *rest)
+    )
+
+    def stop(progress):
+        if progress.message == "deal edges":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(block_size=1), client, stop)
+    assert sorted(read) == [0, 1, 2]
+    names, graph = built(path, tmp_path, client)
+    assert sorted(read) == [0, 1, 2]
+    assert rows_of(names, graph)[4] == {3: 1, 5: 1}
+
+
+def test_graph__without_edges_is_refused(client, tmp_path):
+    (tmp_path / "a.txt").write_text("# nothing\n\n")
+    with pytest.raises(InputError, match="1 files hold no edge"):
+        built(tmp_path / "a.txt", tmp_path, client)
+
+
+def test_graph__of_integers_and_strings_is_refused(client, tmp_path):
+    paths = [write(tmp_path / f"{strings}.parquet", [(1, 2, 1.0)], strings) for strings in (False, True)]
+    with pytest.raises(InputError, match="by integers, others by strings"):
+        built(paths, tmp_path, client)
+
+
+@pytest.mark.parametrize(
+    ("room", "what"), [(100, "The table of 31 nodes"), (2000, "The graph of 31 nodes and 930 edges")]
+)
+def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, room, what):
+    path = write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)])
+    (worker,) = client.scheduler_info()["workers"].values()
+    monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
+    with pytest.raises(ClusterError, match=f"{what} takes .* in each worker's memory.*Give workers a memory_limit of"):
+        built(path, tmp_path, client)
+
+
+def test_graph__that_is_damaged_is_told(client, tmp_path):
+    stored = build_graph(
+        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
+    )
+    names = next((tmp_path / "graphs").rglob("names-0.parquet"))
+    names.write_bytes(names.read_bytes()[:-3])
+    with pytest.raises(DamageError, match=r"names-0\.parquet is damaged"):
+        read_names(stored.home, stored.names)
+
+
+def test_manifest__holds_plain_values(client, tmp_path):
+    stored = build_graph(
+        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
+    )
+    assert json.dumps(stored.home.read_manifest())
+    assert stored.n_edges == 2
