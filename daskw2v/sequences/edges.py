@@ -179,9 +179,13 @@ def _no_column(url: str, name: str, present: list[str]) -> InputError:
     )
 
 
+def _are_strings(nodes: Any) -> bool:
+    return bool(pa.types.is_large_string(nodes.type))
+
+
 def _check(columns: list[Any], url: str) -> None:
-    nulls = sum(column.null_count for column in columns)
-    if nulls:
+    unnamed = any(pc.any(pc.equal(pc.binary_length(nodes), 0)).as_py() for nodes in columns[:2] if _are_strings(nodes))
+    if unnamed or any(column.null_count for column in columns):
         raise InputError(f"{url} has edges without source, target or weight.", "Fill these in, or leave the edges out.")
     for weights in columns[2:]:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))

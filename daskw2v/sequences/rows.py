@@ -87,22 +87,28 @@ def fill_rows(layout: Layout, part: int, dealt: Sequence[str]) -> Rows:
         )
 
     pairs = read("pairs", np.int32, 2)
-    weights = read("weights", np.float64, 1)[:, 0] if layout.weighted else np.ones(len(pairs))
-    # By weight too: sums are then the same, to the last bit, however edges lie in files
-    order = np.lexsort((weights, pairs[:, 1], pairs[:, 0]))
-    pairs, weights = pairs[order], weights[order]
-    first = np.flatnonzero(np.append(True, (pairs[1:] != pairs[:-1]).any(axis=1))[: len(pairs)])
-    pairs = pairs[first]
-    weights = np.add.reduceat(weights, first) if len(first) else weights
+    keys = pairs[:, 0].astype(np.int64) // layout.n_parts * layout.n_nodes + pairs[:, 1]
+    if layout.weighted:
+        weights = read("weights", np.float64, 1)[:, 0]
+        # By weight too: sums are then the same, to the last bit, however edges lie in files
+        order = np.lexsort((weights, keys))
+        keys = keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        weights = np.add.reduceat(weights[order], first)
+    else:
+        keys.sort()
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        weights = np.diff(first, append=len(keys)).astype(float)
+    rows, targets = np.divmod(keys[first], layout.n_nodes)
     n_rows = len(range(part, layout.n_nodes, layout.n_parts))
     even = bool((weights == 1).all())
     path = f"rows/{part}/{new_attempt()}"
     group = (layout.home / path).create_group()
-    write_array(group, "degrees", np.bincount(pairs[:, 0] // layout.n_parts, minlength=n_rows))
-    write_array(group, "targets", pairs[:, 1])
+    write_array(group, "degrees", np.bincount(rows, minlength=n_rows))
+    write_array(group, "targets", targets.astype(np.int32))
     if not even:
         write_array(group, "weights", weights)
-    return Rows(path, len(pairs), even)
+    return Rows(path, len(targets), even)
 
 
 def graph_bytes(n_nodes: int, n_edges: int, *, even: bool) -> int:

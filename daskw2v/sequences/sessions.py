@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from daskw2v.corpus.sources import Inputs, Source, find_sources
 from daskw2v.credentials import Options
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.extras import needed
-from daskw2v.params import Resources
+from daskw2v.params import Resources, is_number
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.stages import contents_of, stage
@@ -66,8 +67,9 @@ class Sessions:
     drop_repeats: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.least, int) and self.least >= 1):
+        if not (is_number(self.least, Integral) and self.least >= 1):
             raise ParameterError(f"least={self.least!r} is no integer >= 1.", "Give the fewest items of a session.")
+        object.__setattr__(self, "least", int(self.least))
 
     @property
     def columns(self) -> list[str]:
@@ -237,7 +239,7 @@ def sessions_of(events: Any, sessions: Sessions, gap: float | None) -> tuple[Any
     InputError
         If an event lacks user, item or time.
     """
-    n_missing = int(events[sessions.columns].isna().any(axis=1).sum())
+    n_missing = int((events[sessions.columns].isna().any(axis=1) | (events[sessions.item] == "").fillna(False)).sum())
     if n_missing:
         raise InputError(f"{n_missing} events lack user, item or time.", "Leave them out first.")
     events = pd.DataFrame(

@@ -159,9 +159,15 @@ def walk(
         lengths[i] = n
 
 
-@kernel
 def nodes_of_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> npt.NDArray[np.int32]:
     """Return the nodes of a part of all, in the order of their draws: of one part after the other, that of all."""
+    nodes, draws = _drawn(n_nodes, key, part, n_parts)
+    return np.asarray(nodes[np.argsort(draws)])
+
+
+@kernel
+def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, Any]:
+    """Return the nodes of a part, and their draws."""
     size = 0
     for node in range(n_nodes):
         size += below(draw(key, node), n_parts) == part
@@ -172,4 +178,4 @@ def nodes_of_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> npt.
         if below(bits, n_parts) == part:
             nodes[i], draws[i] = node, bits
             i += 1
-    return nodes[np.argsort(draws)]
+    return nodes, draws

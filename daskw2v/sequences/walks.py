@@ -68,10 +68,12 @@ class Walks:
             value = getattr(self, name)
             if not (is_number(value, Integral) and low <= value <= high):
                 raise ParameterError(f"{name}={value!r} is no integer in {low}..{high}.", f"Give {name} such a one.")
+            object.__setattr__(self, name, int(value))  # equal walks are written alike, whatever they were given as
         for name in ("p", "q"):
             value = getattr(self, name)
             if not (is_number(value, Real) and 1e-6 <= value <= 1e6):
                 raise ParameterError(f"{name}={value!r} is no number in 1e-6..1e6.", f"Give {name} such a one.")
+            object.__setattr__(self, name, float(value))
 
 
 def write_walks(
@@ -149,7 +151,7 @@ def _write_part(
     arrays = Graph(_plain(graph.starts), _plain(graph.targets), _plain(graph.weights))
     first = nodes_of_part(len(names), stream(walks.seed, Purpose.START, number), part, n_parts)
     found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(arrays, first, stream(walks.seed, Purpose.WALK, number), float(walks.p), float(walks.q), found, lengths)
+    walk(arrays, first, stream(walks.seed, Purpose.WALK, number), walks.p, walks.q, found, lengths)
     nodes = found[np.arange(walks.length) < lengths[:, None]]
     write_lists(home, file, COLUMN, names.take(pa.array(nodes)), np.append(0, np.cumsum(lengths)))
 

@@ -104,6 +104,7 @@ def test_text__that_is_no_edge_list_is_refused(tmp_path, name, content, message)
         ({"source": [1.5], "target": [1.5]}, "are of type double"),
         ({"source": [1], "target": [[1]]}, "are of type list"),
         ({"source": [1], "other": [1]}, "no single column 'target'.*source, other"),
+        ({"source": ["a"], "target": [""]}, "without source"),
         ({"source": [1, None], "target": [1, 2]}, "without source"),
         ({"source": np.array([2**63], np.uint64), "target": [1]}, "cannot be read as Parquet"),
     ],

@@ -145,6 +145,12 @@ def test_sessions__of_files_of_several_kinds_are_refused(events, client, tmp_pat
         written(paths, tmp_path, client)
 
 
+def test_sessions__of_items_without_a_name_are_refused(client, tmp_path):
+    pq.write_table(pa.table({"who": [1, 1], "what": ["a", ""], "when": [1, 2]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="1 events lack user, item or time"):
+        written(tmp_path / "a.parquet", tmp_path, client)
+
+
 def test_sessions__have_an_item_at_least():
     with pytest.raises(ParameterError, match="least=0"):
         Sessions(least=0)

@@ -118,6 +118,11 @@ def test_walks__train_vectors_that_know_the_groups(edges, client, tmp_path):
     assert cosines[same].mean() > cosines[~same].mean() + 0.2
 
 
+def test_walks__that_are_equal_are_the_same_files(edges, client, tmp_path):
+    given = [Walks(number=np.int64(1), length=5, p=1, q=2), Walks(number=1, length=np.int32(5), p=1.0, q=np.float32(2))]
+    assert len({tuple(walked(edges, tmp_path, client, walks)) for walks in given}) == 1
+
+
 @pytest.mark.parametrize(
     "options", [{"number": 0}, {"length": 0}, {"length": 2.5}, {"p": 0}, {"q": -1.0}, {"q": float("nan")}, {"seed": -1}]
 )
