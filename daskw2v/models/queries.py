@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.checked import is_number
 from daskw2v.errors import ParameterError
 from daskw2v.models.rows import Floats
-from daskw2v.params import is_number
 
 Weighted = str | tuple[str, float]
 

@@ -25,15 +25,16 @@ INTEGERS = {  # lowest and highest
     "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
     "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
-    "eval_every": (1, None), "max_bad_blocks": (0, None),
+    "eval_every": (1, None), "max_bad_blocks": (0, None), "phrases": (0, 8), "phrase_min_count": (1, None),
 }  # fmt: skip
 NUMBERS = {  # highest taken below the range, lowest and highest in it
     "sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10), "alpha": (0, 5e-324, 10),
     "min_alpha": (-5e-324, 0, 10), "warmup": (-5e-324, 0, 1), "checkpoint_seconds": (-5e-324, 0, sys.float_info.max),
-    "store_timeout": (0, 5e-324, sys.float_info.max),
+    "store_timeout": (0, 5e-324, sys.float_info.max), "phrase_threshold": (-1.000001, -1, sys.float_info.max),
 }  # fmt: skip
 FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses"]
-NAMES = {"format": "csv", "errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns"}
+NAMES = {"format": "csv", "errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns",
+         "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [
     "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "base_model", "device", "scheduler", "host",
 ]  # fmt: skip
@@ -69,6 +70,7 @@ BAD = {
     **dict.fromkeys(SIZES, NO_SIZE),
     **{name: ["ws353.tsv", Path("a"), b"a", [1], [None], [b"a"], [""], ["a\0b"], {"a"}, 5] for name in LISTS},
     "tokenizer": ["", b"lower", 5, True, ["lower"], object(), np.array([1, 2])],
+    "phrase_delimiter": [*NO_TEXT, " ", "a b", "\t", "_\n", "\u00a0", "\0", "\ud800"],
     "storage_options": ["anon=true", [("anon", True)], {1: True}, 5, True],
 }  # fmt: skip
 FIELDS = {f.name: (cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)}

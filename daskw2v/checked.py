@@ -1,0 +1,161 @@
+"""Fields that state their default, help text and range once: dataclasses of them check what they are given."""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import Field, field, fields
+from functools import reduce
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from dask.utils import parse_bytes
+
+from daskw2v.credentials import Options, refuse_secret
+from daskw2v.errors import ParameterError
+from daskw2v.locations import absolute, is_location
+
+_FINITE = sys.float_info.max
+_SHOWN = 200  # characters of a value that a message shows
+
+
+class Rule(NamedTuple):
+    """Which values a field takes, in code and in words, and what makes equal ones look the same."""
+
+    check: Callable[[Any], bool]
+    bound: str
+    convert: Callable[[Any], Any] | None = None
+
+
+def integer(low: int, high: int | None = None) -> Rule:
+    """Return the rule for an integer in a range that holds its ends."""
+    bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
+    return Rule(lambda v: is_number(v, Integral) and v >= low and (high is None or v <= high), bound, int)
+
+
+def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Rule:
+    """Return the rule for a finite number in a range that holds its ends, but for a low end that is open."""
+
+    def between(v: Any) -> bool:
+        return bool((v > low if open_low else v >= low) and v <= high)
+
+    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == _FINITE else f" and <= {high:g}")
+    return Rule(
+        lambda v: is_number(v, Real) and between(v.item() if isinstance(v, np.generic) else v),
+        bound,
+        lambda v: float(v) + 0.0,  # 1 and 1.0, 0.0 and -0.0 are equal, but are not written alike
+    )
+
+
+def is_number(value: Any, kind: type) -> bool:
+    """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def one_of(*names: str) -> Rule:
+    """Return the rule for one of some names."""
+    return Rule(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names))
+
+
+def _is_size(value: Any) -> bool:
+    try:
+        given = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return given and parse_bytes(_plain(value)) > 0
+    except (ValueError, OverflowError):
+        return False
+
+
+def _plain(size: Any) -> str | int:
+    """Return text as it is, and a number as Python's own."""
+    return size if isinstance(size, str) else int(size)
+
+
+def _is_delimiter(value: Any) -> bool:
+    """Tell whether text can stand inside of a token: no separator, and UTF-8 can say it."""
+    return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
+
+
+def _is_tokenizer(value: Any) -> bool:
+    return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
+
+
+def _public(url: str | os.PathLike[str]) -> str:
+    """Return a URL, which holds no secret, or a path as workers find it."""
+    return refuse_secret(absolute(os.fspath(url)), ParameterError)
+
+
+def _are_urls(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(is_location, value))
+
+
+def _are_options(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_importable(function: Any) -> bool:
+    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
+    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
+    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
+        return False
+    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
+    return found is function
+
+
+FLAG = Rule(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
+TEXT = Rule(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
+TOKENIZER = Rule(
+    _is_tokenizer,
+    "whitespace, lower, normalize, regex:PATTERN, package.module:function, or a function that a module holds under "
+    "its name (no lambda, local function, partial, method or object: write a function in a module)",
+)
+SIZE = Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain)
+URLS = Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)))
+URL = Rule(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
+MEMORY = Rule(
+    lambda v: (isinstance(v, str) and v == "auto") or _is_size(v),
+    "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
+    _plain,
+)
+DELIMITER = Rule(_is_delimiter, "a non-empty string without white space or control characters")
+OPTIONS = Rule(_are_options, "a mapping whose keys are text", Options)
+
+
+def choice(default: Any, help: str, rule: Rule, *, optional: bool = False) -> Any:
+    """Declare a field with its help and rule; `optional` fields also take None, meaning "chosen for you"."""
+    metadata = {"help": help, **rule._asdict(), "optional": optional}
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: dict(default), metadata=metadata, repr=False)  # secrets
+    return field(default=default, metadata=metadata)
+
+
+def _shown(f: "Field[Any]", value: Any) -> str:
+    """Return a value as a message shows it: not its end where it is long, and nothing of what may hold secrets."""
+    if not f.repr:
+        return f"a {type(value).__name__} (not shown: it may hold secrets)"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return f"(a {type(value).__name__} too large to write)"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+class Checked:
+    """A dataclass whose fields are made by `choice`: it checks and converts what it is given."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if value is None and f.metadata["optional"]:
+                continue
+            if not f.metadata["check"](value):
+                bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
+                raise ParameterError(
+                    f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+                )
+            if f.metadata["convert"] is not None:
+                object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
