@@ -38,6 +38,8 @@ def repair(work: Store, damage: DamageError) -> str | None:
             return _remove(work, "shards", encoding, block, attempt)
         case ["vocabulary", key, build, *_]:
             return _remove(work, "vocabulary", key, build)
+        case ["phrases", key, step, number, *_]:
+            return _remove(work, "phrases", key, step, number)
         case ["matrices", name, build, _, *_] if not _is_finished(work / "matrices" / name, build):
             return _remove(work, "matrices", name, build)
         case ["matrices", name, *_]:

@@ -17,11 +17,14 @@ from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
 from daskw2v.lease import hold_run
 from daskw2v.locations import Location, as_url
+from daskw2v.models.phrases import describe_phrases, write_phrases
 from daskw2v.models.store import finish, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import latest_version, next_version, point_to
 from daskw2v.objectives import check_options, settled
 from daskw2v.params import Params, Resources, tokenizer_name
+from daskw2v.phrases.build import build_phrases, check_joined
+from daskw2v.phrases.score import check_phrases, with_threshold
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.repair import repair
 from daskw2v.sampling import context_matrix
@@ -106,6 +109,7 @@ def train(
             try:
                 check_encoding(cluster, inputs, store, params, resources)
                 corpus = build_corpus(inputs, store, params, resources, cluster, listener)
+                corpus = build_phrases(corpus, store, params, resources, cluster, listener)
                 vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
                 return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
             except DamageError as damage:
@@ -128,7 +132,8 @@ def train_model(
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
     _check_names(params, resources)
-    params = settled(params)
+    check_joined(corpus, params)
+    params = with_threshold(settled(params))
     run_id = run_identity(corpus, vocabulary, params)
     with hold_run(store, run_id) as lease:
         listen = lease.guarding(listener)
@@ -146,6 +151,7 @@ def train_model(
             judge.finish()
             outcome.save(models / version)
             write_vocabulary(models / version, vocabulary)
+            write_phrases(models / version, store, corpus)
             workers = _workers(outcome, before, usage(client))
             manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
             # On a worker: all tables are read once more, and need not come here for that.
@@ -206,6 +212,7 @@ def _check_losses(model: Store, resources: Resources) -> None:
 def _check_names(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     check_options(params)
+    check_phrases(params)
     check_strategy(params, resources)
     check_device(resources)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
@@ -232,7 +239,8 @@ def _manifest(
     words, spent, pairs, loss = (
         sum(entry[name] for entry in outcome.history) for name in ("words", "seconds", "pairs", "loss")
     )
-    stages = {"encode": corpus.seconds, "vocabulary": vocabulary.seconds, "train": seconds}
+    joining = {"phrases": sum(found.seconds for found in corpus.passes)} if corpus.passes else {}
+    stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
         "params": run.params.as_dict(),
         "resources": {"device": run.device, "threads": outcome.threads},
@@ -242,6 +250,7 @@ def _manifest(
             "report": corpus.report.as_dict(),
             "bad_blocks": [asdict(b) for b in corpus.bad_blocks],
         },
+        "phrases": describe_phrases(corpus),
         "vocabulary": {
             "words": vocabulary.size,
             "total": vocabulary.total,

@@ -16,6 +16,7 @@ from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers,
 from daskw2v.objectives import check_options
 from daskw2v.options import choose, fields_of
 from daskw2v.params import Params, Resources
+from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy
 
 
@@ -41,6 +42,7 @@ def estimate_command(
     """
     params, resources = choose(ctx, config)
     check_options(params)
+    check_phrases(params)
     check_strategy(params, resources)
     sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
     text = guess_text(sources, params, resources, types, words)

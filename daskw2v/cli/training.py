@@ -57,6 +57,8 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
     known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
     yield "model", str(vectors.url)
     yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
+    if phrases := vectors.metadata.get("phrases"):
+        yield "phrases", ", then ".join(f"{found['n_phrases']:,}" for found in phrases)
     yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
     yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds']:,.1f} s"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"

@@ -25,6 +25,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     """
     stages = (
         data.encode(text, workers),
+        *([data.phrases(text, workers)] if params.phrases else []),
         data.vocabulary(text, workers),
         TRAINING[params.strategy](params, resources, text, workers),
         publish(params, resources, text, workers),

@@ -77,6 +77,33 @@ class BadBlock:
 
 
 @dataclass(frozen=True)
+class PhrasePass:
+    """A pass over a corpus that made words of bigrams.
+
+    Parameters
+    ----------
+    path, pieces
+        Where the phrases lie, below the work directory, and how many pieces they are cut into.
+    n_phrases, n_bigrams
+        Phrases, and distinct bigrams that they were chosen from.
+    min_count, threshold, scoring, delimiter
+        By what rules, as in `Params`.
+    seconds
+        What it took.
+    """
+
+    path: str
+    pieces: int
+    n_phrases: int
+    n_bigrams: int
+    min_count: int
+    threshold: float
+    scoring: str
+    delimiter: str
+    seconds: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True)
 class Corpus:
     """All shards, in the order of the text.
 
@@ -94,6 +121,8 @@ class Corpus:
         What building it took, without blocks that were there before.
     bad_blocks
         What was left out of the text, as `Params.max_bad_blocks` allows.
+    passes
+        What made words of bigrams since the text was read.
     """
 
     asked: str
@@ -102,6 +131,7 @@ class Corpus:
     report: ReadReport
     seconds: float = field(default=0.0, compare=False)
     bad_blocks: tuple[BadBlock, ...] = ()
+    passes: tuple[PhrasePass, ...] = ()
 
     @cached_property
     def identity(self) -> str:
@@ -168,6 +198,9 @@ class Corpus:
                     typed(ReadReport, report, place),
                     seconds,
                     tuple(typed(BadBlock, block, place) for block in blocks),
+                    tuple(
+                        typed(PhrasePass, value, place) for value in values.get("passes", ())
+                    ),  # older ones have none
                 )
         raise StoreError(f"{place} is no manifest of a corpus.", "Delete it: the corpus is built again.")
 

@@ -1,0 +1,144 @@
+"""The phrases that a model's text was joined by: kept beside its words, so that new text can be joined the same way."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from daskw2v.errors import StoreError
+from daskw2v.locations import Location
+from daskw2v.models.store import resolve
+from daskw2v.phrases.build import pieces_of
+from daskw2v.phrases.reference import Bigram, join_phrases
+from daskw2v.shards.layout import Corpus
+from daskw2v.storage import Store, read_array, write_array
+
+_HOME = "phrases"
+_ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores": np.float64}
+
+
+class Found(NamedTuple):
+    """How often a phrase's two words stood together when it was found, and its score."""
+
+    occurrences: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Phrases of two words, in as many passes as there were: words of a later one may be phrases of those before.
+
+    Parameters
+    ----------
+    passes
+        Of each pass what stands between two words, and the phrases, the best first.
+    """
+
+    passes: tuple[tuple[str, Mapping[Bigram, Found]], ...] = ()
+
+    @classmethod
+    def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
+        """Read the phrases of a model; one that was trained without has none.
+
+        Parameters
+        ----------
+        url
+            A work directory or its `models` folder (their latest version is read), or one version.
+        storage_options
+            Options for fsspec.
+
+        Raises
+        ------
+        StoreError
+            If there is no finished model, or its phrases are damaged.
+        """
+        store = resolve(url, storage_options)
+        passes = []
+        for i, told in enumerate((store.read_manifest() or {}).get(_HOME, [])):
+            match told:
+                case {"delimiter": str(delimiter), "pieces": int(pieces)}:
+                    passes.append((delimiter, _read_pass([store / f"{_HOME}/{i}/{k}" for k in range(pieces)])))
+                case _:
+                    raise _unreadable(store)
+        return cls(tuple(passes))
+
+    @classmethod
+    def of(cls, corpus: Corpus, work: Store) -> Self:
+        """Read the phrases of a corpus from its work directory; raises as `open` does."""
+        return cls(
+            tuple((one.delimiter, _read_pass([work / piece for piece in pieces_of(one)])) for one in corpus.passes)
+        )
+
+    def __len__(self) -> int:
+        return sum(len(found) for _, found in self.passes)
+
+    def __iter__(self) -> Iterator[tuple[str, Found]]:
+        """Yield phrases as they stand in the vocabulary, pass by pass, the best first."""
+        for delimiter, phrases in self.passes:
+            for words, found in phrases.items():
+                yield delimiter.join(words), found
+
+    def apply(self, tokens: Sequence[str]) -> list[str]:
+        """Join the phrases of a sentence, as they were joined in the text of the model.
+
+        Parameters
+        ----------
+        tokens
+            What the model's tokenizer makes of it.
+        """
+        joined = list(tokens)
+        for delimiter, phrases in self.passes:
+            joined = join_phrases(joined, phrases, delimiter)
+        return joined
+
+
+def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
+    """Return what a model's manifest says of each pass that joined its text."""
+    return [{name: value for name, value in asdict(found).items() if name != "path"} for found in corpus.passes]
+
+
+def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
+    """Copy the phrases of a corpus, if it has any passes, to a model's version, a piece at a time."""
+    if not corpus.passes:
+        return
+    home = store.open_group(writable=True).create_group(_HOME, overwrite=True)
+    for i, found in enumerate(corpus.passes):
+        for k, piece in enumerate(pieces_of(found)):
+            source, copy = (work / piece).open_group(), home.create_group(f"{i}/{k}")
+            for name in _ARRAYS:
+                write_array(copy, name, read_array(source, name))
+
+
+def _read_pass(pieces: Iterable[Store]) -> dict[Bigram, Found]:
+    """Read the phrases of a pass, and put the best first."""
+    found = [item for piece in pieces for item in _read_piece(piece)]
+    return dict(sorted(found, key=lambda item: (-item[1].score, item[0])))
+
+
+def _read_piece(place: Store) -> Iterator[tuple[Bigram, Found]]:
+    group = place.open_group()
+    arrays = {name: read_array(group, name) for name in _ARRAYS}
+    words, offsets, counts, scores = arrays.values()
+    if (
+        any(arrays[name].dtype != dtype or arrays[name].ndim != 1 for name, dtype in _ARRAYS.items())
+        or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
+        or offsets[0] != 0
+        or offsets[-1] != len(words)
+        or (np.diff(offsets) < 0).any()
+    ):
+        raise _unreadable(place)
+    content = words.tobytes()
+    try:
+        decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
+    except UnicodeDecodeError:
+        raise _unreadable(place) from None
+    found = map(Found, counts.tolist(), scores.tolist())
+    return zip(zip(decoded[::2], decoded[1::2], strict=True), found, strict=True)
+
+
+def _unreadable(place: Store) -> StoreError:
+    return StoreError(
+        f"{place.url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."
+    )

@@ -1,0 +1,28 @@
+"""Phrases in plain Python: what the kernels are compared with, and how a few sentences are joined."""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
+
+Bigram = tuple[str, str]
+
+
+def count_bigrams(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], Counter[Bigram]]:
+    """Count words, and pairs of neighbours in a sentence."""
+    words, bigrams = Counter[str](), Counter[Bigram]()
+    for sentence in sentences:
+        words.update(sentence)
+        bigrams.update(pairwise(sentence))
+    return words, bigrams
+
+
+def join_phrases(sentence: Sequence[str], phrases: Container[Bigram], delimiter: str) -> list[str]:
+    """Join bigrams that are phrases, from the left; a word belongs to one phrase at most."""
+    joined: list[str] = []
+    i = 0
+    while i < len(sentence):
+        word, i = sentence[i], i + 1
+        if i < len(sentence) and (word, sentence[i]) in phrases:
+            word, i = f"{word}{delimiter}{sentence[i]}", i + 1
+        joined.append(word)
+    return joined

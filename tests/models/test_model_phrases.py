@@ -1,0 +1,180 @@
+"""What a model keeps of the phrases that its text was joined by."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskw2v import (
+    Params,
+    Phrases,
+    Resources,
+    Store,
+    Vectors,
+    build_corpus,
+    build_phrases,
+    build_vocabulary,
+    train,
+    train_model,
+)
+from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.storage import open_array, write_array
+
+LINES = [
+    "new york city is big",
+    "big is new york city",
+    "i love new york city",
+    "york is new",
+    "1 2 3 4",
+    "4 1 2 3 4",
+] * 3
+PARAMS = Params(
+    phrases=2,
+    phrase_min_count=2,
+    phrase_threshold=0.5,
+    phrase_delimiter="~",
+    vector_size=4,
+    min_count=1,
+    epochs=1,
+    sample=1,
+)
+RESOURCES = Resources(threads=1)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join(LINES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(text, client, tmp_path_factory):
+    return train(text, work=tmp_path_factory.mktemp("work"), params=PARAMS, resources=RESOURCES, client=client)
+
+
+def test_train__knows_phrases_as_words(model):
+    assert {"new~york~city", "1~2~3~4"} <= set(model.vocabulary.words)
+    assert model.vector_size == len(model["new~york~city"])
+    told = model.metadata["phrases"]
+    assert [entry["delimiter"] for entry in told] == ["~", "~"]
+    assert [entry["n_phrases"] for entry in told] == [len(found) for _, found in Phrases.open(model.url).passes]
+    stages = [entry["stage"] for entry in model.metadata["metrics"]["stages"]]
+    assert stages == ["encode", "phrases", "vocabulary", "train"]
+
+
+def test_apply__joins_as_the_models_text_was(model, text):
+    phrases = Phrases.open(model.url)
+    joined = [word for line in LINES for word in phrases.apply(line.split())]
+    assert {word: joined.count(word) for word in joined} == dict(
+        zip(model.vocabulary.words, model.vocabulary.counts.tolist(), strict=True)
+    )
+    assert model.metadata["corpus"]["tokens"] == len(joined)
+    assert phrases.apply(["to", "new", "york", "city", "york"]) == ["to", "new~york~city", "york"]
+    assert phrases.apply([]) == []
+
+
+def test_phrases__tell_counts_and_scores_the_best_first(model):
+    phrases = Phrases.open(model.url)
+    assert len(phrases) == len(list(phrases)) == sum(entry["n_phrases"] for entry in model.metadata["phrases"])
+    found = dict(phrases)
+    assert found["new~york"].occurrences == 9
+    for _, one in phrases.passes:
+        scores = [score for _, score in one.values()]
+        assert scores == sorted(scores, reverse=True)
+        assert min(scores) > PARAMS.phrase_threshold
+
+
+def test_of__reads_the_same_from_a_work_directory(model, text, client, tmp_path):
+    work = Store(str(tmp_path))
+    corpus = build_phrases(build_corpus(text, work, PARAMS, RESOURCES, client), work, PARAMS, RESOURCES, client)
+    assert Phrases.of(corpus, work) == Phrases.open(model.url)
+    vocabulary = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    again = train_model(corpus, vocabulary, work, PARAMS, RESOURCES, client)
+    np.testing.assert_array_equal(again.vectors, model.vectors)
+
+
+def test_train_model__refuses_a_corpus_joined_otherwise(text, client, tmp_path):
+    work = Store(str(tmp_path))
+    corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
+    vocabulary = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    with pytest.raises(ParameterError, match=r"phrases=2 by Rules.*joined by nothing.*build_phrases"):
+        train_model(corpus, vocabulary, work, PARAMS, RESOURCES, client)
+    joined = build_phrases(corpus, work, PARAMS, RESOURCES, client)
+    for other in (PARAMS.replace(phrases=1), PARAMS.replace(phrase_threshold=0.6), Params()):
+        with pytest.raises(ParameterError, match=r"phrases=[01 2].*are joined by \[\(2, 0\.5, 'default', '~'\)"):
+            train_model(joined, vocabulary, work, other, RESOURCES, client)
+
+
+def test_train__a_scorings_own_threshold_is_that_threshold(text, client, tmp_path):
+    """Whether it is given or left open, the experiment is one."""
+    params = PARAMS.replace(phrases=1, phrase_threshold=None)
+    urls = {
+        train(text, work=tmp_path, params=one, resources=RESOURCES, client=client).url
+        for one in (params, params.replace(phrase_threshold=10))
+    }
+    assert len(urls) == 1
+
+
+def test_train__refuses_options_of_phrases_before_reading(client, tmp_path):
+    with pytest.raises(ParameterError, match="phrase_min_count=7 changes nothing"):
+        train("nowhere.txt", work=tmp_path, params=Params(phrase_min_count=7), client=client)
+
+
+def test_open__of_a_model_without_phrases_has_none(text, client, tmp_path):
+    params = Params(vector_size=4, min_count=1, epochs=1)
+    vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
+    assert len(Phrases.open(vectors.url)) == 0
+    assert Phrases.open(tmp_path).apply(["new", "york"]) == ["new", "york"]
+    assert vectors.metadata["phrases"] == []
+    assert not (Path(vectors.url) / "phrases").exists()
+
+
+@pytest.fixture
+def copy(model, tmp_path):
+    shutil.copytree(model.url, tmp_path / "copy")
+    return Store(str(tmp_path / "copy"))
+
+
+def test_open__names_what_is_damaged(copy):
+    chunk = Path(copy.url) / "phrases" / "0" / "0" / "scores" / "c" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[0] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(DamageError, match="scores/c/0 is damaged"):
+        Phrases.open(copy.url)
+    shutil.rmtree(Path(copy.url) / "phrases" / "1")
+    shutil.rmtree(Path(copy.url) / "phrases" / "0")
+    with pytest.raises(DamageError, match="holds no Zarr group"):
+        Phrases.open(copy.url)
+    assert len(Vectors.open(copy.url))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("words", lambda words: np.full_like(words, 0xFF)),
+        ("words", lambda words: words[:-1]),
+        ("offsets", lambda offsets: offsets[::-1].copy()),
+        ("offsets", lambda offsets: offsets[:-2]),
+        ("offsets", lambda offsets: offsets.astype(np.int32)),
+        ("counts", lambda counts: counts[1:]),
+        ("scores", lambda scores: scores.reshape(1, -1)),
+    ],
+)
+def test_open__refuses_lists_that_contradict_themselves(copy, name, change):
+    group = (copy / "phrases/0/0").open_group(writable=True)
+    values = change(open_array(group, name)[:])
+    del group[name]
+    write_array(group, name, values)
+    with pytest.raises(StoreError, match=r"phrases/0/0 holds no list of phrases"):
+        Phrases.open(copy.url)
+
+
+@pytest.mark.parametrize("told", [{"delimiter": 5, "pieces": 1}, {"delimiter": "_", "pieces": "1"}, {}, 7])
+def test_open__refuses_manifests_that_tell_no_pass(copy, told):
+    manifest = copy.read_manifest()
+    copy.write_manifest({**manifest, "phrases": [told]})
+    with pytest.raises(StoreError, match="holds no list of phrases"):
+        Phrases.open(copy.url)

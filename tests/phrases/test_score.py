@@ -1,0 +1,72 @@
+"""Scores are gensim's to the last bit; thresholds and options that mean nothing are refused."""
+
+import numpy as np
+import pytest
+from gensim.models.phrases import npmi_scorer, original_scorer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.errors import ParameterError
+from daskw2v.params import Params
+from daskw2v.phrases.score import SCORINGS, Rules, Totals, check_phrases, with_threshold
+
+COUNTS = st.lists(st.integers(1, 10**9), min_size=3, max_size=3).map(sorted)
+
+
+@pytest.mark.parametrize(("scoring", "scorer"), [("default", original_scorer), ("npmi", npmi_scorer)])
+@given(counts=st.lists(COUNTS, min_size=1, max_size=20), min_count=st.integers(1, 5), more=st.integers(1, 10**6))
+def test_choose__scores_as_gensim(scoring, scorer, counts, min_count, more):
+    both, left, right = np.array([[max(min_count, a), *rest] for a, *rest in counts]).T
+    totals = Totals(int(right.max()) + more, more)
+    chosen, scores = Rules(min_count, 0.25, scoring, "_").choose(both, left, right, totals)
+    expected = [
+        scorer(
+            worda_count=a, wordb_count=b, bigram_count=ab, len_vocab=totals.entries,
+            min_count=min_count, corpus_word_count=totals.words,
+        )
+        for ab, a, b in zip(both.tolist(), left.tolist(), right.tolist(), strict=True)
+    ]  # fmt: skip
+    assert scores.tolist() == expected
+    assert chosen.tolist() == [score > 0.25 for score in expected]
+
+
+def test_rules__have_the_scorings_own_threshold():
+    for name, scoring in SCORINGS.items():
+        params = Params(phrases=1, phrase_scoring=name)
+        assert Rules.of(params).threshold == with_threshold(params).phrase_threshold == scoring.threshold
+        assert f"{scoring.threshold:g} for {name}" in Params.__dataclass_fields__["phrase_threshold"].metadata["help"]
+        assert Rules.of(params.replace(phrase_threshold=0.125)).threshold == 0.125
+    assert with_threshold(Params()).phrase_threshold is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"phrase_min_count": 6}, r"phrase_min_count=6 changes nothing for phrases=0"),
+        ({"phrase_threshold": 10}, r"phrase_threshold=10\.0 changes nothing.*leave phrase_threshold out"),
+        ({"phrase_scoring": "npmi"}, r"phrase_scoring='npmi' changes nothing"),
+        ({"phrase_delimiter": "-"}, r"phrase_delimiter='-' changes nothing"),
+        ({"phrases": 1, "phrase_threshold": 0}, r"phrase_threshold=0\.0 is out of range.*'default'.*above 0\."),
+        ({"phrases": 1, "phrase_threshold": -0.5}, r"phrase_threshold=-0\.5 is out of range"),
+        (
+            {"phrases": 1, "phrase_threshold": 10, "phrase_scoring": "npmi"},
+            r"phrase_threshold=10\.0 is out of range for phrase_scoring='npmi'.*above -1 and at most 1\.",
+        ),
+        ({"phrases": 2, "base_matrix": "0"}, r"phrases=2 does not go with base_matrix='0'"),
+    ],
+)
+def test_check_phrases__refuses_what_means_nothing(options, message):
+    with pytest.raises(ParameterError, match=message):
+        check_phrases(Params(**options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"phrases": 1, "phrase_threshold": 1e-300},
+        {"phrases": 1, "phrase_threshold": -0.9, "phrase_scoring": "npmi"},
+    ],
+)
+def test_check_phrases__passes_what_means_something(options):
+    check_phrases(Params(**options))
