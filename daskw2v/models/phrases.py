@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.errors import StoreError
 from daskw2v.locations import Location
-from daskw2v.models.store import resolve
+from daskw2v.models.versions import resolve
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus

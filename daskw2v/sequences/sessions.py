@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
+from daskw2v.checked import is_number
 from daskw2v.cluster import check_cluster, gather
 from daskw2v.corpus.sources import Inputs, Source, find_sources
 from daskw2v.credentials import Options
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.extras import needed
-from daskw2v.params import Resources, is_number
+from daskw2v.params import Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.stages import contents_of, stage

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
+from daskw2v.checked import is_number
 from daskw2v.corpus.sources import Inputs
 from daskw2v.errors import ParameterError
-from daskw2v.params import Resources, is_number
+from daskw2v.params import Resources
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sequences.edges import EdgeList
