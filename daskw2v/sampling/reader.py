@@ -18,6 +18,7 @@ OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB
 
 class _Shard(NamedTuple):
     codes: StoredArray
+    first: int
     starts: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int32]
 
@@ -38,7 +39,8 @@ class SegmentReader:
 
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
-            return _Shard(open_codes(work, shard), read_starts(work, shard), vocabulary.read_map(number))
+            ids = vocabulary.read_map(shard.path)
+            return _Shard(open_codes(work, shard), shard.first, read_starts(work, shard), ids)
 
         self._open_shard = lru_cache(OPEN_SHARDS)(open_shard)
 
@@ -86,8 +88,8 @@ class SegmentReader:
             if origin >= high:
                 break
             a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
-            array, starts, ids = self._open_shard(number)
-            codes = array[a:b]
+            array, begin, starts, ids = self._open_shard(number)
+            codes = array[begin + a : begin + b]
             at_low, after_start, at_stop, at_high = np.searchsorted(
                 starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
             )

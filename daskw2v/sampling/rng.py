@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     NETWORK = 10
     WALK = 11
     START = 12
+    EXCERPT = 13
 
 
 @inline

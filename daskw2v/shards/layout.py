@@ -49,13 +49,19 @@ class Shard:
     path
         Where it lies, below the work directory.
     n_tokens, n_sentences, n_types
-        Words in it, sentences that start in it, distinct words in it.
+        Words in it, sentences that start in it, distinct words in its dictionary.
+    first
+        Where in what is stored it begins: excerpts have parts of shards.
+    begins
+        Whether its first word begins a sentence in any case, since what stands before it is not there.
     """
 
     path: str
     n_tokens: int
     n_sentences: int
     n_types: int
+    first: int = 0
+    begins: bool = False
 
 
 @dataclass(frozen=True)
@@ -278,7 +284,7 @@ def write_shard(
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:
-    """Open the words of a shard, codes of its dictionary, shape (n_tokens,) int32.
+    """Open the words that are stored, codes of the shard's dictionary, int32: its own are the n_tokens from `first` on.
 
     Raises
     ------
@@ -289,14 +295,16 @@ def open_codes(store: Store, shard: Shard) -> StoredArray:
 
 
 def read_starts(store: Store, shard: Shard) -> npt.NDArray[np.int64]:
-    """Read where the sentences of a shard start, shape (n_sentences,) int64.
+    """Read where sentences start among a shard's words, shape (n,) int64.
 
     Raises
     ------
     StoreError
         If the shard is gone.
     """
-    return read_array((store / shard.path).open_group(), "starts")
+    starts = read_array((store / shard.path).open_group(), "starts") - shard.first
+    inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
+    return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside
 
 
 def read_places(store: Store, path: str) -> npt.NDArray[np.int32]:

@@ -166,15 +166,22 @@ def resolve_bucket(
     return attempt
 
 
-def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], shard: int) -> npt.NDArray[np.int32]:
-    """Read the id of each code of a shard, or -1, shape (n_types,) int32."""
+def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], path: str) -> npt.NDArray[np.int32]:
+    """Read the id of each code of the shard at a path, or -1, shape (n_types,) int32."""
+    shard = shard_numbers(home)[path]
     below = open_array((home / "plan" / plan).open_group(), "below")[:, shard : shard + 2]
     slices = [
         read_array((home / "maps" / str(bucket) / attempt).open_group(), "map", int(start), int(stop))
         for bucket, (attempt, (start, stop)) in enumerate(zip(maps, below, strict=True))
         if start < stop
     ]
-    return np.concatenate(slices)[read_places(work, shard_paths(home)[shard])]
+    return np.concatenate(slices)[read_places(work, path)]
+
+
+@lru_cache(maxsize=4)
+def shard_numbers(home: Store) -> dict[str, int]:
+    """Return the number of each shard that a vocabulary counts, by its path."""
+    return {path: number for number, path in enumerate(shard_paths(home))}
 
 
 @lru_cache(maxsize=4)

@@ -114,20 +114,20 @@ class StoredVocabulary:
             for start in range(0, source.shape[0], _COPIED):
                 write_rows(copy, start, source[start : start + _COPIED])
 
-    def read_map(self, shard: int) -> npt.NDArray[np.int32]:
+    def read_map(self, path: str) -> npt.NDArray[np.int32]:
         """Read what turns a shard's codes into ids: the id of each code, or -1, shape (n_types,) int32.
 
         Parameters
         ----------
-        shard
-            Which of the corpus' shards.
+        path
+            Where the shard lies, one of those that were counted.
 
         Raises
         ------
         StoreError
             If it is gone.
         """
-        return buckets.read_map(self.home, self.store, self.plan, self.maps, shard)
+        return buckets.read_map(self.home, self.store, self.plan, self.maps, path)
 
 
 def build_vocabulary(

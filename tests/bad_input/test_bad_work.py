@@ -113,7 +113,7 @@ def test_work__of_another_user_is_told_as_such(client, open_folder, another_user
 def content_of(corpus, vocabulary):
     """Return all that a training reads: the ids of all tokens, words and counts."""
     codes = [open_codes(vocabulary.store, shard)[:] for shard in corpus.shards]
-    ids = [vocabulary.read_map(i)[codes[i]] for i in range(len(corpus.shards))]
+    ids = [vocabulary.read_map(shard.path)[codes[i]] for i, shard in enumerate(corpus.shards)]
     loaded = vocabulary.load()
     return np.concatenate(ids).tolist(), loaded.words, loaded.counts.tolist()
 

@@ -40,7 +40,7 @@ def ranked(counts):
 def decoded(store, corpus, vocabulary):
     """The corpus as words, by way of its codes, the maps and the vocabulary; left out words are None."""
     words = [*vocabulary.load().words, None]
-    ids = (vocabulary.read_map(i)[open_codes(store, shard)[:]] for i, shard in enumerate(corpus.shards))
+    ids = (vocabulary.read_map(shard.path)[open_codes(store, shard)[:]] for shard in corpus.shards)
     return [words[i] for shard in ids for i in shard.tolist()]
 
 

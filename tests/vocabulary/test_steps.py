@@ -48,7 +48,7 @@ def choose(store, texts, *, n_buckets=1, piece_types=1000, min_count=1, limit=No
     words = [*vocabulary.words, None]
     corpus = []
     for i in range(len(texts)):
-        ids = buckets.read_map(home, store, result.plan, result.maps, i)
+        ids = buckets.read_map(home, store, result.plan, result.maps, f"shard-{i}")
         corpus.append([words[i] for i in ids[open_codes(store, SimpleNamespace(path=f"shard-{i}"))[:]]])
     return result, vocabulary, group, corpus
 
