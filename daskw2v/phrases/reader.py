@@ -26,7 +26,7 @@ class ShardReader:
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
         self._work, self._shards = work, corpus.shards
-        self.ids = lru_cache(KEPT_MAPS)(vocabulary.read_map)
+        self.ids = lru_cache(KEPT_MAPS)(lambda number: vocabulary.read_map(corpus.shards[number].path))
 
     def codes(self, number: int, start: int = 0, stop: int | None = None) -> Ids:
         """Return the codes start..stop-1 of a shard, all by default."""
