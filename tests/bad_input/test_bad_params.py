@@ -36,8 +36,8 @@ FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses"]
 NAMES = {"format": "csv", "errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns",
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [
-    "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "base_model", "device", "scheduler",
-    "host",
+    "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "base_model", "device",
+    "scheduler", "host",
 ]  # fmt: skip
 SIZES = ["memory_limit", "block_size"]
 LISTS = ["eval_similarity", "eval_analogy", "eval_categorization"]
