@@ -3,6 +3,7 @@
 import gzip
 import textwrap
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -83,7 +84,9 @@ def test_block_that_kills__is_told_from_those_beside_it(tmp_path, monkeypatch):
     files, tokenizer = str(tmp_path / "*.txt"), "poisonous:tokenize"
     assert tokenizer_name(tokenizer) == tokenizer
     params = PARAMS.replace(tokenizer=tokenizer)
-    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster, Client(cluster) as client:
+    once = dask.config.set({"distributed.scheduler.allowed-failures": 1})  # a death takes seconds
+    workers = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with once, LocalCluster(**workers) as cluster, Client(cluster) as client:
         with pytest.raises(TrainingError, match=r"encode .* died with its worker, several times"):
             build_corpus(files, Store(str(tmp_path / "work")), params, ONE_THREAD, client)
         corpus = build_corpus(files, Store(str(tmp_path / "w")), params.replace(max_bad_blocks=1), ONE_THREAD, client)
