@@ -175,6 +175,11 @@ class Params(Checked):
         TEXT,
         optional=True,
     )
+    anchor: float = choice(
+        0.0,
+        "share of its row in the version of base_model that a word it knows has in the end, beside what was trained",
+        number(0, 1),
+    )
     # How a word-context matrix is made
     context_size: int = choice(
         1024, "contexts sampled for each word, the columns of its row in the word-context matrix", integer(1, 1 << 24)
@@ -288,7 +293,7 @@ class Resources(Checked):
         "seconds that an answer of a store is waited for; what fails or does not come is asked for again, four times",
         number(0, open_low=True),
     )
-    storage_options: Mapping[str, Any] = choice({}, "options for fsspec (credentials, endpoints)", OPTIONS)
+    storage_options: Mapping[str, Any] = choice({}, "options for fsspec (credentials, endpoints)", OPTIONS, secret=True)
 
     @property
     def eval_sets(self) -> dict[str, tuple[str, ...]]:

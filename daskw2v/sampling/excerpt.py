@@ -9,7 +9,7 @@ from daskw2v.sampling.rng import Purpose, draws, stream
 from daskw2v.shards.layout import Corpus, Shard, digest
 
 Range = tuple[int, int]
-STRETCH = 1 << 16  # positions of which a sample takes one piece
+STRETCH = 1 << 20  # positions of which a sample takes one piece: a chunk of codes, so that each is read once
 
 
 def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
@@ -56,9 +56,13 @@ def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
 def ranges_of_blocks(corpus: Corpus, blocks: Collection[str]) -> list[Range]:
     """Return the positions of those blocks' text, which are named by their keys."""
     named, bounds = set(blocks), corpus.bounds.tolist()
-    return join_ranges(
-        [(bounds[i], bounds[i + 1]) for i, shard in enumerate(corpus.shards) if shard.path.split("/")[2] in named]
-    )
+    return join_ranges([(bounds[i], bounds[i + 1]) for i, shard in enumerate(corpus.shards) if shard.block in named])
+
+
+def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
+    """Return the positions below `n_tokens` that ranges leave out; these are in ascending order."""
+    edges = [0, *(edge for one in join_ranges(ranges) for edge in one), n_tokens]
+    return join_ranges(list(zip(edges[::2], edges[1::2], strict=True)))
 
 
 def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Range]:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.errors import DamageError
 from daskw2v.intact import StoredArray
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
-from daskw2v.shards.layout import Corpus, open_codes, read_starts
-from daskw2v.storage import Store
+from daskw2v.shards.layout import Corpus, own_starts
+from daskw2v.storage import Store, open_array, read_array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions read around a range at first, for each word of the window
@@ -17,6 +18,7 @@ OPEN_SHARDS = 8  # a reader goes through the shards in turn; each costs a few MB
 
 
 class _Shard(NamedTuple):
+    url: str
     codes: StoredArray
     first: int
     starts: npt.NDArray[np.int64]
@@ -37,10 +39,17 @@ class SegmentReader:
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
         self._corpus = corpus
 
+        @lru_cache(OPEN_SHARDS)  # by their paths: of an excerpt many may be parts of one that is stored
+        def open_stored(path: str) -> tuple[StoredArray, npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+            group = (work / path).open_group()
+            ids = vocabulary.read_map(path)
+            _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.home.url}/maps")
+            return open_array(group, "codes"), read_array(group, "starts"), ids
+
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
-            ids = vocabulary.read_map(shard.path)
-            return _Shard(open_codes(work, shard), shard.first, read_starts(work, shard), ids)
+            codes, starts, ids = open_stored(shard.path)
+            return _Shard(f"{work.url}/{shard.path}", codes, shard.first, own_starts(shard, starts), ids)
 
         self._open_shard = lru_cache(OPEN_SHARDS)(open_shard)
 
@@ -88,8 +97,9 @@ class SegmentReader:
             if origin >= high:
                 break
             a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
-            array, begin, starts, ids = self._open_shard(number)
+            url, array, begin, starts, ids = self._open_shard(number)
             codes = array[begin + a : begin + b]
+            _check_numbers(codes, 0, len(ids), f"{url}/codes")
             at_low, after_start, at_stop, at_high = np.searchsorted(
                 starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
             )
@@ -98,3 +108,9 @@ class SegmentReader:
             inner = slice(max(start - origin - a, 0), max(stop - origin - a, 0))
             words += int(count_known(codes[inner], ids))
         return builder.finish(), words, bool(begun), bool(ended)
+
+
+def _check_numbers(numbers: npt.NDArray[np.int32], low: int, high: int, url: str) -> None:
+    """Refuse numbers that are not in low..high-1: whoever made them, kernels trust them."""
+    if len(numbers) and not low <= numbers.min() <= numbers.max() < high:
+        raise DamageError.of(url, f"has numbers that are not in {low}..{high - 1}")

@@ -347,3 +347,16 @@ class Dictionary:
             _grown(hashes, size, self._n),
         )
         _move(old, self.hashes, self._memory.table)
+
+
+def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
+    """Tell whether arrays that anybody may have written are flat bytes of words and their offsets."""
+    return bool(
+        data.dtype == np.uint8
+        and offsets.dtype == np.int64
+        and data.ndim == offsets.ndim == 1
+        and len(offsets) > 0
+        and offsets[0] == 0
+        and offsets[-1] == len(data)
+        and (offsets[:-1] <= offsets[1:]).all()  # differences could wrap around, and kernels read elsewhere
+    )

@@ -249,7 +249,9 @@ def _build(
     for block in blocks:
         manifest = manifests[block.key]
         report.merge(ReadReport(**manifest["report"]))
-        shards += [Shard(**{**s, "path": f"shards/{home.name}/{s['path']}"}) for s in manifest["shards"]]
+        shards += [
+            Shard(**{**s, "path": f"shards/{home.name}/{s['path']}", "block": block.key}) for s in manifest["shards"]
+        ]
     if not shards:
         raise InputError(
             f"{len(sources)} files of {sum(s.size for s in sources)} bytes hold no word "

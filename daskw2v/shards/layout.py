@@ -31,7 +31,7 @@ from daskw2v.errors import DamageError, StoreError
 from daskw2v.intact import StoredArray
 from daskw2v.limits import typed
 from daskw2v.params import Params
-from daskw2v.shards.dictionary import Dictionary, take_words
+from daskw2v.shards.dictionary import Dictionary, are_words, take_words
 from daskw2v.storage import Store, open_array, read_array, write_array
 
 N_EDGES = 1 << 12  # most buckets that dictionaries can be cut into
@@ -54,6 +54,8 @@ class Shard:
         Where in what is stored it begins: excerpts have parts of shards.
     begins
         Whether its first word begins a sentence in any case, since what stands before it is not there.
+    block
+        Key of the block of text that it was read from.
     """
 
     path: str
@@ -62,6 +64,7 @@ class Shard:
     n_types: int
     first: int = 0
     begins: bool = False
+    block: str = ""
 
 
 @dataclass(frozen=True)
@@ -302,7 +305,12 @@ def read_starts(store: Store, shard: Shard) -> npt.NDArray[np.int64]:
     StoreError
         If the shard is gone.
     """
-    starts = read_array((store / shard.path).open_group(), "starts") - shard.first
+    return own_starts(shard, read_array((store / shard.path).open_group(), "starts"))
+
+
+def own_starts(shard: Shard, stored: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where sentences start among a shard's words, shape (n,) int64, of what is stored where it lies."""
+    starts = stored - shard.first
     inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
     return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside
 
@@ -320,8 +328,18 @@ def read_edges(store: Store, path: str) -> npt.NDArray[np.int32]:
 def read_words(
     store: Store, path: str, start: int, stop: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Read n words, start:stop, of a shard's dictionary: flat bytes, offsets (n + 1,), counts (n,)."""
+    """Read n words, start:stop, of a shard's dictionary: flat bytes, offsets (n + 1,), counts (n,).
+
+    Raises
+    ------
+    DamageError
+        If the offsets do not part its words: kernels, which trust them, would read elsewhere.
+    StoreError
+        If the shard is gone.
+    """
     group = (store / path).open_group()
     offsets = read_array(group, "offsets", start, stop + 1)
-    words = read_array(group, "words", int(offsets[0]), int(offsets[-1]))
+    words = read_array(group, "words", int(offsets[0]), int(offsets[-1])) if len(offsets) else offsets
+    if not are_words(words, offsets - offsets[:1]):
+        raise DamageError.of(f"{store.url}/{path}/offsets", "does not part the words of a dictionary")
     return words, offsets - offsets[0], read_array(group, "counts", start, stop)

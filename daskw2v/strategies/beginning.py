@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary
+from daskw2v.models.versions import Versions
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, Rows
 from daskw2v.objectives.subwords.alphabet import Alphabet
@@ -17,7 +18,6 @@ from daskw2v.params import Params
 from daskw2v.sampling.run import Base, Run
 from daskw2v.storage import Store, open_array, write_array
 from daskw2v.vocabulary.count import StoredVocabulary
-from daskw2v.vocabulary.index import WordIndex
 
 _ROWS = "rows"
 _SAME = ("objective", "vector_size")
@@ -31,18 +31,21 @@ def find_base(work: Store, params: Params) -> Store:
     ParameterError
         If there is no such version, or its tables are not those of these Params.
     """
-    model = work / "models" / str(params.base_model)
+    versions = Versions(work)
+    model = versions.models / str(params.base_model)
     manifest = model.read_manifest()
     if manifest is None:
+        names = ", ".join(version.name for version in versions.all()) or "there is none"
         raise ParameterError(
             f"base_model={params.base_model!r} is no finished model of {work.url}.",
-            f"Give one of its versions: {', '.join((work / 'models').children()) or 'there is none'}.",
+            f"Give one of its versions: {names}.",
         )
     for name in _SAME:
         theirs = manifest.get("params", {}).get(name)
-        if theirs != getattr(params, name):
+        ours = getattr(params, name)
+        if theirs != ours:
             raise ParameterError(
-                f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {getattr(params, name)!r}.",
+                f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {ours!r}.",
                 f"Give {name}={theirs!r}, or leave base_model out and train anew.",
             )
     return model
@@ -51,7 +54,7 @@ def find_base(work: Store, params: Params) -> Store:
 def write_base(base: Base, vocabulary: StoredVocabulary) -> None:
     """Task: write the earlier model's row of each word of a vocabulary, -1 for new words."""
     known, words = read_vocabulary(base.model), vocabulary.load()
-    rows = WordIndex(known.data, known.offsets).find_all(words.data, words.offsets)
+    rows = known.find_all(words)
     write_array(base.rows.create_group(), _ROWS, rows)
 
 
@@ -60,10 +63,32 @@ def first_rows(run: Run, table: str, ids: Rows) -> FloatArray:
     objective = find_objective(run.params.objective)
     rows = objective.initial(run.params, table, ids)
     if run.base is not None and table in objective.of_words and len(ids):
-        theirs = _rows_of(run.base, ids)
-        known = theirs >= 0
-        rows[known] = open_table(run.base.model, table)[theirs[known]]
+        known, theirs = _known_rows(run.base, table, ids)
+        rows[known] = theirs
     return rows
+
+
+def anchored(run: Run, table: str, ids: Rows, rows: FloatArray) -> FloatArray:
+    """Return trained rows; those of words that the earlier model knew are led back towards its own.
+
+    A share of `Params.anchor` of them is its row, the rest what was trained. Training on some text at a high learning
+    rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
+    of both (as of weights: Izmailov et al. 2018, section 3).
+    """
+    assert run.base is not None
+    if table not in find_objective(run.params.objective).of_words:
+        return rows
+    known, theirs = _known_rows(run.base, table, ids)
+    mixed, share = rows.copy(), np.float32(run.params.anchor)
+    mixed[known] += share * (theirs - mixed[known])
+    return mixed
+
+
+def _known_rows(base: Base, table: str, ids: Rows) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+    """Return which words the earlier model knew, shape (n,), and their rows in it."""
+    theirs = _rows_of(base, ids)
+    known = theirs >= 0
+    return known, open_table(base.model, table)[theirs[known]]
 
 
 def _rows_of(base: Base, ids: Rows) -> npt.NDArray[np.int32]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import UnknownWordError, VocabularyError
+from daskw2v.shards.dictionary import are_words
 from daskw2v.storage import read_array, write_array
 from daskw2v.vocabulary.index import WordIndex
 
@@ -90,6 +91,10 @@ class Vocabulary:
         # Lone surrogates make bytes that are no word's.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
 
+    def find_all(self, other: "Vocabulary") -> npt.NDArray[np.int32]:
+        """Return the id of each word of another vocabulary, -1 where this one does not hold it, shape (len(other),)."""
+        return self._index.find_all(other.data, other.offsets)
+
     def id(self, word: str) -> int:
         """Return the word's id.
 
@@ -125,14 +130,7 @@ class Vocabulary:
         """
         data, offsets, counts = (read_array(group, name) for name in ("words", "offsets", "counts"))
         types = [array.dtype for array in (data, offsets, counts)]
-        if (
-            types != [np.uint8, np.int64, np.int64]
-            or not data.ndim == offsets.ndim == counts.ndim == 1
-            or len(offsets) != len(counts) + 1
-            or offsets[0] != 0
-            or offsets[-1] != len(data)
-            or (np.diff(offsets) < 0).any()
-        ):
+        if not are_words(data, offsets) or types[2] != np.int64 or counts.ndim != 1 or len(offsets) != len(counts) + 1:
             raise VocabularyError(
                 f"The vocabulary at {group.store_path} is damaged: {len(counts)} counts ({types[2]}), {len(offsets)} "
                 f"offsets ({types[1]}) over {len(data)} bytes ({types[0]}).",

@@ -1,6 +1,7 @@
 """The command line with what it does not take: one line that names it, an exit code, and no traceback."""
 
 import errno
+import importlib
 import os
 from contextlib import contextmanager
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from daskw2v.cli import main, models, training
+from daskw2v.cli import main, models
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.versions import publish
 from daskw2v.storage import Store
@@ -36,7 +37,7 @@ def run(monkeypatch, tmp_path, client):
     def connect(_):
         yield client
 
-    monkeypatch.setattr(training, "connect", connect)
+    monkeypatch.setattr(importlib.import_module("daskw2v.train"), "connect", connect)
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("DASKW2V_")]:
         monkeypatch.delenv(name)

@@ -32,7 +32,7 @@ from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
 from daskw2v.intact import METADATA, seal_of, sealed
-from daskw2v.models.store import create_model, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, ids_after, write_ids, write_subwords, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.models.word2vec import import_word2vec
@@ -237,13 +237,15 @@ class Folder:
 
 
 def write_model(folder: Path) -> Store:
-    """Write a model of four words and a small network, published, in partitions; return its version's place."""
+    """Write a model of four words with ids and a small network, published; return its version's place."""
     models, version = Store(str(folder / "models")), "v0001-fuzz"
     store = models / version
     create_model(store, {"input": (4, 3), "output": (4, 3)}, 2)
     for table in ("input", "output"):
         write_table_rows(store, table, 0, np.arange(12, dtype=np.float32).reshape(4, 3))
-    write_vocabulary(store, Vocabulary.from_words(_WORDS, [4, 3, 2, 1]))
+    vocabulary = Vocabulary.from_words(_WORDS, [4, 3, 2, 1])
+    write_vocabulary(store, vocabulary)
+    write_ids(store, ids_after(None, vocabulary))
     alphabet = Alphabet("aeg")
     write_subwords(store, Subwords(alphabet, initial_weights(3, len(alphabet), 1)))
     publish(models, version, {"params": {"epochs": 1}})

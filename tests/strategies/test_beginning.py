@@ -1,5 +1,8 @@
 """Training goes on from an earlier model: words it knew begin with its rows, whatever strategy and vocabulary."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords, initial_weights, rows_of
 from daskw2v.sampling.run import Base, Run
 from daskw2v.storage import Store
+from daskw2v.strategies import rewriting
 from daskw2v.strategies.beginning import find_base, first_rows, first_weights
 
 ONE = Resources(threads=1)
@@ -53,6 +57,56 @@ def test_words_that_the_base_knows__begin_with_its_rows(grown):
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, texts, client):
+    old, new, params = grown
+    work, trained = new.url.split("/models/")[0], {}
+    for anchor in (0.0, 0.25):
+        moved = params.replace(alpha=None, min_alpha=1e-4, anchor=anchor)
+        trained[anchor] = train(texts / "*.txt", work=work, params=moved, resources=ONE, client=client)
+    known = np.array([word in old.vocabulary for word in new.vocabulary.words])
+    theirs = np.array([old[word] for word in new.vocabulary.words if word in old.vocabulary])
+    free, led = trained[0.0].vectors, trained[0.25].vectors
+    assert not np.allclose(free[known], theirs, atol=1e-3)
+    np.testing.assert_allclose(led[known], 0.75 * free[known] + 0.25 * theirs, atol=1e-6)
+    np.testing.assert_array_equal(led[~known], free[~known])
+
+
+def test_anchor__is_the_same_when_dask_runs_its_tasks_again(grown, texts, client, tmp_path, monkeypatch):
+    old, new, params = grown
+    shutil.copytree(Path(old.url).parents[1], tmp_path / "work")
+    anchored = params.replace(alpha=None, min_alpha=1e-4, anchor=0.25)
+    given = {"params": anchored, "resources": ONE, "client": client}
+    once = train(texts / "*.txt", work=new.url.split("/models/")[0], **given)
+
+    def twice(_, __, function, jobs):
+        for job in jobs.values():
+            function(*job)
+            function(*job)
+        return []
+
+    monkeypatch.setattr(rewriting, "run_tasks", twice)
+    shutil.rmtree(tmp_path / "work" / "models" / Path(once.url).name, ignore_errors=True)
+    again = train(texts / "*.txt", work=tmp_path / "work", **given)
+    np.testing.assert_array_equal(again.vectors, once.vectors)
+
+
+def test_anchor__keeps_no_losses(texts, tmp_path, client):
+    given = {"params": MODELS["columns"].replace(base_model="v0001-a", anchor=0.5), "client": client}
+    with pytest.raises(ParameterError, match=r"word_losses=True: rows that anchor=0.5 leads back"):
+        train(texts / "*.txt", work=tmp_path, resources=Resources(word_losses=True), **given)
+
+
+def test_anchor__of_rows_that_a_network_makes_is_refused(texts, tmp_path, client):
+    params = Params(objective="subwords", strategy="columns", base_model="v0001-a", anchor=0.5)
+    with pytest.raises(ParameterError, match=r"anchor=0.5 cannot hold rows of objective='subwords'"):
+        train(texts / "*.txt", work=tmp_path, params=params, resources=ONE, client=client)
+
+
+def test_anchor__without_a_base_is_refused(texts, tmp_path, client):
+    with pytest.raises(ParameterError, match=r"anchor=0.5 changes nothing without base_model"):
+        train(texts / "*.txt", work=tmp_path, params=Params(anchor=0.5), resources=ONE, client=client)
+
+
 def test_new_words__begin_as_they_do_without_a_base(grown):
     old, new, params = grown
     ids = np.array([new.vocabulary.id(word) for word in new.vocabulary.words if word not in old.vocabulary])
@@ -77,6 +131,14 @@ def test_first_rows__of_inner_nodes_are_drawn(grown):
 def test_base__that_is_no_version_is_refused(tmp_path, texts, client, name):
     with pytest.raises(ParameterError, match=rf"base_model='{name}' is no finished model.*Give one of its versions"):
         train(texts / "*.txt", work=tmp_path, params=SMALL.replace(base_model=name), resources=ONE, client=client)
+
+
+def test_base__that_is_none_is_told_which_versions_there_are(grown):
+    """Finished ones only: neither the pointer nor what is being written."""
+    old, _, params = grown
+    work = Store(old.url.split("/models/")[0])
+    with pytest.raises(ParameterError, match=rf"Give one of its versions: {params.base_model}, v0002-\w+[,.]"):
+        find_base(work, params.replace(base_model="v0009-none"))
 
 
 @pytest.mark.parametrize("change", [{"vector_size": 9}, {"objective": "cbow_ns"}])

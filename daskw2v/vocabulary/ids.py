@@ -1,0 +1,126 @@
+"""Ids of words that stay the same from version to version: rows go by counts, and move.
+
+A new word gets the next number. A word that leaves keeps its own, and has it again when it comes back. So each number
+below `next_id` belongs to one word for ever, which is in the vocabulary or was in an earlier one.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import VocabularyError
+from daskw2v.shards.dictionary import are_words, take_words
+from daskw2v.storage import read_array, write_array
+from daskw2v.vocabulary.index import WordIndex
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
+
+
+@dataclass(frozen=True, eq=False)
+class StableIds:
+    """The id of each word of a vocabulary, and those of words that have left.
+
+    Parameters
+    ----------
+    ids
+        Of each row of the vocabulary, shape (V,) int64.
+    former_words, former_offsets
+        Words of earlier vocabularies that this one lacks, in order of their ids: flat bytes and F + 1 offsets, as in
+        `Vocabulary`.
+    former_ids
+        Their ids, shape (F,) int64.
+    """
+
+    ids: npt.NDArray[np.int64]
+    former_words: npt.NDArray[np.uint8]
+    former_offsets: npt.NDArray[np.int64]
+    former_ids: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def next_id(self) -> int:
+        """The first id that no word has had yet; all below belong to words."""
+        return len(self.ids) + len(self.former_ids)
+
+    @classmethod
+    def first(cls, vocabulary: Vocabulary) -> Self:
+        """Return the ids of a first version: the numbers of its rows."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.arange(len(vocabulary)), np.empty(0, np.uint8), np.zeros(1, np.int64), nothing)
+
+    def grow(self, known: Vocabulary, new: Vocabulary) -> "StableIds":
+        """Return the ids of the next version: words keep theirs, also those that come back; new words get the next.
+
+        Parameters
+        ----------
+        known
+            The vocabulary whose ids these are.
+        new
+            That of the next version. Its new words get their ids in order of rows.
+
+        Raises
+        ------
+        VocabularyError
+            If `known` is another vocabulary.
+        """
+        if len(self) != len(known):
+            raise VocabularyError(f"{len(self)} ids for {len(known)} words.", "Give the vocabulary of these ids.")
+        given = np.concatenate([self.ids, self.former_ids])
+        data = np.concatenate([known.data, self.former_words])
+        offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])
+        found = WordIndex(data, offsets).find_all(new.data, new.offsets)
+        old = found >= 0
+        ids = np.empty(len(new), np.int64)
+        ids[old] = given[found[old]]
+        ids[~old] = np.arange(self.next_id, self.next_id + np.count_nonzero(~old))
+        gone = np.ones(len(given), bool)
+        gone[found[old]] = False
+        former = np.flatnonzero(gone)
+        former = former[np.argsort(given[former])]
+        return StableIds(ids, *take_words(data, offsets, former), given[former])
+
+    def save(self, group: zarr.Group) -> None:
+        """Write the four arrays into a Zarr group."""
+        for name in _ARRAYS:
+            write_array(group, name, getattr(self, name))
+
+    @classmethod
+    def load(cls, group: zarr.Group) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        StoreError
+            If an array is missing or damaged.
+        VocabularyError
+            If the arrays contradict each other, or an id belongs to two words or to none.
+        """
+        ids, words, offsets, former = arrays = [read_array(group, name) for name in _ARRAYS]
+        if (
+            not ids.dtype == former.dtype == np.int64
+            or not ids.ndim == former.ndim == 1
+            or not are_words(words, offsets)
+            or len(offsets) != len(former) + 1
+            or not _are_all_numbers(np.concatenate([ids, former]))
+        ):
+            shapes = ", ".join(f"{n} {a.dtype} {a.shape}" for n, a in zip(_ARRAYS, arrays, strict=True))
+            raise VocabularyError(
+                f"The ids at {group.store_path} are damaged: {shapes}, where each number belongs to one word.",
+                "Take the version from a copy: ids that are made anew would be those of other words.",
+            )
+        return cls(ids, words, offsets, former)
+
+
+def _are_all_numbers(ids: npt.NDArray[np.int64]) -> bool:
+    """Tell whether ids are 0, 1, ... in any order."""
+    if ((ids < 0) | (ids >= len(ids))).any():
+        return False
+    given = np.zeros(len(ids), bool)
+    given[ids] = True
+    return bool(given.all())
