@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from daskw2v.cli import main
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, ids_after, write_ids, write_table_rows, write_vocabulary
 from daskw2v.models.versions import publish
 from daskw2v.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -15,15 +15,22 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 OLD, NEW = "v0001-a", "v0002-b"
 
 
+def write_version(models, name, words, counts, manifest):
+    """Publish a version; return its place and its vocabulary."""
+    store, vocabulary = models / name, Vocabulary.from_words(words, counts)
+    create_model(store, {"input": (len(words), 3)}, row_block=4)
+    write_table_rows(store, "input", 0, np.ones((len(words), 3), np.float32))
+    write_vocabulary(store, vocabulary)
+    publish(models, name, manifest)
+    return store, vocabulary
+
+
 @pytest.fixture
 def work(tmp_path):
     """A work directory of two versions; the second has another word, and another window."""
-    models = Store(str(tmp_path)) / "models"
     for name, words, window in ((OLD, ["the", "old"], 5), (NEW, ["the", "new"], 2)):
-        create_model(models / name, {"input": (2, 3)}, row_block=4)
-        write_table_rows(models / name, "input", 0, np.ones((2, 3), np.float32))
-        write_vocabulary(models / name, Vocabulary.from_words(words, [7, 3]))
-        publish(models, name, {"params": {"window": window}, "corpus": {"tokens": 10 * window}})
+        manifest = {"params": {"window": window}, "corpus": {"tokens": 10 * window}}
+        write_version(Store(str(tmp_path)) / "models", name, words, [7, 3], manifest)
     return str(tmp_path)
 
 
@@ -63,6 +70,32 @@ def test_diff__tells_words_that_entered_and_left(work):
     assert "window: 5 -> 2" in told
     found = json.loads(run("diff", work, NEW, OLD, "--json"))
     assert (found["entered"], found["left"], found["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
+
+
+def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
+    models = Store(str(tmp_path)) / "models"
+    old, words = write_version(models, OLD, ["the", "old", "rare"], [9, 7, 5], {"params": {"min_count": 5}})
+    write_ids(old, ids_after(None, words))
+    new, words = write_version(models, NEW, ["the", "new"], [9, 8], {"params": {"min_count": 6}})
+    write_ids(new, ids_after(old, words))
+    lines = [line.split() for line in run("diff", str(tmp_path), OLD).splitlines()]
+    assert lines[:4] == [
+        ["word", "count", "id", "reason"],
+        ["+", "new", "8", "3", "at", "least", "min_count=5"],
+        ["-", "old", "7", "1", "fewer", "than", "min_count=6"],
+        ["-", "rare", "5", "2", "min_count", "is", "6", "now,", "was", "5"],
+    ]
+    assert "1 left: min_count is 6 now, was 5" in run("diff", str(tmp_path), OLD)
+    found = json.loads(run("diff", str(tmp_path), OLD, "--json"))
+    assert found["ids"] == {"entered": [3], "left": [1, 2]}
+    assert found["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
+
+
+def test_diff__of_versions_without_ids_and_rules(work):
+    found = json.loads(run("diff", work, OLD, "--json"))
+    assert found["ids"] is None
+    assert found["reasons"]["entered"] == ["unknown: a version does not tell its rules"]
+    assert run("diff", work, OLD).split()[:3] == ["word", "count", "reason"]
 
 
 def test_tag__is_taken_away(work):

@@ -1,5 +1,6 @@
 """Commands about the versions of a model: which there are, which one is served, what differs, what goes."""
 
+from collections import Counter
 from typing import Any
 
 import click
@@ -99,20 +100,25 @@ def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[s
 @_json
 @storage_option
 def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: dict[str, Any]) -> None:
-    """Show what differs between two versions: words that entered and left, Params, text.
+    """Show what differs between two versions: words that entered and left, and why, Params, text.
 
     `daskw2v compare` compares their vectors.
     """
     every = Versions.open(work, storage_options)
     found = differences(every, every.find(earlier), every.find(later))
     if as_json:
-        print_json(found._asdict())
+        print_json(found.as_dict())
         return
-    rows = [(f"{sign} {word}", str(count)) for sign, words in (("+", found.entered), ("-", found.left))
-            for word, count in words[:_SHOWN]]  # fmt: skip
-    print_table(("word", "count"), rows)
+    rows = [
+        (f"{sign} {entry.word}", str(entry.occurrences), *([str(entry.id)] if found.ids else []), entry.reason)
+        for sign, entries in (("+", found.entered), ("-", found.left)) for entry in entries[:_SHOWN]
+    ]  # fmt: skip
+    print_table(("word", "count", *(["id"] if found.ids else []), "reason"), rows)
     entered, left = len(found.entered), len(found.left)
     click.echo(f"{entered} words entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
+    for name, entries in (("entered", found.entered), ("left", found.left)):
+        for reason, words in Counter(entry.reason for entry in entries).most_common():
+            click.echo(f"{words} {name}: {reason}")
     for name, values in found.params.items():
         click.echo(f"{name}: {_arrow(values)}")
 

@@ -2,14 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from daskw2v.models.store import read_vocabulary
+from daskw2v.models.store import read_ids, read_vocabulary
 from daskw2v.models.versions import Version, Versions
-from daskw2v.vocabulary.index import WordIndex
-from daskw2v.vocabulary.vocabulary import Vocabulary
-
-Counted = list[tuple[str, int]]
+from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
 
 class Difference(NamedTuple):
@@ -19,37 +14,55 @@ class Difference(NamedTuple):
     ----------
     params
         The Params that differ, each with its earlier and its later value.
-    entered
-        Words that the earlier version lacks, with their counts in the later one, most frequent first.
-    left
-        Words that the later version lacks, with their counts in the earlier one, most frequent first.
+    entered, left
+        Words that the earlier version lacks, and that the later one lacks, with their counts and ids in the other one,
+        and why; most frequent first.
     kept
         How many words both have.
     tokens
         Tokens of the earlier and of the later corpus.
+    ids
+        Whether both versions have stable ids; if not, those of words are None.
     """
 
     params: dict[str, tuple[Any, Any]]
-    entered: Counted
-    left: Counted
+    entered: list[Entry]
+    left: list[Entry]
     kept: int
     tokens: tuple[int | None, int | None]
+    ids: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON types: reasons and ids beside the words, in their order."""
+        moved = {"entered": self.entered, "left": self.left}
+        return {
+            "params": self.params,
+            **{name: [(entry.word, entry.occurrences) for entry in entries] for name, entries in moved.items()},
+            "kept": self.kept,
+            "tokens": self.tokens,
+            "reasons": {name: [entry.reason for entry in entries] for name, entries in moved.items()},
+            "ids": {name: [entry.id for entry in entries] for name, entries in moved.items()} if self.ids else None,
+        }
 
 
 def differences(versions: Versions, earlier: Version, later: Version) -> Difference:
-    """Compare two versions; both vocabularies are held in memory."""
-    old, new = (read_vocabulary(versions.models / version.name) for version in (earlier, later))
+    """Compare two versions; both vocabularies are held in memory.
+
+    Raises
+    ------
+    StoreError, VocabularyError
+        If a version is damaged.
+    """
+    stores = [versions.models / version.name for version in (earlier, later)]
+    (old, old_ids), (new, new_ids) = ((read_vocabulary(store), read_ids(store)) for store in stores)
+    both = old_ids is not None and new_ids is not None
     ours, theirs = (version.manifest.get("params", {}) for version in (earlier, later))
+    rules = [WordRules.of(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
+    found = compare_words(old, new, *rules)
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    entered, left = _lacking(new, old), _lacking(old, new)
     tokens = tuple(version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
     return Difference(
         {name: (ours.get(name), theirs.get(name)) for name in names},
-        entered, left, len(new) - len(entered), (tokens[0], tokens[1]),
+        list(found.entered.entries(new_ids if both else None)), list(found.left.entries(old_ids if both else None)),
+        found.kept, (tokens[0], tokens[1]), both,
     )  # fmt: skip
-
-
-def _lacking(asked: Vocabulary, known: Vocabulary) -> Counted:
-    """Return the words of one vocabulary that another lacks, with their counts."""
-    found = WordIndex(known.data, known.offsets).find_all(asked.data, asked.offsets)
-    return [(asked.word(id_), int(asked.counts[id_])) for id_ in np.flatnonzero(found < 0).tolist()]

@@ -1,16 +1,13 @@
 """Vectors in the formats that other tools read."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
-
-import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.locations import Location, as_url
 from daskw2v.models.files import writing
-from daskw2v.models.rows import StoredRows
+from daskw2v.models.safetensors import write_header, write_numbers
+from daskw2v.models.static import write_static
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
 
@@ -19,8 +16,6 @@ try:
     import pyarrow.parquet as pq
 except ImportError:
     pa = pq = None
-
-_DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and those of safetensors
 
 
 def export(
@@ -33,10 +28,11 @@ def export(
     vectors
         What to write.
     url
-        File to write (folder, for projector), at any fsspec URL or local path.
+        File to write (folder, for projector and static), at any fsspec URL or local path.
     format
-        text, binary (word2vec's; packed where the name ends in .gz), parquet, safetensors or projector
-        (TensorBoard's). By default what the name ends in tells: .txt or .vec, .bin, .parquet, .safetensors.
+        text, binary (word2vec's; packed where the name ends in .gz), parquet, safetensors, projector (TensorBoard's)
+        or static (what sentence-transformers and model2vec load). By default what the name ends in tells: .txt or
+        .vec, .bin, .parquet, .safetensors.
     storage_options
         Options for fsspec.
 
@@ -45,7 +41,7 @@ def export(
     ParameterError
         If the format is unknown, cannot be told from the name, or is not packed with gzip.
     InputError
-        If the format cannot hold one of the words.
+        If the format cannot hold one of the words, or the model's tokenizer.
     MissingExtraError
         If Parquet is asked for and pyarrow is not installed.
     OSError
@@ -53,15 +49,15 @@ def export(
     """
     url = as_url(url, "url")
     format = _by_name(url) if format is None else format
-    if format not in ("projector", *_WRITERS):
+    if format not in (*_FOLDERS, *_WRITERS):
         raise ParameterError(
             f"format={format!r} of {url} is unknown.",
-            f"Give one of {', '.join(_WRITERS)}, projector; or a name that ends in {', '.join(_SUFFIXES)}.",
+            f"Give one of {', '.join((*_WRITERS, *_FOLDERS))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
         raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
-    if format == "projector":
-        _write_projector(vectors, url, storage_options)
+    if format in _FOLDERS:
+        _FOLDERS[format](vectors, url, storage_options)
         return
     with writing(url, storage_options) as f:
         _WRITERS[format](vectors, f)
@@ -90,34 +86,17 @@ def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
 
 
 def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
-    """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them.
-
-    The format is a length, a JSON header and the bytes. It is written here because the safetensors package
-    would copy the matrix first.
-    """
+    """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them."""
     vocabulary = vectors.vocabulary
-    tensors: dict[str, npt.NDArray[Any] | StoredRows] = {  # widest type first, so that each is aligned
-        "offsets": vocabulary.offsets,
-        "counts": vocabulary.counts,
-        "vectors": vectors.vectors,
-        "words": vocabulary.data,
-    }
-    header: dict[str, Any] = {}
-    end = 0
-    for name, tensor in tensors.items():
-        start, end = end, end + tensor.nbytes
-        header[name] = {
-            "dtype": _DTYPES[tensor.dtype.name],
-            "shape": list(tensor.shape),
-            "data_offsets": [start, end],
-        }
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    f.write(len(text).to_bytes(8, "little") + text)
-    for name, tensor in tensors.items():
-        for rows in vectors.slices() if name == "vectors" else [slice(None)]:
-            part = vectors.rows(rows) if name == "vectors" else tensor[rows]
-            f.write(np.ascontiguousarray(part, part.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+    tensors = {
+        "offsets": vocabulary.offsets, "counts": vocabulary.counts, "vectors": vectors.vectors, "words": vocabulary.data
+    }  # fmt: skip
+    write_header(f, {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()})
+    write_numbers(f, vocabulary.offsets)
+    write_numbers(f, vocabulary.counts)
+    for rows in vectors.slices():
+        write_numbers(f, vectors.rows(rows))
+    write_numbers(f, vocabulary.data)
 
 
 def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
@@ -133,6 +112,10 @@ def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, A
             f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
 
 
+_FOLDERS: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], None]] = {
+    "projector": _write_projector,
+    "static": write_static,
+}
 _WRITERS: dict[str, Callable[[Vectors, BinaryIO], None]] = {
     "text": write_text,
     "binary": write_binary,

@@ -12,6 +12,7 @@ from daskw2v.locations import Location
 from daskw2v.models.versions import resolve
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
+from daskw2v.shards.dictionary import are_words
 from daskw2v.shards.layout import Corpus
 from daskw2v.storage import Store, read_array, write_array
 
@@ -124,9 +125,7 @@ def _read_piece(place: Store) -> Iterator[tuple[Bigram, Found]]:
     if (
         any(arrays[name].dtype != dtype or arrays[name].ndim != 1 for name, dtype in _ARRAYS.items())
         or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
-        or offsets[0] != 0
-        or offsets[-1] != len(words)
-        or (np.diff(offsets) < 0).any()
+        or not are_words(words, offsets)
     ):
         raise _unreadable(place)
     content = words.tobytes()

@@ -1,12 +1,13 @@
 """What lies in a version of a model.
 
 A version is a Zarr group of float32 tables (`input`, and what else the objective has), the vocabulary, and, where
-words' vectors are made of their characters, the network that makes them, `subwords`. It
-counts once its manifest is there, which `finish` writes last. A table is written by blocks of rows, or, where its rows
-are spread over partitions, by partitions; it is read in order of ids in both cases.
+there are such, the network that makes words' vectors of their characters, `subwords`, and stable ids of the words,
+`ids`. It counts once its manifest is there, which `finish` writes last. A table is written by blocks of rows, or, where
+its rows are spread over partitions, by partitions; it is read in order of ids in both cases.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -15,16 +16,20 @@ import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
 
+from daskw2v.corpus.sources import Source
 from daskw2v.errors import DamageError, StoreError, TrainingError
 from daskw2v.intact import METADATA, StoredArray
+from daskw2v.limits import typed
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.storage import Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_TABLES, _SUBWORDS = "tables", "subwords"
+_TABLES, _SUBWORDS, _SOURCES, _IDS = "tables", "subwords", "sources", "ids"
+_SOURCES_FILE = f"{_SOURCES}.json"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -73,6 +78,11 @@ def open_table(store: Store, table: str) -> StoredRows:
         If the version or its table is missing.
     """
     return StoredRows(_table(store, store.open_group(), table))
+
+
+def table_names(store: Store) -> list[str]:
+    """Return the names of a version's tables, finished or not; raises as `open_table` does."""
+    return _tables(store, store.open_group())
 
 
 def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Floats:
@@ -164,13 +174,90 @@ def read_subwords(store: Store) -> Subwords | None:
     StoreError
         If the version is missing, or its network is damaged.
     """
-    model = store.open_group()
-    group = model.get(_SUBWORDS)
-    if isinstance(group, zarr.Group):
-        return Subwords.load(group)
-    if model.attrs.get(_SUBWORDS):
-        raise DamageError.of(f"{store.url}/{_SUBWORDS}", "is missing")
-    return None
+    group = _part(store, _SUBWORDS)
+    return None if group is None else Subwords.load(group)
+
+
+def write_ids(store: Store, ids: StableIds) -> None:
+    """Write the stable ids of a version's words, after its vocabulary and before it is finished.
+
+    Raises
+    ------
+    StoreError
+        If they are not as many as the words.
+    """
+    _check_ids(store, ids, "Write the ids of its own vocabulary.")
+    group = store.open_group(writable=True)
+    group.attrs[_IDS] = True  # first, so that ids that are lost are missed
+    ids.save(group.create_group(_IDS, overwrite=True))
+
+
+def read_ids(store: Store) -> StableIds | None:
+    """Read the stable ids of a version's words, or return None where it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, or its ids are damaged or not as many as its words.
+    VocabularyError
+        If their arrays contradict each other.
+    """
+    group = _part(store, _IDS)
+    if group is None:
+        return None
+    ids = StableIds.load(group)
+    _check_ids(store, ids, "It is damaged: take it from a copy.")
+    return ids
+
+
+def has_ids(store: Store) -> bool:
+    """Tell whether a version's words have stable ids."""
+    return bool(store.open_group().attrs.get(_IDS))
+
+
+def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
+    """Return the stable ids of the version that comes after an earlier one, or of a first version.
+
+    Parameters
+    ----------
+    earlier
+        `Versions.newest_with_ids`, whichever is served: versions before it do not know all ids that were given. Where
+        there is none, the version that was used until now: its rows become ids.
+    new
+        The vocabulary of the version to come.
+
+    Raises
+    ------
+    StoreError, VocabularyError
+        As `read_vocabulary` and `read_ids`.
+    """
+    if earlier is None:
+        return StableIds.first(new)
+    known, ids = read_vocabulary(earlier), read_ids(earlier)
+    return (StableIds.first(known) if ids is None else ids).grow(known, new)
+
+
+def write_sources(store: Store, sources: Iterable[Source]) -> None:
+    """Write which files the text of a version was read from."""
+    store.write_manifest({_SOURCES: [asdict(source) for source in sources]}, _SOURCES_FILE)
+
+
+def read_sources(store: Store) -> list[Source] | None:
+    """Read which files the text of a version was read from; None of one that does not tell.
+
+    Raises
+    ------
+    StoreError
+        If that is damaged.
+    """
+    values = store.read_manifest(_SOURCES_FILE)
+    if values is None:
+        return None
+    place = f"{store.url}/{_SOURCES_FILE}"
+    match values:
+        case {"sources": [*sources]}:
+            return [typed(Source, source, place) for source in sources]
+    raise DamageError.of(place, "does not tell a version's files")
 
 
 def finish(store: Store, manifest: Mapping[str, Any]) -> None:
@@ -179,7 +266,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     Parameters
     ----------
     store
-        The version's place; its tables and vocabulary are written, and its network where it has one.
+        The version's place; its tables and vocabulary are written, and its network and ids where it has such.
     manifest
         What is told of the model: params, corpus, metrics. The tables' shapes, the package's version and the
         time (UTC) are added.
@@ -191,12 +278,12 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     DamageError
         If a table was not written to its end, or something is damaged or lost.
     StoreError
-        If vocabulary and `input` table differ in length.
+        If vocabulary, `input` table and ids differ in length.
+    VocabularyError
+        If an id belongs to two words or to none.
     """
     group = store.open_group()
-    vocabulary = (store / "vocabulary").open_group()
-    *_, counts = (open_array(vocabulary, name) for name in _WORDS)  # not read: they may be large
-    words = len(counts)
+    words = _count_words(store)
     tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
     if words != (rows := len(tables["input"])):
         raise StoreError(
@@ -204,7 +291,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
         )
     for name, table in tables.items():
         _check_finite(store, name, table)
-    network = read_subwords(store)  # whoever opens the version reads it
+    network, _ = read_subwords(store), read_ids(store)  # whoever opens the version reads them
     store.write_manifest(
         {
             **manifest,
@@ -241,6 +328,29 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
             "It is damaged, or not of daskw2v: take it from a copy, or delete it and train again.",
         )
     return array
+
+
+def _part(store: Store, name: str) -> zarr.Group | None:
+    """Return a group that some versions have, or None for one that was to have none."""
+    model = store.open_group()
+    group = model.get(name)
+    if isinstance(group, zarr.Group):
+        return group
+    if model.attrs.get(name):
+        raise DamageError.of(f"{store.url}/{name}", "is missing")
+    return None
+
+
+def _count_words(store: Store) -> int:
+    """Return how many words a version has; they are not read, for they may be large."""
+    vocabulary = (store / "vocabulary").open_group()
+    *_, counts = (open_array(vocabulary, name) for name in _WORDS)
+    return len(counts)
+
+
+def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
+    if len(ids) != (words := _count_words(store)):
+        raise StoreError(f"{store.url} has {words} words and {len(ids)} stable ids.", remedy)
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:

@@ -6,22 +6,20 @@ words' vectors are made of their characters makes those of other words when they
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import psutil
-from distributed.system import MEMORY_LIMIT
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.locations import Location
+from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ids, Ranking
 from daskw2v.models.rows import Floats, StoredRows
-from daskw2v.models.store import open_table, read_subwords, read_vocabulary
 from daskw2v.models.units import lengths, scaled, unit
-from daskw2v.models.versions import resolve
+from daskw2v.models.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.steady import PATIENCE
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -64,11 +62,15 @@ class Vectors:
         Where they were read from.
     subwords
         What makes vectors of words that the vocabulary does not hold; without it they are unknown.
+    stable_ids
+        Of each word an id that it has in all versions and no other word ever has, shape (V,) int64; rows go by counts,
+        and move from version to version. None for models that have none, such as those of other tools.
 
     Raises
     ------
     ParameterError
-        If `vectors` is not a float32 matrix with a row for each word, or `subwords` makes vectors of another size.
+        If `vectors` is not a float32 matrix with a row for each word, `subwords` makes vectors of another size, or
+        `stable_ids` are not one for each word.
     """
 
     vocabulary: Vocabulary
@@ -76,6 +78,7 @@ class Vectors:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
     subwords: Subwords | None = None
+    stable_ids: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.vectors), getattr(self.vectors, "dtype", None)
@@ -89,6 +92,9 @@ class Vectors:
                 f"Subwords make vectors of {self.subwords.vector_size} dimensions, words have {shape[1]}.",
                 "Give the network that was trained with these vectors.",
             )
+        ids = self.stable_ids
+        if ids is not None and (ids.shape != (shape[0],) or ids.dtype != np.int64):
+            raise ParameterError(f"Stable ids {ids.dtype} {ids.shape} for {shape[0]} words.", "Give an int64 for each.")
 
     @classmethod
     def open(
@@ -122,17 +128,8 @@ class Vectors:
         VocabularyError
             If its vocabulary is damaged.
         """
-        store = resolve(url, storage_options, store_timeout, version)
-        stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
-        if len(vocabulary) != len(stored):
-            raise StoreError(
-                f"{store.url} has {len(vocabulary)} words and {len(stored)} input rows.",
-                "It is damaged: take it from a copy, or delete it and train again.",
-            )
-        if in_memory is None:
-            in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
-        rows = stored[:] if in_memory else stored
-        return cls(vocabulary, rows, store.read_manifest() or {}, store.url, read_subwords(store))
+        read = partial(open_model, in_memory=in_memory)
+        return cls(*read_resolved(read, url, storage_options, store_timeout, version))
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"

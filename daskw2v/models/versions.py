@@ -6,19 +6,20 @@ So whoever opens a model sees a whole version, old or new.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import Daskw2vError, StoreError
 from daskw2v.lease import hold, hold_run
 from daskw2v.locations import Location, as_url
-from daskw2v.models.store import finish
+from daskw2v.models.store import finish, has_ids
 from daskw2v.steady import PATIENCE
 from daskw2v.storage import Store
 
+T = TypeVar("T")
 _FOLDER = "models"
 _POINTER, _TAGS = "LATEST", "tags.json"
 _VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
@@ -55,7 +56,9 @@ class Versions:
     work: Store
 
     @classmethod
-    def open(cls, work: Location, storage_options: Mapping[str, Any] | None = None) -> "Versions":
+    def open(
+        cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = PATIENCE
+    ) -> "Versions":
         """Find the versions of a work directory.
 
         Raises
@@ -63,7 +66,7 @@ class Versions:
         StoreError
             If there is none.
         """
-        found = cls(Store(as_url(work, "work"), dict(storage_options or {})))
+        found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
         if not found.models.exists():
             raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
         return found
@@ -76,7 +79,7 @@ class Versions:
     def all(self) -> list[Version]:
         """Return all finished versions, in the order of their numbers."""
         served, tags = latest_version(self.models), self.tags()
-        names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=_number)
+        names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=number_of)
         manifests = ((name, (self.models / name).read_manifest()) for name in names)
         return [
             Version(name, manifest, tuple(tag for tag, tagged in tags.items() if tagged == name), name == served)
@@ -99,11 +102,23 @@ class Versions:
         known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
+    def name_of(self, name: str = _POINTER) -> str | None:
+        """Return the version that `LATEST`, a tag or a name means now, or None; at most one small file is read."""
+        if name == _POINTER:
+            return latest_version(self.models)
+        return name if _VERSION.fullmatch(name) else self.tags().get(name)
+
+    def newest_with_ids(self) -> Store | None:
+        """Return the finished version from which stable ids go on: it knows all that were given, served or not."""
+        stores = (self.models / version.name for version in reversed(self.all()))
+        return next(filter(has_ids, stores), None)
+
     def publish(self, name: str) -> Version:
         """Serve a version; raises as `find` does."""
         with self._held():
-            point_to(self.models, self.find(name).name)
-        return self.find(name)
+            found = self.find(name)
+            point_to(self.models, found.name)
+        return found._replace(served=True)
 
     def rollback(self) -> Version:
         """Serve the version that was served before the one that is served now.
@@ -115,7 +130,7 @@ class Versions:
         """
         with self._held():
             served = _served(self.models)
-            finished = {version.name for version in self.all()}
+            finished = {version.name: version for version in self.all()}
             earlier = [number for number, name in enumerate(served) if number and name in finished]
             if not earlier:
                 raise StoreError(
@@ -123,7 +138,7 @@ class Versions:
                     "Publish a version by its name.",
                 )
             _serve(self.models, served[earlier[0] :])
-        return self.find(_POINTER)
+        return finished[served[earlier[0]]]._replace(served=True)
 
     def tags(self) -> dict[str, str]:
         """Return the version of each tag."""
@@ -256,6 +271,18 @@ def next_version(models: Store, run_id: str) -> str:
     return f"v{max(numbers) + 1:04}-{run_id}"
 
 
+def number_of(version: str) -> int:
+    """Return the number that a version's name tells."""
+    match = _VERSION.fullmatch(version)
+    assert match is not None
+    return int(match[1])
+
+
+def run_of(version: str) -> str:
+    """Return the run that a version's name tells."""
+    return version.partition("-")[2]
+
+
 def resolve(
     url: Location,
     storage_options: Mapping[str, Any] | None = None,
@@ -287,9 +314,11 @@ def resolve(
     if _is_finished(store.read_manifest()):
         return store
     for models in (store, store / _FOLDER):
-        served = latest_version(models)
-        if served is not None and _VERSION.fullmatch(served) and _finished(models, served):
-            return models / served
+        served, finished = _served_model(models)
+        if finished is None and served != latest_version(models):  # another is served since, and that one is deleted
+            served, finished = _served_model(models)
+        if finished is not None:
+            return finished
         if served is not None:
             names = ", ".join(
                 name for name in models.children() if _VERSION.fullmatch(name) and _finished(models, name)
@@ -306,15 +335,38 @@ def resolve(
     )
 
 
+def read_resolved(
+    read: Callable[[Store], T],
+    url: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    store_timeout: float = PATIENCE,
+    version: str | None = None,
+) -> T:
+    """Read the model that a URL means, as `resolve` says; once more where another is meant when reading fails.
+
+    The first may have been deleted meanwhile.
+    """
+    store = resolve(url, storage_options, store_timeout, version)
+    try:
+        return read(store)
+    except Daskw2vError:
+        again = resolve(url, storage_options, store_timeout, version)
+        if again == store:
+            raise
+    return read(again)
+
+
+def _served_model(models: Store) -> tuple[str | None, Store | None]:
+    """Return the name of the version that is served, and its place where it is finished."""
+    served = latest_version(models)
+    if served is None or not _VERSION.fullmatch(served) or not _finished(models, served):
+        return served, None
+    return served, models / served
+
+
 def _is_finished(manifest: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
     return manifest is not None and "tables" in manifest
 
 
 def _finished(models: Store, name: str) -> bool:
     return _is_finished((models / name).read_manifest())
-
-
-def _number(name: str) -> int:
-    match = _VERSION.fullmatch(name)
-    assert match is not None
-    return int(match[1])

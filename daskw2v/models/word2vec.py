@@ -16,6 +16,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _LONGEST_WORD = 1 << 16  # bytes; beyond, the file is not what it is taken for
 _GZIP_RATIO = 1032  # the most that deflate can unpack from one byte
+_PICKLE = b"\x80"  # how pickles begin, and no number does
 _NUMBERS = np.dtype("<f4")
 _SEPARATORS = r"^$|[ \t\n\r\v\f]"  # only ASCII whitespace parts words; U+00A0 belongs to one
 
@@ -93,6 +94,12 @@ def import_word2vec(
 def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
     line = f.readline(_LONGEST_WORD)
     match = re.fullmatch(rb"(\d{1,18}) (\d{1,9})\s*", line)
+    if line[:1] == _PICKLE:
+        raise InputError(
+            f"{url} is a pickle, such as gensim's save writes: to read it is to run what it says.",
+            "In gensim, if you trust it: KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True), "
+            "and import that file; or daskw2v.from_gensim(KeyedVectors.load(path)).",
+        )
     if match is None or int(match[2]) < 1:
         raise InputError(
             f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions.",

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from daskw2v.evaluation import evaluate
+from daskw2v.models import opened
 from daskw2v.models import vectors as module
 from daskw2v.models.export import export
 from daskw2v.models.rows import StoredRows
@@ -159,8 +160,8 @@ def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked,
 def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, available, limit, in_memory):
     n_bytes = V * D * 4
     memory = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=available * n_bytes))
-    monkeypatch.setattr(module, "psutil", memory)
-    monkeypatch.setattr(module, "MEMORY_LIMIT", limit * n_bytes)
+    monkeypatch.setattr(opened, "psutil", memory)
+    monkeypatch.setattr(opened, "MEMORY_LIMIT", limit * n_bytes)
     assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
 
 

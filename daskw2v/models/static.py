@@ -1,0 +1,94 @@
+"""A folder that sentence-transformers and model2vec load: sentences as the mean of their words' vectors.
+
+The tokenizer cuts text as the model's own did, and knows whole words. Unknown words have a vector of zeros in
+sentence-transformers' mean, which changes its length only; model2vec leaves them out.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from daskw2v.errors import InputError
+from daskw2v.models.files import writing
+from daskw2v.models.safetensors import write_header, write_numbers
+from daskw2v.models.vectors import Vectors
+
+_LETTERS = r"[\p{L}\p{M}\p{N}]+"
+_BLANKS = r"[\x00-\x20]+"
+_LOWER = {"type": "Lowercase"}
+# Steps of the package tokenizers that do what ours do
+_NORMALIZERS: dict[str, list[dict[str, Any]]] = {
+    "whitespace": [],
+    "lower": [_LOWER],
+    "normalize": [
+        {"type": "NFKC"},
+        _LOWER,
+        {"type": "Replace", "pattern": {"String": "\u2019"}, "content": "'"},
+        {"type": "Replace", "pattern": {"String": "\u2010"}, "content": "-"},
+    ],
+}
+
+
+def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
+    """Write the folder's four files.
+
+    Raises
+    ------
+    InputError
+        If the model's tokenizer is a function, or it has no words.
+    """
+    if not len(vectors):
+        raise InputError(f"Vectors of no words ({vectors.url}) make no sentences.", "Export a model that has words.")
+    steps = _steps(str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")))
+    folder = url.rstrip("/")
+    with writing(f"{folder}/model.safetensors", storage_options) as f:
+        write_header(f, {"embeddings": (np.float32, (len(vectors) + 1, vectors.vector_size))})
+        for rows in vectors.slices():
+            write_numbers(f, vectors.rows(rows))
+        write_numbers(f, np.zeros(vectors.vector_size, np.float32))  # of the unknown word
+    with writing(f"{folder}/tokenizer.json", storage_options) as f:
+        _write_tokenizer(vectors, steps, f)
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
+    for name, values in (("modules.json", [module]), ("config.json", config)):
+        with writing(f"{folder}/{name}", storage_options) as f:
+            f.write(json.dumps(values, indent=1).encode())
+
+
+def _steps(tokenizer: str) -> dict[str, Any]:
+    """Return what the package tokenizers is to do with text before it looks for words."""
+    kept = tokenizer.removeprefix("regex:") if tokenizer.startswith("regex:") else None
+    if kept is None and tokenizer not in _NORMALIZERS:
+        raise InputError(
+            f"Words were cut by the function {tokenizer}, which no file can hold.",
+            "Export as safetensors or word2vec's formats, and cut texts by the function.",
+        )
+    if tokenizer == "normalize":
+        kept = f"{_LETTERS}(?:['-]{_LETTERS})*"
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": _NORMALIZERS.get(tokenizer, [])},
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"Regex": _BLANKS if kept is None else kept},
+            "behavior": "Removed",
+            "invert": kept is not None,
+        },
+    }
+
+
+def _write_tokenizer(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> None:
+    unknown = "[UNK]"
+    while unknown in vectors.vocabulary:
+        unknown = f"[{unknown}]"
+    token = {"id": len(vectors), "content": unknown, "special": True}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    nothing = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
+    head = json.dumps({"version": "1.0", **nothing, "added_tokens": [{**token, **flags}], **steps})
+    model = json.dumps({"type": "WordLevel", "unk_token": unknown})
+    f.write(f'{head[:-1]}, "model": {model[:-1]}, "vocab": {{'.encode())
+    for ids in vectors.slices():
+        words = enumerate(vectors.vocabulary.between(ids.start, ids.stop), ids.start)
+        f.writelines(f"{json.dumps(word)}: {number}, ".encode() for number, word in words)
+    f.write(f"{json.dumps(unknown)}: {len(vectors)}}}}}}}".encode())

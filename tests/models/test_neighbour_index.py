@@ -1,0 +1,311 @@
+"""Indexes of vectors: what they find, where they lie, and what is believed of their files."""
+
+import json
+import sys
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import daskw2v
+from daskw2v.cli import main
+from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
+from daskw2v.models.index.build import build_index
+from daskw2v.models.index.graph import check_graph
+from daskw2v.models.index.searcher import Searcher
+from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import publish
+from daskw2v.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+V, D = 600, 12
+NAME = "v0001-r"
+HEADS = 8 + V * D * 2  # where a file's head begins
+GRAPH = HEADS + 64
+LEVELS = GRAPH + 40
+NODES = LEVELS + V * 2
+
+
+@pytest.fixture
+def needs_usearch():
+    pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
+
+
+@pytest.fixture(params=["local", "memory"])
+def work(request, tmp_path):
+    return write_model(Store(f"memory://{tmp_path.name}/work" if request.param == "memory" else str(tmp_path)))
+
+
+@pytest.fixture(scope="module")
+def content():
+    """The bytes of an index's file."""
+    pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
+    work = write_model(Store("memory://test-index/work"))
+    summary = build_index(work.url, connectivity=8, threads=1)
+    return np.frombuffer((index_of(work)).read_bytes(summary.file), np.uint8)
+
+
+def write_model(work, words=V):
+    store = work / "models" / NAME
+    create_model(store, {"input": (words, D)}, row_block=128)
+    write_table_rows(store, "input", 0, np.random.default_rng(1).standard_normal((words, D), np.float32))
+    write_vocabulary(store, Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1)))
+    publish(work / "models", NAME, {})
+    return work
+
+
+def index_of(work):
+    return work / "models" / NAME / "index"
+
+
+@pytest.mark.usefixtures("needs_usearch")
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_index__finds_what_exact_search_finds(work, in_memory):
+    summary = build_index(work.url)
+    vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory)
+    assert indexed.summary == summary
+    assert (summary.words, summary.dimensions, summary.queries) == (V, D, V)
+    assert summary.recall > 0.95
+    ids, cosines = indexed.nearest(vectors.vectors, topn=10)
+    exact_ids, exact_cosines = vectors.nearest(vectors.vectors, topn=10)
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(ids, exact_ids, strict=True)]) > 9.5
+    same = (ids == exact_ids).all(axis=1)
+    assert np.allclose(cosines[same], exact_cosines[same], atol=1e-6)
+    assert (np.diff(cosines) <= 0).all()
+    assert np.array_equal(indexed.exact(vectors.vectors[0])[0], exact_ids[0])
+    assert [word for word, _ in indexed.most_similar("w3")] == [word for word, _ in vectors.most_similar("w3")]
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_nearest__has_the_shapes_of_exact_search(work):
+    build_index(work.url)
+    indexed, row = IndexedVectors.open(work.url), np.ones(D, np.float32)
+    assert indexed.nearest(row, 3)[0].shape == indexed.exact(row, 3)[0].shape == (3,)
+    assert indexed.nearest(row[None], 3)[1].shape == (1, 3)
+    assert indexed.nearest(np.empty((0, D)), 3)[0].shape == (0, 3)
+    ids, cosines = indexed.nearest(np.stack([row, row]), V + 5)
+    assert ids.shape == cosines.shape == (2, V)
+    assert sorted(ids[0].tolist()) == [*range(V)]
+    with pytest.raises(ParameterError, match="restrict_vocab=5 of an index"):
+        indexed.nearest(row, restrict_vocab=5)
+    with pytest.raises(ParameterError, match="topn=0"):
+        indexed.nearest(row, 0)
+    with pytest.raises(ParameterError, match="NaN"):
+        indexed.nearest(row * np.nan)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_nearest__answers_many_threads(work):
+    build_index(work.url)
+    indexed, rows = IndexedVectors.open(work.url), Vectors.open(work.url).vectors
+    expected, found = indexed.nearest(rows)[0], {}
+
+    def ask(number):
+        found[number] = [indexed.nearest(rows[i::4])[0] for i in range(4)]
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(part, expected[i::4]) for parts in found.values() for i, part in enumerate(parts))
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_build__changes_nothing_of_the_version_and_leaves_one_file(work):
+    version = work / "models" / NAME
+    before = version.read_bytes("manifest.json"), version.read_bytes("zarr.json"), version.children()
+    first, second = build_index(work.url, threads=1), build_index(work.url, threads=1)
+    assert (version.read_bytes("manifest.json"), version.read_bytes("zarr.json")) == before[:2]
+    assert version.children() == sorted([*before[2], "index"])
+    assert index_of(work).children() == sorted(["manifest.json", second.file])
+    assert first.digest == second.digest  # one thread: the same bits
+    assert isinstance(Vectors.open(work.url).vectors, np.ndarray)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_build__takes_a_model_of_one_word(tmp_path):
+    work = write_model(Store(str(tmp_path)), words=1)
+    assert build_index(work.url).recall == 0  # there is no other word to find
+    assert IndexedVectors.open(work.url).nearest(np.ones(D), 5)[0].tolist() == [0]
+
+
+@pytest.mark.usefixtures("needs_usearch")
+@pytest.mark.parametrize("options", [{"connectivity": 1}, {"connectivity": 10**6}, {"expansion": 0}])
+def test_build__refuses_what_makes_no_graph(work, options):
+    with pytest.raises(ParameterError):
+        build_index(work.url, **options)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__tells_that_there_is_no_index(work):
+    with pytest.raises(StoreError, match=r"has no index\. Build it: daskw2v index"):
+        IndexedVectors.open(work.url)
+    build_index(work.url)
+    with pytest.raises(ParameterError, match="effort=0"):
+        IndexedVectors.open(work.url, effort=0)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__refuses_an_index_of_other_vectors(work):
+    summary = build_index(work.url)
+    kept = {name: index_of(work).read_bytes(name) for name in ("manifest.json", summary.file)}
+    write_model(work, words=V - 1)
+    for name, content in kept.items():
+        index_of(work).write_bytes(name, content)
+    with pytest.raises(StoreError, match="600 words of 12 dimensions, its vectors are 599 of 12"):
+        IndexedVectors.open(work.url)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__tells_damage(work):
+    summary = build_index(work.url)
+    index = index_of(work)
+    whole = index.read_bytes(summary.file)
+    for damaged in (whole[:-1], whole[:5000] + b"x" + whole[5001:]):
+        index.write_bytes(summary.file, damaged)
+        with pytest.raises(DamageError):
+            IndexedVectors.open(work.url)
+    (index / summary.file).remove()
+    with pytest.raises(DamageError):
+        IndexedVectors.open(work.url)
+    index.write_bytes(summary.file, whole)
+    index.write_bytes("manifest.json", index.read_bytes("manifest.json").replace(b'"words": 600', b'"words": 601'))
+    with pytest.raises(DamageError, match="is not what was written"):
+        IndexedVectors.open(work.url)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [({"file": "../zarr.json"}, "names the file"), ({"size": 1 << 60}, "of memory are free"), ({"size": "5"}, "size="),
+     ({"words": None}, "words=None"), ({"more": 1}, "holds no IndexSummary")],
+)  # fmt: skip
+def test_open__refuses_a_hostile_manifest(work, changes, problem):
+    build_index(work.url)
+    values = index_of(work).read_manifest()
+    index_of(work).write_manifest({**values, **changes})
+    with pytest.raises(StoreError, match=problem):
+        IndexedVectors.open(work.url)
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__refuses_links_out_of_the_folder(tmp_path):
+    work = write_model(Store(str(tmp_path / "work")))
+    summary = build_index(work.url)
+    file = tmp_path / "work/models" / NAME / "index" / summary.file
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="link that leads out"):
+        IndexedVectors.open(work.url)
+
+
+def test_check_graph__believes_what_usearch_wrote(content):
+    check_graph(content, V, D, "index")
+
+
+def put(at, value, dtype):
+    return lambda content: content[at : at + np.dtype(dtype).itemsize].view(dtype).__setitem__(0, value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    {
+        "rows": put(0, V + 1, "<u4"),
+        "columns": put(4, D, "<u4"),
+        "magic": put(HEADS, ord("x"), "u1"),
+        "version": put(HEADS + 7, 3, "<u2"),
+        "metric": put(HEADS + 13, ord("c"), "u1"),
+        "scalar": put(HEADS + 14, 11, "u1"),
+        "key": put(HEADS + 15, 15, "u1"),
+        "slot": put(HEADS + 16, 14, "u1"),
+        "present": put(HEADS + 17, V - 1, "<u8"),
+        "deleted": put(HEADS + 25, 1, "<u8"),
+        "dimensions": put(HEADS + 33, D + 1, "<u8"),
+        "multi": put(HEADS + 41, 1, "u1"),
+        "size": put(GRAPH, V + 1, "<u8"),
+        "links above": put(GRAPH + 8, 1 << 40, "<u8"),
+        "no links above": put(GRAPH + 8, 0, "<u8"),
+        "links": put(GRAPH + 16, 1 << 62, "<u8"),
+        "top": put(GRAPH + 24, 9, "<u8"),
+        "entry": put(GRAPH + 32, V, "<u8"),
+        "level below 0": put(LEVELS, -1, "<i2"),
+        "level above the top": put(LEVELS, 99, "<i2"),
+        "sum of levels": put(LEVELS, 1, "<i2"),
+        "key of no word": put(NODES, V, "<u8"),
+        "another level": put(NODES + 8, 7, "<i2"),
+        "more neighbours than places": put(NODES + 10, 17, "<u4"),
+        "link beyond the end": put(NODES + 14, V, "<u4"),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_check_graph__refuses(content, change):
+    changed = content.copy()
+    change[1](changed)
+    assert not np.array_equal(changed, content)
+    with pytest.raises(StoreError, match="damaged, or not written by daskw2v"):
+        check_graph(changed, V, D, "index")
+
+
+def test_check_graph__refuses_links_to_nodes_below_their_level(content):
+    levels = content[LEVELS:NODES].view("<i2").astype(int)
+    above, below = int(np.flatnonzero(levels)[0]), int(np.flatnonzero(levels == 0)[0])
+    base = 4 * (1 + 16)
+    at = NODES + sum(10 + base + 4 * (1 + 8) * levels[:above]) + 10 + base
+    changed = content.copy()
+    changed[at : at + 4].view("<u4")[0] = 1
+    changed[at + 4 : at + 8].view("<u4")[0] = below
+    with pytest.raises(StoreError, match="links that lead out"):
+        check_graph(changed, V, D, "index")
+
+
+def test_check_graph__refuses_every_part_of_a_file(content):
+    for end in (0, 5, HEADS, LEVELS, NODES, len(content) - 1):
+        with pytest.raises(StoreError):
+            check_graph(content[:end], V, D, "index")
+    with pytest.raises(StoreError):
+        check_graph(np.append(content, np.uint8(0)), V, D, "index")
+
+
+def test_build__names_the_extra(tmp_path, monkeypatch):
+    work = write_model(Store(str(tmp_path)))
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
+    with pytest.raises(MissingExtraError, match=r"usearch is not installed.*daskw2v\[ann\]"):
+        build_index(work.url)
+
+
+def test_index__is_public():
+    assert (daskw2v.build_index, daskw2v.IndexedVectors) == (build_index, IndexedVectors)
+
+
+def test_summary__is_json(work):
+    pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
+    summary = build_index(work.url)
+    assert json.loads(index_of(work).read_bytes("manifest.json"))["recall"] == summary.recall
+
+
+@pytest.mark.usefixtures("needs_usearch")
+def test_command__builds_an_index_that_similar_asks(tmp_path):
+    work = write_model(Store(str(tmp_path)))
+    exact = run("similar", work.url, "w3")
+    assert "has no index" in run("similar", work.url, "w3", "--approximate", status=2)
+    assert "of the ten nearest words are found" in run("index", work.url)
+    assert run("similar", work.url, "w3", "--approximate") == exact
+    assert json.loads(run("index", work.url, "--connectivity", "4", "--json"))["connectivity"] == 4
+
+
+def run(*args, status=0):
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_searcher__tells_that_another_usearch_wrote_a_file(content):
+    changed = content.copy()
+    changed[HEADS + 9 : HEADS + 11].view("<u2")[0] = 0  # version 2.0, whose keys are counted otherwise
+    with pytest.raises(StoreError, match="not read by this usearch"):
+        Searcher(D, 64).read(changed, "index")

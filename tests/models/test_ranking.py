@@ -1,0 +1,26 @@
+"""The best of scores, whatever blocks they come in."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.models.ranking import Ranking
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), queries=st.integers(1, 5), words=st.integers(1, 200), topn=st.integers(1, 12),
+    cuts=st.lists(st.integers(0, 200), max_size=8), levels=st.sampled_from([3, 50, 10**6]), lost=st.floats(0, 1),
+)  # fmt: skip
+def test_best__are_those_of_all_scores(seed, queries, words, topn, cuts, levels, lost):
+    rng = np.random.default_rng(seed)
+    scores = (rng.integers(0, levels, (queries, words)) / levels).astype(np.float32)
+    scores[rng.random((queries, words)) < lost * 0.9] = -np.inf  # words that are left out
+    ranking, edges = Ranking(queries, topn), sorted({0, words, *(cut for cut in cuts if cut < words)})
+    for start, stop in pairwise(edges):
+        ranking.add(scores[:, start:stop], start)
+    ids, best = ranking.best()
+    np.testing.assert_array_equal(best, -np.sort(-scores, axis=1)[:, :topn])
+    np.testing.assert_array_equal(np.take_along_axis(scores, ids, axis=1), best)
+    assert all(len(set(row)) == len(row) for row in ids.tolist())

@@ -1,0 +1,136 @@
+"""The folder that sentence-transformers and model2vec load, and gensim's KeyedVectors."""
+
+import json
+import sys
+
+import fsspec
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import daskw2v
+from daskw2v.errors import InputError
+from daskw2v.models import vectors as vectors_module
+from daskw2v.models.export import export
+from daskw2v.models.vectors import Vectors
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+WORDS = ["the", "日本", 'quo"te\\', "naïve", "it's", "[UNK]"]
+
+
+def make(words=WORDS, **params):
+    matrix = np.random.default_rng(0).standard_normal((len(words), 4), np.float32)
+    counts = range(len(words), 0, -1)
+    return Vectors(Vocabulary.from_words(words, counts), matrix, {"params": params} if params else {})
+
+
+def exported(vectors, folder):
+    export(vectors, folder, format="static")
+    return str(folder)
+
+
+def test_static__holds_a_row_for_each_word_and_zeros_for_unknown_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors_module, "_BLOCK", 32)  # two rows at once
+    vectors, folder = make(), exported(make(), tmp_path / "static")
+    rows = load_file(f"{folder}/model.safetensors")["embeddings"]
+    tokenizer = json.loads((tmp_path / "static/tokenizer.json").read_text("utf-8"))
+    assert np.array_equal(rows, np.vstack([vectors.vectors, np.zeros(4)]))
+    assert tokenizer["model"]["unk_token"] == "[[UNK]]"
+    assert tokenizer["model"]["vocab"] == {word: i for i, word in enumerate([*WORDS, "[[UNK]]"])}
+    assert [token["id"] for token in tokenizer["added_tokens"]] == [len(WORDS)]
+
+
+def test_static__goes_to_any_file_system(tmp_path):
+    vectors = make()
+    exported(vectors, f"memory://{tmp_path.name}/static")
+    exported(vectors, tmp_path / "static")
+    for path in (tmp_path / "static").iterdir():
+        with fsspec.open(f"memory://{tmp_path.name}/static/{path.name}") as f:
+            assert f.read() == path.read_bytes()
+
+
+def test_static__refuses_tokenizers_that_no_file_can_hold(tmp_path):
+    with pytest.raises(InputError, match="cut by the function package:cut"):
+        exported(make(tokenizer="package:cut"), tmp_path / "static")
+    with pytest.raises(InputError, match="no words"):
+        exported(make(words=[]), tmp_path / "static")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "tokens"),
+    [
+        ("whitespace", "The the\x00naïve\u00a0x\tit's", ["The", "the", "naïve\u00a0x", "it's"]),
+        ("lower", "THE Naïve", ["the", "naïve"]),
+        ("normalize", "The, —\u00a0ＮＡＩ̈ＶＥ it’s-'x' 2‐3", ["the", "naïve", "it's", "x", "2-3"]),
+        ("regex:[a-z]+", "the NAIVE it's", ["the", "it", "s"]),
+    ],
+)
+def test_static__cuts_text_as_the_models_tokenizer_did(tmp_path, tokenizer, text, tokens):
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers comes with model2vec")
+    words = sorted({"another", *tokens})
+    folder = exported(make(words=words, tokenizer=tokenizer), tmp_path / "static")
+    found = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text)
+    assert found.tokens == tokens
+    assert found.ids == [words.index(token) for token in tokens]
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
+def test_static__is_loaded_by_model2vec(tmp_path):
+    model2vec = pytest.importorskip("model2vec", reason="model2vec is not installed")
+    vectors = make()
+    model = model2vec.StaticModel.from_pretrained(exported(vectors, tmp_path / "static"))
+    assert np.allclose(model.encode("the absent naïve"), vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
+    long = " ".join(["the"] * 2000 + ["naïve"] * 2000)
+    assert np.allclose(model.encode(long), vectors[["the", "naïve"]].mean(axis=0), atol=1e-3)  # nothing is cut off
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
+def test_static__is_loaded_by_sentence_transformers(tmp_path):
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    vectors = make()
+    model = library.SentenceTransformer(exported(vectors, tmp_path / "static"), device="cpu", local_files_only=True)
+    found = model.encode(["the naïve", "it's", "the absent"])
+    assert np.allclose(found[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
+    assert np.allclose(found[1], vectors["it's"], atol=1e-6)
+    assert np.allclose(found[2], vectors["the"] / 2, atol=1e-6)
+
+
+def test_gensim__there_and_back(monkeypatch):
+    pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
+    monkeypatch.setattr(vectors_module, "_BLOCK", 32)
+    vectors = make()
+    keyed = daskw2v.to_gensim(vectors)
+    assert keyed.index_to_key == WORDS
+    assert [keyed.get_vecattr(word, "count") for word in WORDS] == vectors.vocabulary.counts.tolist()
+    assert keyed.most_similar("the")[0][0] == vectors.most_similar("the")[0][0]
+    keyed.vectors[:] += 1  # a copy
+    assert np.array_equal(vectors.vectors, make().vectors)
+    back = daskw2v.from_gensim(daskw2v.to_gensim(vectors))
+    assert back.vocabulary.words == WORDS
+    assert np.array_equal(back.vectors, vectors.vectors)
+    assert np.array_equal(back.vocabulary.counts, vectors.vocabulary.counts)
+
+
+def test_from_gensim__refuses_what_is_no_keyed_vectors():
+    gensim = pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
+    with pytest.raises(daskw2v.Daskw2vError, match="A dict is no KeyedVectors"):
+        daskw2v.from_gensim({})
+    numbered = gensim.models.KeyedVectors(2)
+    numbered.add_vectors([7], np.ones((1, 2), np.float32))
+    with pytest.raises(daskw2v.Daskw2vError, match="The key 7 is no word"):
+        daskw2v.from_gensim(numbered)
+
+
+def test_to_gensim__names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(daskw2v.errors.MissingExtraError, match=r"daskw2v\[gensim\]"):
+        daskw2v.to_gensim(make())
+
+
+def test_import__refuses_gensims_pickles(tmp_path):
+    pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
+    daskw2v.to_gensim(make()).save(str(tmp_path / "v.kv"))
+    with pytest.raises(InputError, match=r"v\.kv is a pickle.*save_word2vec_format"):
+        daskw2v.import_word2vec(tmp_path / "v.kv")
