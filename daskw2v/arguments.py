@@ -25,6 +25,10 @@ def check_arguments(**given: Any) -> None:
         If one is of another kind.
     """
     for name, value in given.items():
-        kind, belongs, remedy = _KINDS[name]
-        if not isinstance(value, kind):
-            raise ParameterError(f"{name}: a {type(value).__name__} stands where {belongs}.", f"Give {remedy}.")
+        check_kind(name, value, *_KINDS[name])
+
+
+def check_kind(name: str, value: Any, kind: type, belongs: str, remedy: str) -> None:
+    """Refuse one argument that is not of its kind; raises as `check_arguments` does."""
+    if not isinstance(value, kind):
+        raise ParameterError(f"{name}: a {type(value).__name__} stands where {belongs}.", f"Give {remedy}.")

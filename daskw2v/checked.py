@@ -48,6 +48,17 @@ def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Rule
     )
 
 
+def numbers(low: float, high: float) -> Rule:
+    """Return the rule for a mapping of names to numbers in a range that holds its ends."""
+    each = number(low, high)
+
+    def fit(v: Any) -> bool:
+        return isinstance(v, Mapping) and all(isinstance(name, str) and each.check(n) for name, n in v.items())
+
+    bound = f"a mapping of names to numbers in {low:g}..{high:g}"
+    return Rule(fit, bound, lambda v: {name: float(n) for name, n in v.items()})
+
+
 def is_number(value: Any, kind: type) -> bool:
     """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
     return isinstance(value, kind) and not isinstance(value, bool)
@@ -110,6 +121,7 @@ TOKENIZER = Rule(
     "its name (no lambda, local function, partial, method or object: write a function in a module)",
 )
 SIZE = Rule(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain)
+LOCATION = Rule(is_location, "a URL or path", _public)
 URLS = Rule(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)))
 URL = Rule(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
 MEMORY = Rule(
@@ -121,12 +133,15 @@ DELIMITER = Rule(_is_delimiter, "a non-empty string without white space or contr
 OPTIONS = Rule(_are_options, "a mapping whose keys are text", Options)
 
 
-def choice(default: Any, help: str, rule: Rule, *, optional: bool = False) -> Any:
-    """Declare a field with its help and rule; `optional` fields also take None, meaning "chosen for you"."""
+def choice(default: Any, help: str, rule: Rule, *, optional: bool = False, secret: bool = False) -> Any:
+    """Declare a field with its help and rule.
+
+    `optional` fields also take None, meaning "chosen for you"; what is `secret` is never shown.
+    """
     metadata = {"help": help, **rule._asdict(), "optional": optional}
     if isinstance(default, Mapping):
-        return field(default_factory=lambda: dict(default), metadata=metadata, repr=False)  # secrets
-    return field(default=default, metadata=metadata)
+        return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def _shown(f: "Field[Any]", value: Any) -> str:

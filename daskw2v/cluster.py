@@ -3,7 +3,9 @@
 import asyncio
 import math
 import resource
+import signal
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,17 +53,30 @@ def connect(resources: Resources) -> Iterator[Client]:
         with client:
             yield client
         return
-    with (
-        LocalCluster(  # bound to loopback unless told: nobody else can reach it
+    with _uninterrupted():
+        cluster = LocalCluster(  # bound to loopback unless told: nobody else can reach it
             n_workers=resources.workers,
             threads_per_worker=resources.threads,
             memory_limit=resources.memory_limit,
             host=resources.host or "127.0.0.1",
             dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+        )
+    with cluster, Client(cluster) as client:
         yield client
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let processes that are started meanwhile ignore Ctrl-C: it reaches this one, which ends them in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are not ours to set
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if before is not None:  # else it was not set from Python
+            signal.signal(signal.SIGINT, before)
 
 
 def check_cluster(client: Client, work: Store) -> None:

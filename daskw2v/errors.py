@@ -61,6 +61,10 @@ class DamageError(StoreError):
         )
 
 
+class BusyError(StoreError):
+    """Somebody else is at work there."""
+
+
 class VocabularyError(Daskw2vError):
     """A vocabulary that cannot be built or used."""
 

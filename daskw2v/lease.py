@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from daskw2v.errors import DamageError, Daskw2vError, StoreError
+from daskw2v.errors import BusyError, DamageError, Daskw2vError, StoreError
 from daskw2v.progress import Listener, Progress
 from daskw2v.storage import Store
 
@@ -131,7 +131,7 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
 
     Raises
     ------
-    StoreError
+    BusyError
         If somebody else holds it.
     """
     # A sign of life that takes longer than till the next one is none
@@ -164,7 +164,7 @@ def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
         lives = _lives(found)
         if lives or (lives is None and seen is not None and beat != seen):
             if waiting is None:
-                raise StoreError(
+                raise BusyError(
                     f"{_holder(found)} is at work on {lease.what}.",
                     "Wait until it is done, stop it, or give another work directory.",
                 )

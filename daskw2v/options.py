@@ -6,7 +6,7 @@ file of `--config`, else from the field's default. The dataclasses check it, so 
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from daskw2v.errors import ParameterError
 from daskw2v.params import Params, Resources
 
+T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares with its group
@@ -156,19 +157,29 @@ def _names(cls: type) -> list[str]:
     return [f.name for f in fields(cls)]
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Read fields of `Params` and `Resources` from a TOML file.
+config_option = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="DASKW2V_CONFIG",
+    help="TOML file with values for the options below, such as vector_size = 200.",
+)
+
+
+def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
+    """Read fields of `Params` and `Resources` from a TOML file, and what else a command knows by the names `more`.
 
     Raises
     ------
     ParameterError
         If the file is not TOML, or names a field that does not exist.
     """
+    if path is None:
+        return {}
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # not TOML, or not UTF-8
         raise ParameterError(f"{path} is not TOML: {error}.", "Write lines such as vector_size = 200.") from None
-    known = _names(Params) + _names(Resources)
+    known = [*more, *_names(Params), *_names(Resources)]
     if unknown := sorted(values.keys() - set(known)):
         raise ParameterError(
             f"{path} sets {', '.join(unknown)}, which is no parameter.", f"The names are: {', '.join(known)}."
@@ -176,8 +187,46 @@ def read_config(path: Path) -> dict[str, Any]:
     return values
 
 
-def choose(ctx: click.Context, config: Path | None) -> tuple[Params, Resources]:
-    """Make `Params` and `Resources` from the command line, the environment and the TOML file.
+def required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
+    """Return what a TOML file says by a name, where nothing else says it, such as an option of the command line.
+
+    Raises
+    ------
+    ParameterError
+        If it says nothing either.
+    """
+    if name not in config:
+        given = "" if option is None else f"{option}, or "
+        raise ParameterError(f"There is no {name}.", f"Give {given}{name} in the file of --config.")
+    return config[name]
+
+
+def table(cls: type[T], config: Mapping[str, Any], name: str, path: Path | None) -> T:
+    """Make a dataclass of the table of that name in a TOML file; of none, the default.
+
+    Raises
+    ------
+    ParameterError
+        If it is no table, names a field that does not exist, or a value is out of range.
+    """
+    values = config.get(name, {})
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path} sets {name}, which is a table.", f"Write [{name}], and its lines below it.")
+    if unknown := sorted(values.keys() - set(_names(cls))):
+        raise ParameterError(
+            f"[{name}] of {path} sets {', '.join(unknown)}, which is none of its fields.",
+            f"The names are: {', '.join(_names(cls))}.",
+        )
+    return cls(**values)
+
+
+def fields_in(cls: type[T], values: Mapping[str, Any]) -> T:
+    """Make a dataclass of those values that are its fields; raises as it does."""
+    return cls(**{name: values[name] for name in _names(cls) if name in values})
+
+
+def choose(ctx: click.Context, config: Mapping[str, Any]) -> tuple[Params, Resources]:
+    """Make `Params` and `Resources` from the command line, the environment and what the TOML file says.
 
     Raises
     ------
@@ -185,10 +234,9 @@ def choose(ctx: click.Context, config: Path | None) -> tuple[Params, Resources]:
         If a value is out of range, the file names an unknown field, or a local cluster is described although
         `scheduler` names one.
     """
-    values = read_config(config) if config else {}
+    values = {**config}
     values |= {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
-    params = Params(**{n: values[n] for n in _names(Params) if n in values})
-    resources = Resources(**{n: values[n] for n in _names(Resources) if n in values})
+    params, resources = fields_in(Params, values), fields_in(Resources, values)
     unread = [n for n in _LOCAL if n in values]
     if resources.scheduler is not None and unread:
         given = " and ".join(f"{n}={values[n]!r}" for n in unread)

@@ -4,11 +4,38 @@ Others may be at work there. What lies in a folder of one attempt is never writt
 then, and looks for what is there instead. All else is removed only while nobody can be writing it.
 """
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from daskw2v.errors import DamageError
 from daskw2v.lease import hold_run
+from daskw2v.models.versions import run_of
+from daskw2v.progress import Listener, Progress
 from daskw2v.storage import Store
+
+T = TypeVar("T")
+_REPAIRS = 5  # of damage, in one call
+
+
+def mending(work: Store, listener: Listener, make: Callable[[], T]) -> T:
+    """Return what a function makes, which goes on where it stopped; what it finds damaged is repaired first.
+
+    Raises
+    ------
+    DamageError
+        If something is damaged that cannot be made again, or time and again.
+    Exception
+        What the function raises.
+    """
+    for _ in range(_REPAIRS):
+        try:
+            return make()
+        except DamageError as damage:
+            removed = repair(work, damage)
+            if removed is None:
+                raise
+            listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {removed} is made again."))
+    return make()
 
 
 def repair(work: Store, damage: DamageError) -> str | None:
@@ -50,8 +77,11 @@ def repair(work: Store, damage: DamageError) -> str | None:
         case ["runs", run, part, *_]:
             with hold_run(work, run):
                 return _remove(work, "runs", run, part)
+        case ["candidates", run, *_]:
+            with hold_run(work, run):
+                return _remove(work, "candidates", run)
         case ["models", version, _, *_]:
-            with hold_run(work, version.partition("-")[2]):
+            with hold_run(work, run_of(version)):
                 published = (work / "models" / version).read_manifest() is not None
                 return None if published else _remove(work, "models", version)
     return None

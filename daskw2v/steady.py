@@ -92,7 +92,7 @@ def steadily(function: Callable[..., T], *args: Any, place: str, patience: float
     """
     for pause in (*_pauses(), None):
         try:
-            return _in_time(function, args, patience)
+            return in_time(function, args, patience)
         except Exception as error:
             if pause is None or not may_pass(error):
                 give_up(error, place)
@@ -100,8 +100,16 @@ def steadily(function: Callable[..., T], *args: Any, place: str, patience: float
     raise AssertionError
 
 
-def _in_time(function: Callable[..., T], args: tuple[Any, ...], patience: float) -> T:
-    """Call in a thread of its own: one that hangs in the system cannot be called back, only left behind."""
+def in_time(function: Callable[..., T], args: tuple[Any, ...], patience: float) -> T:
+    """Call in a thread of its own: one that hangs in the system cannot be called back, only left behind.
+
+    Raises
+    ------
+    TimeoutError
+        If no answer came in `patience` seconds.
+    Exception
+        What the function raised.
+    """
     answer: list[T] = []
     failure: list[BaseException] = []
 

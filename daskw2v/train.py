@@ -2,8 +2,10 @@
 
 import time
 import uuid
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from distributed import Client
@@ -12,21 +14,21 @@ from daskw2v.arguments import check_arguments
 from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
 from daskw2v.corpus.sources import Inputs
 from daskw2v.devices import check_device, check_workers
-from daskw2v.errors import DamageError, ParameterError
+from daskw2v.errors import ParameterError
 from daskw2v.estimate import check_encoding, check_training, known_text
 from daskw2v.evaluation.during import Judge
 from daskw2v.lease import hold_run
 from daskw2v.locations import Location, as_url
 from daskw2v.models.phrases import describe_phrases, write_phrases
-from daskw2v.models.store import finish, write_vocabulary
+from daskw2v.models.store import finish, write_sources, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import latest_version, next_version, point_to
-from daskw2v.objectives import check_options, settled
+from daskw2v.objectives import check_options, find_objective, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.phrases.build import build_phrases, check_joined
 from daskw2v.phrases.score import check_phrases, with_threshold
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.repair import repair
+from daskw2v.repair import mending
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.sampling.run import Base, Run
@@ -35,10 +37,9 @@ from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
 from daskw2v.strategies.base import Outcome, Share
-from daskw2v.strategies.beginning import find_base, write_base
+from daskw2v.strategies.beginning import anchored, find_base, write_base
+from daskw2v.strategies.rewriting import declare_like, rewrite
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
-
-_REPAIRS = 5  # of damage, in one call
 
 
 def train(
@@ -97,27 +98,37 @@ def train(
     params = Params() if params is None else params
     resources = Resources() if resources is None else resources
     check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
-    _check_names(params, resources)
+    check_choices(params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     if params.base_model is not None:
         find_base(store, params)
+
+    def make(cluster: Client) -> Vectors:
+        corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listener)
+        return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
+
+    with ready_cluster(client, store, resources, listener) as cluster:
+        return mending(store, listener, partial(make, cluster))
+
+
+@contextmanager
+def ready_cluster(client: Client | None, store: Store, resources: Resources, listener: Listener) -> Iterator[Client]:
+    """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
     with nullcontext(client) if client is not None else connect(resources) as cluster, scheduler_watched():
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)
-        for repairs_left in reversed(range(_REPAIRS + 1)):
-            try:
-                check_encoding(cluster, inputs, store, params, resources)
-                corpus = build_corpus(inputs, store, params, resources, cluster, listener)
-                corpus = build_phrases(corpus, store, params, resources, cluster, listener)
-                vocabulary = build_vocabulary(corpus, store, params, resources, cluster, listener)
-                return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
-            except DamageError as damage:
-                removed = repair(store, damage) if repairs_left else None
-                if removed is None:
-                    raise
-                listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {removed} is made again."))
-    raise AssertionError
+        yield cluster
+
+
+def read_text(
+    inputs: Inputs, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+) -> tuple[Corpus, StoredVocabulary]:
+    """Return the text, encoded, with its phrases joined, and its words; raises as `train` does."""
+    check_encoding(client, inputs, store, params, resources)
+    corpus = build_corpus(inputs, store, params, resources, client, listener)
+    corpus = build_phrases(corpus, store, params, resources, client, listener)
+    return corpus, build_vocabulary(corpus, store, params, resources, client, listener)
 
 
 def train_model(
@@ -131,38 +142,67 @@ def train_model(
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    _check_names(params, resources)
+    check_choices(params, resources)
     check_joined(corpus, params)
-    params = with_threshold(settled(params))
+    params = settled_params(params)
     run_id = run_identity(corpus, vocabulary, params)
     with hold_run(store, run_id) as lease:
-        listen = lease.guarding(listener)
-        models, place = store / "models", store / "runs" / run_id
+        listen, models = lease.guarding(listener), store / "models"
         version = next_version(models, run_id)
-        if (models / version).read_manifest() is not None:
-            _check_losses(models / version, resources)
-        else:
-            check_training(client, params, resources, known_text(corpus, vocabulary, params))
-            run = _based(_run(corpus, vocabulary, store, params, resources), place, client)
-            before, began = usage(client), time.monotonic()
-            judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listen)
-            strategy = find_strategy(params.strategy)
-            outcome = strategy.train(client, run, place, corpus.n_tokens, resources, listen, judge)
-            judge.finish()
-            outcome.save(models / version)
-            write_vocabulary(models / version, vocabulary)
-            write_phrases(models / version, store, corpus)
-            workers = _workers(outcome, before, usage(client))
-            manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
-            # On a worker: all tables are read once more, and need not come here for that.
-            key = f"publish-{uuid.uuid4().hex}"
-            gather(client, [client.submit(finish, models / version, manifest, key=key)], "Publishing")
+        write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
             point_to(models, version)
-        place.remove()  # checkpoints, and pairs
+        run_folder(store, run_id).remove()  # checkpoints, and pairs
         vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
         return vectors
+
+
+def write_version(
+    home: Store,
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Client,
+    listener: Listener,
+) -> None:
+    """Train into a folder, unless a finished model lies there; whoever calls holds the run's lease.
+
+    `params` are settled, as `train_model` has them. What else was made for it stays in `run_folder`.
+    """
+    if home.read_manifest() is not None:
+        _check_losses(home, resources)
+        return
+    check_training(client, params, resources, known_text(corpus, vocabulary, params))
+    place = run_folder(store, run_identity(corpus, vocabulary, params))
+    run = _based(_run(corpus, vocabulary, store, params, resources), place, client)
+    before, began = usage(client), time.monotonic()
+    judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
+    outcome = find_strategy(params.strategy).train(client, run, place, corpus.n_tokens, resources, listener, judge)
+    judge.finish()
+    trained = place / "trained" if params.anchor else home
+    outcome.save(trained)
+    if params.anchor:
+        declare_like(trained, home)
+        rewrite(client, "anchor", partial(anchored, run), trained, home)
+    write_vocabulary(home, vocabulary)
+    write_phrases(home, store, corpus)
+    write_sources(home, corpus.sources)
+    workers = _workers(outcome, before, usage(client))
+    manifest = _manifest(corpus, vocabulary, run, outcome, workers, time.monotonic() - began)
+    finish_there(client, home, manifest)
+
+
+def finish_there(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
+    """Finish a version on a worker: all tables are read once more, and need not come here for that."""
+    gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
+
+
+def run_folder(store: Store, run_id: str) -> Store:
+    """Return where a run keeps what it needs until it is done."""
+    return store / "runs" / run_id
 
 
 def build_matrix(
@@ -195,6 +235,11 @@ def _based(run: Run, place: Store, client: Client) -> Run:
     return replace(run, base=base)
 
 
+def settled_params(params: Params) -> Params:
+    """Return Params with what they leave open as it will be."""
+    return with_threshold(settled(params))
+
+
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
     """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
     return digest([corpus.identity, vocabulary.identity, params.as_dict()])[:12]
@@ -209,9 +254,10 @@ def _check_losses(model: Store, resources: Resources) -> None:
         )
 
 
-def _check_names(params: Params, resources: Resources) -> None:
+def check_choices(params: Params, resources: Resources) -> None:
     """Refuse what does not exist before any text is read."""
     check_options(params)
+    _check_anchor(params, resources)
     check_phrases(params)
     check_strategy(params, resources)
     check_device(resources)
@@ -219,6 +265,23 @@ def _check_names(params: Params, resources: Resources) -> None:
         raise ParameterError(
             f"eval_every={resources.eval_every} has nothing to evaluate on.",
             "Give eval_similarity, eval_analogy or eval_categorization too, or leave eval_every out.",
+        )
+
+
+def _check_anchor(params: Params, resources: Resources) -> None:
+    if params.anchor and params.base_model is None:
+        raise ParameterError(
+            f"anchor={params.anchor} changes nothing without base_model.", "Name a base_model, or leave anchor out."
+        )
+    if params.anchor and find_objective(params.objective).follows:
+        raise ParameterError(
+            f"anchor={params.anchor} cannot hold rows of objective={params.objective!r}, which its network makes.",
+            "Leave anchor out.",
+        )
+    if params.anchor and resources.word_losses:
+        raise ParameterError(
+            f"word_losses=True: rows that anchor={params.anchor} leads back are not those whose losses are kept.",
+            "Leave one of the two out.",
         )
 
 

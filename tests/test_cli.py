@@ -1,6 +1,5 @@
 import json
 import os
-import signal
 import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -53,11 +52,6 @@ def calls(monkeypatch):
     """Replace what trains and what is trained; return the arguments they were called with."""
     seen = {}
 
-    @contextmanager
-    def connect(resources):
-        seen["sigint"] = signal.getsignal(signal.SIGINT)
-        yield None
-
     def train(inputs, *, listener, **kwargs):
         seen["train"] = {"inputs": inputs, **kwargs}
         listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
@@ -72,7 +66,6 @@ def calls(monkeypatch):
         seen["report"] = {"url": url, **given}
         return url
 
-    monkeypatch.setattr(training, "connect", connect)
     monkeypatch.setattr(training, "train", train)
     monkeypatch.setattr(models, "export", lambda _, *args: seen.update(export=args))
     for module in (training, evaluating):
@@ -296,14 +289,6 @@ def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
     result = run("train", "a", "--work", "w")
     assert result.exit_code == 130
     assert "goes on where it stopped" in result.stderr
-
-
-def test_interrupt__is_kept_from_local_workers_only(calls):
-    handler = signal.getsignal(signal.SIGINT)
-    for options_given, seen_by_workers in (((), signal.SIG_IGN), (("--scheduler", "tcp://here:1"), handler)):
-        assert run("train", "a", "--work", "w", *options_given).exit_code == 0
-        assert calls["sigint"] is seen_by_workers
-        assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_similar__passes_words_and_options(calls):

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -5,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from daskw2v import Gates, Notices, Params, Policy, Resources
+from daskw2v.options import fields_in, read_config, table
+
 ROOT = Path(__file__).parents[1]
 EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in group for b in group if a < b) + "a A\n"
 EVENTS = "user,item,time\n" + "".join(f"{u},{10 * (u % 2) + i},{i}\n" for u in range(60) for i in range(9))
 
 
-def run(script, *options):
+def run(script, *options, code=0):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, ROOT / "pipelines" / script, *options],
         env=environment, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
@@ -37,3 +41,33 @@ def test_items__bring_close_what_is_met_together(tmp_path):
     assert item == "13"
     assert {word.split()[0] for word in near[:5]} <= {str(10 + i) for i in range(9)}
     assert Path(url, "manifest.json").exists()
+
+
+def test_retrain_nightly__publishes_and_exports_and_then_finds_nothing_new(tmp_path):
+    (tmp_path / "day0.txt").write_text("".join(f"a{i % 7} b{i % 5} c{i % 3} d{i % 2}\n" for i in range(400)))
+    config = tmp_path / "nightly.toml"
+    values = {"inputs": [f"{tmp_path}/*.txt"], "work": f"{tmp_path}/work", "workers": 1, "threads": 1, "vector_size": 8}
+    config.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
+    (published,), (exported,) = run("retrain_nightly.py", config)
+    assert published.startswith("published: v0001-")
+    assert Path(exported).read_bytes()
+    (nothing,) = run("retrain_nightly.py", config, code=3)
+    assert nothing[0].startswith("nothing_new: ")
+
+
+def test_retrain_nightly__says_what_lacks_by_the_exit_code_of_a_failure(tmp_path):
+    config = tmp_path / "nightly.toml"
+    config.write_text('work = "here"\n')
+    assert run("retrain_nightly.py", config, code=2) == []
+
+
+def test_retrain_nightly__has_a_config_that_is_right():
+    config = ROOT / "pipelines" / "retrain_nightly.toml"
+    values = read_config(config, ("inputs", "work", "policy", "gates", "notices"))
+    assert fields_in(Params, values).vector_size == 300
+    assert fields_in(Resources, values).eval_analogy
+    policy, gates, notices = (
+        table(cls, values, name, config) for name, cls in (("policy", Policy), ("gates", Gates), ("notices", Notices))
+    )
+    assert (policy, gates.min_score) == (Policy(), {"similarity/ws353": 0.5})
+    assert notices.summary.endswith("last-run.json")

@@ -14,7 +14,7 @@ from daskw2v.cluster import connect
 from daskw2v.corpus.sources import find_sources
 from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
 from daskw2v.objectives import check_options
-from daskw2v.options import choose, fields_of
+from daskw2v.options import choose, config_option, fields_of, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy
@@ -24,12 +24,7 @@ from daskw2v.strategies import check_strategy
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--types", type=click.IntRange(1), help="Distinct words of the text; guessed when not given.")
 @click.option("--words", type=click.IntRange(1), help="Words that the vocabulary keeps; guessed when not given.")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="DASKW2V_CONFIG",
-    help="TOML file with values for the options below, such as vector_size = 200.",
-)
+@config_option
 @fields_of(Params, Resources)
 @click.pass_context
 def estimate_command(
@@ -40,7 +35,7 @@ def estimate_command(
     The options are those of `train`. Of a scheduler its workers are asked for; else a local cluster is meant, which is
     not started.
     """
-    params, resources = choose(ctx, config)
+    params, resources = choose(ctx, read_config(config))
     check_options(params)
     check_phrases(params)
     check_strategy(params, resources)

@@ -1,5 +1,7 @@
 """The group of all commands, and what several of them share."""
 
+import os
+import sys
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
@@ -13,9 +15,11 @@ from daskw2v.options import Command, wants_traceback
 
 _MODULES = {
     "training": ("train", "demo"),
+    "retraining": ("retrain",),
     "estimating": ("estimate",),
-    "models": ("similar", "analogy", "export", "info"),
+    "models": ("similar", "analogy", "export", "index", "info"),
     "versions": ("versions",),
+    "scheduling": ("serve-schedule",),
     "evaluating": ("evaluate", "compare", "report", "datasets"),
 }
 
@@ -68,3 +72,10 @@ model_argument = click.argument("model")
 def open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
     """Open a model of which all is read once at most: to keep it in memory would only take longer."""
     return Vectors.open(model, storage_options, in_memory=False)
+
+
+def import_from_here() -> None:
+    """Let a tokenizer stand in the current directory, as with `python -m`; local workers inherit the path."""
+    here = os.getcwd()
+    if not sys.flags.safe_path and here not in sys.path:
+        sys.path.insert(0, here)

@@ -1,50 +1,31 @@
 """`daskw2v train` and `daskw2v demo`."""
 
-import os
 import shutil
-import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from distributed import Client
 from rich.console import Console
 
 from daskw2v import demo as demo_corpus
 from daskw2v.cli.printing import print_table
-from daskw2v.cli.program import main
-from daskw2v.cluster import connect
+from daskw2v.cli.program import import_from_here, main
 from daskw2v.console import watching
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.options import choose, fields_of
+from daskw2v.options import choose, config_option, fields_of, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.report import write_report
 from daskw2v.train import train
 
 
-@contextmanager
-def _cluster(resources: Resources) -> Iterator[Client]:
-    """Connect so that Ctrl-C reaches this process only, which ends its local workers without tracebacks."""
-    with ExitStack() as stack:
-        before = signal.getsignal(signal.SIGINT)
-        if resources.scheduler is None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited by the worker processes
-        try:
-            client = stack.enter_context(connect(resources))
-        finally:
-            signal.signal(signal.SIGINT, before)
-        yield client
-
-
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
     """Train with progress on stderr, and say on stdout what came out."""
     console = Console(stderr=True, highlight=False)
-    with _cluster(resources) as client, watching(console) as listener:
-        vectors = train(inputs, work=work, params=params, resources=resources, client=client, listener=listener)
+    with watching(console) as listener:
+        vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
     for note in _notes(vectors.metadata):
         console.print(f"Note: {note}", markup=False, soft_wrap=True)
     print_table(("", ""), _outcome(vectors))
@@ -85,13 +66,6 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _import_from_here() -> None:
-    """Let a tokenizer stand in the current directory, as with `python -m`; local workers inherit the path."""
-    here = os.getcwd()
-    if not sys.flags.safe_path and here not in sys.path:
-        sys.path.insert(0, here)
-
-
 @main.command("train", no_args_is_help=True)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option(
@@ -100,12 +74,7 @@ def _import_from_here() -> None:
     envvar="DASKW2V_WORK",
     help="Folder or URL where everything is kept; workers share it.",
 )
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="DASKW2V_CONFIG",
-    help="TOML file with values for the options below, such as vector_size = 200.",
-)
+@config_option
 @click.option("--report", metavar="URL", help="Write a page about the model to this URL: one HTML file.")
 @fields_of(Params, Resources)
 @click.pass_context
@@ -118,8 +87,8 @@ def train_command(
     environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file; the command line wins, then the
     environment.
     """
-    params, resources = choose(ctx, config)
-    _import_from_here()
+    params, resources = choose(ctx, read_config(config))
+    import_from_here()
     vectors = _train(list(inputs), work, params, resources)
     if report is not None:
         sets: dict[str, Any] = dict(resources.eval_sets)

@@ -55,7 +55,8 @@ def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> 
     """Return the numbers of a text that is encoded and whose words are counted."""
     counts = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(params.sample)))
     dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
-    left = vocabulary.total - int(dropped.sum())
+    # An excerpt is taken to have its share of the words that were counted
+    left = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))
     types = [shard.n_types for shard in corpus.shards]
     words = max(shard.n_tokens for shard in corpus.shards)
     n = len(types)

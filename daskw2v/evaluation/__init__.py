@@ -61,29 +61,30 @@ def evaluate(
     """
     options = storage_options
     return Evaluation(
-        {name: evaluate_similarity(vectors, url, options) for name, url in _by_name("similarity", similarity).items()},
+        {name: evaluate_similarity(vectors, url, options) for name, url in by_name("similarity", similarity).items()},
         {
             name: {
                 method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods
             }
-            for name, url in _by_name("analogy", analogy).items()
+            for name, url in by_name("analogy", analogy).items()
         },
         {
             name: evaluate_categorization(vectors, url, storage_options=options)
-            for name, url in _by_name("categorization", categorization).items()
+            for name, url in by_name("categorization", categorization).items()
         },
         {
             name: {
                 method: evaluate_classification(vectors, url.split(","), method, storage_options=options)
                 for method in classification_methods
             }
-            for name, url in _by_name("classification", classification).items()
+            for name, url in by_name("classification", classification).items()
         },
-        {name: evaluate_outliers(vectors, url, options) for name, url in _by_name("outliers", outliers).items()},
+        {name: evaluate_outliers(vectors, url, options) for name, url in by_name("outliers", outliers).items()},
     )
 
 
-def _by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
+def by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
+    """Return the URLs of a kind's sets by the sets' names; raises as `evaluate` does."""
     if isinstance(locations, str | os.PathLike):
         raise ParameterError(f"{kind}={str(locations)!r} is no list of URLs.", f"Give {kind}=[{str(locations)!r}].")
     named: dict[str, str] = {}

@@ -67,7 +67,7 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     """
     if topn < 1:
         raise ParameterError(f"topn={topn!r} is below 1.", "Give a topn of at least 1.")
-    in_b = _match(a, b)
+    in_b = b.vocabulary.find_all(a.vocabulary).astype(np.int64)
     common = np.flatnonzero(in_b >= 0)
     if words is None:
         ids, missing = common[:_FREQUENT], 0
@@ -88,15 +88,6 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     return StabilityResult(
         float(overlaps.mean()), float((shared / (2 * k - shared)).mean()), len(ids), missing, k, named
     )
-
-
-def _match(a: Vectors, b: Vectors) -> Ids:
-    """Return the id in `b` of each word of `a`, shape (len(a),); -1 where `b` does not know it."""
-    ids = np.empty(len(a), np.int64)
-    for rows in a.slices():
-        found = (b.vocabulary.find(word) for word in a.vocabulary.between(rows.start, rows.stop))
-        ids[rows] = [-1 if id_ is None else id_ for id_ in found]
-    return ids
 
 
 def _neighbours(vectors: Vectors, ids: Ids, eligible: npt.NDArray[np.bool_], n: int) -> Ids:

@@ -134,7 +134,7 @@ def _build(asked: str, corpus: Corpus, joining: Pass, began: float, client: Clie
         chosen = _choose(joining, n_shards, call)
     path = f"choose/0/{chosen['attempt']}"
     pieces = [f"{path}/{name}" for name in chosen["groups"]]
-    shards = _join(joining, n_shards, pieces, call) if pieces else corpus.shards
+    shards = _join(joining, corpus.shards, pieces, call) if pieces else corpus.shards
     seconds = round(time.monotonic() - began, 3)
     found = PhrasePass(
         f"{HOME}/{home.name}/{path}", len(pieces), chosen["n_phrases"], chosen["n_bigrams"], *joining.rules, seconds
@@ -175,12 +175,12 @@ def _choose(joining: Pass, n_shards: int, call: Call) -> dict[str, Any]:
     return chosen
 
 
-def _join(joining: Pass, n_shards: int, pieces: Sequence[str], call: Call) -> tuple[Shard, ...]:
+def _join(joining: Pass, shards: Sequence[Shard], pieces: Sequence[str], call: Call) -> tuple[Shard, ...]:
     """Join the phrases that lie in pieces; return the new shards."""
-    parts = call("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(n_shards)])
+    parts = call("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(len(shards))])
     remove_losers(joining.home / "join", {str(i): {part["attempt"]} for i, part in enumerate(parts)})
     return tuple(
-        Shard(path=f"{HOME}/{joining.home.name}/join/{i}/{part['attempt']}", **part["shard"])
-        for i, part in enumerate(parts)
+        Shard(path=f"{HOME}/{joining.home.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
+        for i, (shard, part) in enumerate(zip(shards, parts, strict=True))
         if part["shard"] is not None  # all of it was the end of a phrase
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from daskw2v.corpus.sources import Source
 from daskw2v.lease import hold
-from daskw2v.progress import Listener, Progress
+from daskw2v.progress import Listener, saying
 from daskw2v.shards.layout import digest
 from daskw2v.storage import Store
 
@@ -37,9 +37,5 @@ def stage(work: Store, kind: str, asked: Any, listener: Listener) -> Iterator[tu
         The folder, and the listener, which stops this process where it has lost the folder to another.
     """
     home = work / kind / digest(asked)
-
-    def wait(message: str) -> None:
-        listener(Progress(kind, 0, 0, "files", message=message))
-
-    with hold(work, f"{kind}-{home.name}", f"{home.url}", waiting=wait) as lease:
+    with hold(work, f"{kind}-{home.name}", home.url, waiting=saying(listener, kind, "files")) as lease:
         yield home, lease.guarding(listener)

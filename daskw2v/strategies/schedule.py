@@ -43,6 +43,9 @@ class Work:
         return pieces
 
 
+ROUNDS = 8  # an epoch, for each replica
+
+
 @dataclass(frozen=True)
 class Round:
     """One round: all its works start from the same model. `start` and `stop` are its progress, as in Work."""
@@ -64,7 +67,7 @@ class AveragingRounds(Sequence[Round]):
 
     def __init__(self, params: Params, length: int) -> None:
         n = params.n_replicas
-        wanted = params.epochs * (params.rounds_per_epoch or 8 * n)
+        wanted = params.epochs * (params.rounds_per_epoch or ROUNDS * n)
         warmup = (params.warmup if params.warmup is not None else min(0.1, n / 80)) if n > 1 else 0.0
         self._params = params
         self._total = params.epochs * length

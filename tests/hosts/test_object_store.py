@@ -96,3 +96,21 @@ def test_store__that_stays_ill_is_an_error_that_names_it_and_the_command_goes_on
     assert site.options["secret"] not in errors
     site.fault("none")
     same(site.train(remote_text, **again).vectors(), local("averaging"))
+
+
+def test_hosts__of_two_retrainings_at_once_one_is_busy(site, remote_text, local):
+    """The lease lies in the object store: it holds whoever sees the work directory apart."""
+    expected, work = local("averaging"), f"{BUCKET}/nights"
+    program = f"""
+        import daskw2v
+        summary = daskw2v.retrain(
+            {remote_text!r}, work={work!r}, params=daskw2v.Params(**{PARAMS["averaging"].as_dict()!r}),
+            resources=daskw2v.Resources(scheduler={site.address!r}, storage_options={site.options!r}, **{ONE_THREAD!r}),
+        )
+        print(summary.outcome.label)
+    """
+    jobs = [site.run(textwrap.dedent(program), work=work) for _ in range(2)]
+    assert sorted(job.outcome()[:2] for job in jobs) == [(0, "busy\n"), (0, "published\n")]
+    again = site.run(textwrap.dedent(program), work=work)
+    assert again.outcome()[:2] == (0, "nothing_new\n")
+    same(again.vectors(), expected)

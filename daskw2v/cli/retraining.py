@@ -1,0 +1,92 @@
+"""`daskw2v retrain`: for whatever calls it every night."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from daskw2v.cli.printing import print_json, print_table
+from daskw2v.cli.program import import_from_here, main
+from daskw2v.console import watching
+from daskw2v.options import choose, config_option, fields_of, read_config, required, table
+from daskw2v.params import Params, Resources
+from daskw2v.retrain import retrain
+from daskw2v.retraining.gates import Gates
+from daskw2v.retraining.notify import Notices
+from daskw2v.retraining.outcome import Summary
+from daskw2v.retraining.policy import Policy
+
+_SAYS = ("inputs", "work", "policy", "gates", "notices")  # in the TOML file, besides the options
+
+
+@main.command("retrain", no_args_is_help=True)
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option("--work", envvar="DASKW2V_WORK", help="Folder or URL where everything is kept; workers share it.")
+@config_option
+@click.option("--full", is_flag=True, help="Train from scratch, on all text.")
+@click.option(
+    "--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL that the summary is posted to; never shown."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@fields_of(Params, Resources)
+@click.pass_context
+def retrain_command(
+    ctx: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    work: str | None,
+    config: Path | None,
+    full: bool,
+    webhook: str | None,
+    as_json: bool,
+    **_: Any,
+) -> None:
+    """Train a new version from text at INPUT that is new, and serve it if it passes the gates.
+
+    All may stand in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and the
+    tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. The command line wins.
+
+    Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run is
+    at work. With all but 0 what was served before is served still.
+    """
+    values = read_config(config, _SAYS)
+    policy = table(Policy, values, "policy", config)
+    gates, notices = table(Gates, values, "gates", config), table(Notices, values, "notices", config)
+    if webhook:
+        notices = notices.replace(webhook=webhook)
+    params, resources = choose(ctx, {name: value for name, value in values.items() if name not in _SAYS})
+    import_from_here()
+    signal.signal(signal.SIGTERM, _leave)
+    with watching(Console(stderr=True, highlight=False)) as listener:
+        summary = retrain(
+            list(inputs) or required(values, "inputs", "INPUT"), work=work or required(values, "work", "--work"),
+            params=params, resources=resources, policy=policy, gates=gates, notices=notices, full=full,
+            listener=listener,
+        )  # fmt: skip
+    if as_json:
+        print_json(summary.as_dict())
+    else:
+        print_table(("", ""), _rows(summary))
+    ctx.exit(int(summary.outcome))
+
+
+def _leave(number: int, _: object) -> None:
+    """Leave in order: what this process holds is free for the next at once."""
+    sys.exit(128 + number)
+
+
+def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield what it came to, the outcome last: recipes of schedulers show the last line."""
+    yield "served", summary.served or "nothing yet"
+    for name, value in summary.figures.items():
+        yield name.replace("_", " "), f"{value:,.4g}" if value % 1 else f"{value:,.0f}"
+    if summary.alignment is not None:
+        yield "aligned", f"cosine {summary.alignment.before:.3f} before, {summary.alignment.after:.3f} after"
+    if summary.verdict is not None:
+        for state, name, text in summary.verdict.rows():
+            yield f"{state} {name}", text
+    yield "outcome", f"{summary.outcome.label}: {summary.message}"

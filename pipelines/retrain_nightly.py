@@ -1,0 +1,62 @@
+"""A night's run from Python: a new version, and what services of a team load, exported beside it.
+
+    python pipelines/retrain_nightly.py pipelines/retrain_nightly.toml [--full]
+
+The file is that of `daskw2v retrain --config`, and so are the exit codes: schedulers need not know which of the two
+they call. An export is made for the version that is served, whether this run published it or an earlier one that was
+cut short before.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from daskw2v import Gates, Notices, Params, Policy, Resources, Store, Vectors, export, retrain
+from daskw2v.console import watching
+from daskw2v.errors import Daskw2vError
+from daskw2v.options import fields_in, read_config, required, table
+from daskw2v.retraining.outcome import Outcome
+
+TABLES = {"policy": Policy, "gates": Gates, "notices": Notices}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path, help="TOML file")
+    parser.add_argument("--full", action="store_true", help="train from scratch, on all text")
+    asked = parser.parse_args()
+    values = read_config(asked.config, ("inputs", "work", *TABLES))
+    resources = fields_in(Resources, values)
+    with watching(Console(stderr=True)) as listener:
+        summary = retrain(
+            required(values, "inputs"),
+            work=required(values, "work"),
+            params=fields_in(Params, values),
+            resources=resources,
+            full=asked.full,
+            listener=listener,
+            **{name: table(cls, values, name, asked.config) for name, cls in TABLES.items()},
+        )
+    print(f"{summary.outcome.label}: {summary.message}")
+    if summary.outcome in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):
+        publish_export(Store(values["work"], dict(resources.storage_options)), resources)
+    return int(summary.outcome)
+
+
+def publish_export(work: Store, resources: Resources) -> None:
+    """Write the version that is served as safetensors, unless that was done."""
+    vectors = Vectors.open(work.url, resources.storage_options, in_memory=False)
+    name = f"{str(vectors.url).rstrip('/').rpartition('/')[2]}.safetensors"
+    if name not in (work / "exports").children():
+        export(vectors, f"{work.url}/exports/{name}", storage_options=resources.storage_options)
+        print(f"{work.url}/exports/{name}")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Daskw2vError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(int(Outcome.FAILED))

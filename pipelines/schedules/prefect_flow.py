@@ -1,0 +1,54 @@
+"""Retraining every night as a flow of Prefect 3: `python pipelines/schedules/prefect_flow.py` serves it.
+
+On failure
+    2 (an error), 1 (a crash) and signals: twice more, five minutes apart; it goes on where it stopped. 4 (a gate
+    stopped the version) and 5 (somebody else is at work there) are not tried again. All fail, by these names; 3 (no
+    text is new) completes, by the name Skipped.
+Overlap
+    The second run is cancelled. Runs outside of Prefect hold a lease: then it is 5.
+Missed run
+    Runs that are late start when this is served again, one after the other; but for the first they find no new text.
+"""
+
+import subprocess
+
+from prefect import flow, task
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, State, TaskRun
+from prefect.states import Completed, Failed
+from prefect.tasks import Task
+
+CONFIG = "/etc/daskw2v/retrain.toml"
+FINAL = {4: "Stopped", 5: "Busy"}  # who tries again gets the same
+
+
+def may_pass(_: Task, __: TaskRun, state: State) -> bool:
+    return state.name not in FINAL.values()
+
+
+@task(retries=2, retry_delay_seconds=300, retry_condition_fn=may_pass, log_prints=True)
+def run_command(config: str) -> State:
+    command = ["daskw2v", "retrain", "--config", config]
+    line = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            for line in process.stdout:
+                print(line.rstrip())
+        except BaseException:  # the flow is cancelled; the next run goes on
+            process.terminate()
+            raise
+    if process.returncode == 0:
+        return Completed(message=line.strip())
+    if process.returncode == 3:
+        return Completed(name="Skipped", message=line.strip())
+    return Failed(name=FINAL.get(process.returncode), message=f"Exit code {process.returncode}: {line.strip()}")
+
+
+@flow(name="daskw2v-retrain")
+def retrain(config: str = CONFIG) -> State:
+    ended = run_command(config, return_state=True)
+    return State(type=ended.type, name=ended.name, message=ended.message)  # a task's own would lose its name
+
+
+if __name__ == "__main__":
+    one = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
+    retrain.serve(name="nightly", cron="0 3 * * *", global_limit=one, pause_on_shutdown=False)

@@ -1,0 +1,377 @@
+"""Retraining: only new text is read, a version that passes is served, and a run that was cut short is called again."""
+
+import threading
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nights_of_text import LOOSE, ONE, PARAMS, write_day
+
+from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
+from daskw2v.errors import InputError, ParameterError, TrainingError
+from daskw2v.lease import hold
+from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.retraining import night
+from daskw2v.retraining.outcome import Outcome
+from daskw2v.storage import Store
+
+STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
+
+
+@pytest.fixture
+def nights(tmp_path, client):
+    """A folder with the text of a day, and what runs on it."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    write_day(folder, 0)
+
+    def run(**changes):
+        given = {"params": PARAMS, "resources": ONE, "gates": LOOSE, **changes}
+        return retrain(str(folder / "*.txt"), work=tmp_path / "work", client=client, **given)
+
+    return SimpleNamespace(
+        folder=folder, work=tmp_path / "work", run=run, write=lambda day, **size: write_day(folder, day, **size)
+    )
+
+
+def manifest(nights, version):
+    return Versions.open(nights.work).find(version).manifest
+
+
+def test_first_run__trains_on_all_text(nights):
+    summary = nights.run()
+    assert (summary.outcome, summary.served) == (Outcome.PUBLISHED, summary.version)
+    assert summary.figures["tokens_trained"] == summary.figures["tokens"] == 150 * 11
+    assert summary.alignment is None
+    assert len(Vectors.open(nights.work)) == summary.figures["words"] == 61
+
+
+def test_first_run__has_the_bits_of_train(nights, tmp_path, client):
+    nights.run()
+    trained = train(nights.folder / "0.txt", work=tmp_path / "other", params=PARAMS, resources=ONE, client=client)
+    np.testing.assert_array_equal(Vectors.open(nights.work).vectors, trained.vectors)
+
+
+def test_same_text__changes_nothing_and_needs_no_cluster(nights, monkeypatch):
+    first = nights.run()
+    monkeypatch.setattr(night, "ready_cluster", None)
+    again = nights.run()
+    assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
+
+
+def test_model_of_train__is_gone_on_from(nights, client):
+    trained = train(nights.folder / "0.txt", work=nights.work, params=PARAMS, resources=ONE, client=client)
+    assert nights.run().outcome is Outcome.NOTHING_NEW
+    nights.write(1)
+    assert manifest(nights, nights.run().version)["retraining"]["parent"] == trained.url.rsplit("/", 1)[1]
+
+
+def test_new_file__is_read_alone_and_trained_on_from_the_version_before(nights):
+    parent = nights.run().version
+    nights.write(1, sentences=40)
+    read = []
+    summary = nights.run(listener=lambda p: read.append(p.total) if p.stage == "encode" and p.unit == "bytes" else None)
+    assert read[-1] == sum((nights.folder / f"{day}.txt").stat().st_size for day in (0, 1))
+    found = manifest(nights, summary.version)
+    assert (found["retraining"]["parent"], found["params"]["base_model"]) == (parent, parent)
+    assert summary.figures["tokens_trained"] == 40 * 11 + 248  # 15 % of the old text
+    assert "day1" in Vectors.open(nights.work)
+    assert summary.alignment.shared == 61
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("new", 440), ("sample", 440 + 825), ("all", 440 + 1650)])
+def test_policy__says_what_is_trained_on(nights, text, tokens):
+    nights.run()
+    nights.write(1, sentences=40)
+    summary = nights.run(policy=Policy(text=text, old_share=0.5, alpha=0.01, epochs=3))
+    assert summary.figures["tokens_trained"] == tokens
+    params = manifest(nights, summary.version)["params"]
+    assert (params["alpha"], params["epochs"]) == (0.01, 3)
+
+
+def test_sample__is_another_one_each_night(nights):
+    nights.run()
+    identities = set()
+    for day in (1, 2):
+        nights.write(day, sentences=10)
+        policy = Policy(old_share=0.1)
+        version = nights.run(policy=policy).version
+        identities.add(manifest(nights, version)["corpus"]["identity"])
+    assert len(identities) == 2
+
+
+def test_unaligned__versions_are_as_they_were_trained(nights):
+    nights.run()
+    nights.write(1)
+    summary = nights.run(policy=Policy(align=False))
+    assert summary.alignment is None
+    assert "rotation" not in Store(str(nights.work / "models" / summary.version)).children()
+
+
+def test_changed_file__is_read_again_and_its_words_leave(nights):
+    nights.write(1)
+    nights.run()
+    nights.write(2)
+    (nights.folder / "2.txt").rename(nights.folder / "1.txt")
+    summary = nights.run()
+    assert (summary.figures["files_changed"], summary.figures["files_new"]) == (1, 0)
+    vectors = Vectors.open(nights.work)
+    assert "day2" in vectors
+    assert "day1" not in vectors
+
+
+def test_file_that_is_gone__alone_makes_no_version_of_new_text(nights):
+    nights.write(1)
+    served = nights.run().version
+    (nights.folder / "1.txt").unlink()
+    summary = nights.run(policy=Policy(text="new"))
+    assert (summary.outcome, summary.served) == (Outcome.NOTHING_NEW, served)
+    assert "1 of those that were read are gone" in summary.message
+    assert "day1" not in Vectors.open(nights.run(policy=Policy(text="all")).work)
+
+
+def test_bad_day__is_stopped_and_the_version_before_is_served(nights):
+    served = nights.run().version
+    before = Vectors.open(nights.work).vectors
+    rng = np.random.default_rng(0)
+    letters = rng.choice(list("abcdefgh"), (400, 4))
+    (nights.folder / "1.txt").write_text(" ".join("".join(word) for word in letters) + " w1" * 100)
+    stopped = nights.run(gates=Gates(min_kept=None, min_stability=None))
+    assert (stopped.outcome, stopped.served, stopped.version) == (Outcome.STOPPED, served, None)
+    assert [gate.name for gate in stopped.verdict.failed] == ["max_unknown", "max_shift"]
+    assert stopped.verdict.failed[0].value == 400 / 500
+    np.testing.assert_array_equal(Vectors.open(nights.work).vectors, before)
+    (nights.folder / "1.txt").unlink()
+    assert nights.run().outcome is Outcome.NOTHING_NEW
+
+
+@pytest.mark.parametrize("block_size", ["64 MiB", "400 B"])
+def test_unknown_words__are_counted_in_new_text_only(nights, block_size):
+    given = {"resources": ONE.replace(block_size=block_size)}
+    nights.run(**given)
+    nights.write(1)  # sentences of ten words that are known, and one that is new
+    gates = {gate.name: gate.value for gate in nights.run(**given).verdict.gates}
+    assert gates["max_unknown"] == pytest.approx(1 / 11)
+    counts = [Counter((nights.folder / f"{day}.txt").read_text().split()) for day in (0, 1)]
+    every = {word for count in counts for word in count}
+    shift = sum(abs(counts[0][word] - counts[1][word]) for word in every) / (2 * counts[0].total())
+    assert gates["max_shift"] == pytest.approx(shift)
+
+
+def test_spam__of_known_words_is_stopped_by_their_frequencies(nights):
+    nights.run()
+    (nights.folder / "1.txt").write_text("w1 w2 w3\n" * 500)
+    stopped = nights.run()
+    assert [gate.name for gate in stopped.verdict.failed] == ["max_shift"]
+
+
+def test_stopped_run__names_the_files_that_are_new(nights):
+    nights.run()
+    nights.write(1)
+    message = nights.run(gates=STRICT).message
+    assert f"New since what is served: {nights.folder / '1.txt'}." in message
+
+
+def test_scores__of_the_served_version_are_those_that_it_was_published_with(nights, monkeypatch):
+    sets = nights.folder.parent / "pairs.tsv"
+    sets.write_text("".join(f"w{a}\tw{b}\t{10 - abs(a - b) % 11}\n" for a in range(9) for b in (11, 30)))
+    given = {"resources": ONE.replace(eval_similarity=[str(sets)]), "gates": LOOSE.replace(max_drop=1.0)}
+    nights.run(**given)
+    asked, whole = [], night.evaluate
+    monkeypatch.setattr(night, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k))
+    nights.write(1)
+    told = manifest(nights, nights.run(**given).version)["retraining"]
+    assert [url.rsplit("/", 2)[1] for url in asked] == ["candidates"]
+    assert told["scores"]["similarity/pairs"]["items"] == 18
+    sets.write_text(sets.read_text() + "w1\tw50\t1\n")  # another set: all is asked anew
+    nights.write(2)
+    nights.run(**given)
+    assert [url.rsplit("/", 2)[1] for url in asked[1:]] == ["candidates", "models"]
+
+
+def test_stopped_candidate__passes_other_gates_without_being_trained_again(nights, monkeypatch):
+    nights.run()
+    nights.write(1)
+    assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
+    monkeypatch.setattr(night, "write_version", lambda home, *_: home.open_group())
+    assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
+    assert nights.run().outcome is Outcome.PUBLISHED
+
+
+def test_other_params__are_trained_from_scratch_on_all_text(nights):
+    nights.run()
+    summary = nights.run(params=PARAMS.replace(window=3))
+    assert summary.figures["tokens_trained"] == summary.figures["tokens"]
+    assert manifest(nights, summary.version)["params"]["base_model"] is None
+    assert summary.alignment is not None
+
+
+def test_full__is_trained_from_scratch_once(nights):
+    nights.run()
+    nights.write(1)
+    nights.run()
+    summary = nights.run(full=True)
+    assert manifest(nights, summary.version)["params"]["base_model"] is None
+    assert summary.alignment.after > summary.alignment.before
+    assert nights.run(full=True).outcome is Outcome.NOTHING_NEW
+
+
+def test_rolled_back_version__is_not_published_again(nights):
+    first = nights.run().version
+    nights.write(1)
+    second = nights.run().version
+    Versions.open(nights.work).rollback()
+    summary = nights.run()
+    assert (summary.outcome, summary.served) == (Outcome.NOTHING_NEW, first)
+    assert second in summary.message
+    nights.write(2)
+    assert manifest(nights, nights.run().version)["retraining"]["parent"] == first
+
+
+def test_words__keep_their_ids_whatever_is_rolled_back(nights):
+    nights.run()
+    first = Vectors.open(nights.work)
+    nights.write(1)
+    nights.run()
+    second = Vectors.open(nights.work)
+    Versions.open(nights.work).rollback()
+    (nights.folder / "1.txt").unlink()
+    nights.write(2)
+    nights.run()
+    third = Vectors.open(nights.work)
+    ids = [dict(zip(v.vocabulary.words, v.stable_ids.tolist(), strict=True)) for v in (first, second, third)]
+    assert all(ids[0][word] == ids[1][word] == ids[2][word] for word in ids[0])
+    assert ids[1]["day1"] == 61
+    assert ids[2]["day2"] == 62  # 61 was given already
+
+
+def test_manifest__tells_which_words_came_and_went(nights):
+    nights.run()
+    nights.write(1)
+    assert manifest(nights, nights.run().version)["retraining"]["vocabulary"] == {
+        "kept": 61, "entered": {"min_count": 1}, "left": {},
+    }  # fmt: skip
+
+
+def test_second_run__is_told_that_it_is_busy(nights):
+    nights.run()
+    nights.write(1)
+    held, done = threading.Event(), threading.Event()
+
+    def work():
+        with hold(Store(str(nights.work)), "retrain", "it"):
+            held.set()
+            done.wait()
+
+    other = threading.Thread(target=work)
+    other.start()
+    held.wait()
+    try:
+        summary = nights.run()
+    finally:
+        done.set()
+        other.join()
+    assert summary.outcome is Outcome.BUSY
+    assert "is at work on the retraining" in summary.message
+    assert nights.run().outcome is Outcome.PUBLISHED
+
+
+def test_failure__is_told_and_raised(nights, monkeypatch):
+    nights.run()
+    nights.write(1)
+
+    def diverge(*_, **__):
+        raise TrainingError("It diverged.", "Lower alpha.")
+
+    monkeypatch.setattr(night, "write_version", diverge)
+    told = nights.folder.parent / "summary.json"
+    with pytest.raises(TrainingError, match="It diverged"):
+        nights.run(notices=Notices(summary=str(told)))
+    assert '"outcome": "failed"' in told.read_text()
+    assert "It diverged. Lower alpha." in told.read_text()
+
+
+def test_text_that_is_not_there__is_told(nights, tmp_path, client):
+    told = tmp_path / "summary.json"
+    with pytest.raises(InputError, match="matches no file"):
+        retrain(tmp_path / "none*", work=nights.work, client=client, notices=Notices(summary=str(told)))
+    assert '"outcome": "failed"' in told.read_text()
+
+
+def test_notice_that_cannot_be_told__is_said_and_changes_nothing(nights):
+    said = []
+    notices = Notices(textfile="/dev/null/x.prom")
+    assert nights.run(notices=notices, listener=said.append).outcome is Outcome.PUBLISHED
+    assert any("x.prom was not written" in progress.message for progress in said)
+
+
+def test_old_text_and_words__are_deleted_once_two_nights_do_not_use_them(nights):
+    for day in range(1, 5):
+        nights.run(policy=Policy(keep=2))
+        nights.write(day)
+    work = Store(str(nights.work))
+    assert len((work / "vocabulary").children()) == 2
+    assert (work / "runs").children() == []
+    (shards,) = ((work / "shards" / name).children() for name in (work / "shards").children())
+    assert len(shards) == 4
+    for day in range(3):
+        (nights.folder / f"{day}.txt").unlink()
+    nights.run()
+    nights.write(5)
+    nights.run()
+    (shards,) = ((work / "shards" / name).children() for name in (work / "shards").children())
+    assert len(shards) == 3
+
+
+def test_index__is_there_when_a_version_is_served(nights):
+    pytest.importorskip("usearch")
+    nights.run(policy=Policy(index=True))
+    assert IndexedVectors.open(nights.work).most_similar("w1", topn=3)
+
+
+MODELS = {
+    "rotation": PARAMS.replace(strategy="rotation", n_partitions=3),
+    "columns": PARAMS.replace(objective="context_matrix", strategy="columns", context_size=8, alpha=None),
+    "subwords": Params(objective="subwords", strategy="columns", vector_size=8, min_count=2, epochs=1, context_size=8),
+    "hierarchical softmax": PARAMS.replace(objective="sg_hs"),
+    "phrases": PARAMS.replace(phrases=1),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_models_of_all_kinds__are_retrained(nights, model):
+    first = nights.run(params=MODELS[model])
+    nights.write(1)
+    second = nights.run(params=MODELS[model])
+    assert (first.outcome, second.outcome) == (Outcome.PUBLISHED, Outcome.PUBLISHED)
+    assert manifest(nights, second.version)["params"]["base_model"] == first.version
+    assert second.alignment.after >= second.alignment.before
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"params": PARAMS.replace(base_model="v0001-a")}, "base_model='v0001-a' is not for retraining"),
+        ({"params": MODELS["columns"].replace(base_matrix="x")}, "base_matrix='x' is not for retraining"),
+        ({"resources": Resources(word_losses=True)}, "word_losses"),
+        ({"gates": Gates(min_score={"similarity/ws": 0.5})}, "min_score asks for similarity/ws"),
+        ({"policy": Gates()}, "policy: a Gates stands where"),
+    ],
+)
+def test_what_cannot_be__is_refused_before_anything_is_read(nights, given, problem):
+    with pytest.raises(ParameterError, match=problem):
+        nights.run(**given)
+    assert not nights.work.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("text", "some"), ("text", None), ("old_share", 0), ("old_share", 1.5), ("alpha", 0), ("alpha", float("nan")),
+        ("epochs", 0), ("epochs", 1.5), ("align", "yes"), ("index", 1), ("keep", 1), ("keep", None),
+    ],
+)  # fmt: skip
+def test_policy__refuses(field, value):
+    with pytest.raises(ParameterError, match=f"{field}="):
+        Policy(**{field: value})
