@@ -1,6 +1,5 @@
 """How much of the text a new version is trained on, and from where it begins."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,15 +11,18 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.strategies import find_strategy
 from daskw2v.strategies.schedule import ROUNDS
 
+_EPOCHS = 4
+_GROWTH = 0.7
+
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(Checked):
     """What a night's run does with new text, and with what it made.
 
     A version begins with the vectors of the one that is served, where that was trained by the same Params; else it is
-    trained from scratch, on all text. The defaults were chosen on Wikipedia, a tenth of it new (`python -m
-    benchmarks.nightly --tables cost`): a part of the text at a high learning rate spoils words that the rest is about,
-    all of it at a low one hardly moves new words, and the mean of old rows and trained ones has the best of both.
+    trained from scratch, on all text. The defaults were chosen on Wikipedia, a tenth to a third of it new (`python -m
+    benchmarks.nightly --tables cost week`): a part of the text at a high learning rate spoils words that the rest is
+    about, all of it at a low one hardly moves new words, and a mean of old rows and trained ones has the best of both.
 
     Raises
     ------
@@ -31,19 +33,19 @@ class Policy(Checked):
     text: str = choice(
         "sample", "what to train on: new text only, with a sample of the old, or all", one_of("new", "sample", "all")
     )
-    old_share: float = choice(0.15, "share of the old text that a sample takes", number(0, 1, open_low=True))
+    old_share: float = choice(0.05, "share of the old text that a sample takes", number(0, 1, open_low=True))
     alpha: float | None = choice(
-        None, "initial learning rate after the first version; half of that of Params by default",
+        None, "initial learning rate after the first version; that of Params by default, and half of it without anchor",
         number(0, open_low=True), optional=True,
     )  # fmt: skip
     epochs: int | None = choice(
-        None, "epochs after the first version; 2 by default, and no more than those of Params", integer(1),
+        None, "epochs after the first version; 4 by default, and no more than those of Params", integer(1),
         optional=True,
     )  # fmt: skip
     anchor: float | None = choice(
         None,
-        "share of its row in the version before that a word keeps; by default 1 less the root of the new text's share, "
-        "and 0 where a network makes rows",
+        "share of its row in the version before that a word keeps; by default 1 less the new text's share to the power "
+        "of 0.7, and 0 where a network makes rows",
         number(0, 1), optional=True,
     )  # fmt: skip
     align: bool = choice(True, "whether versions are turned into the space of the one before", FLAG)
@@ -61,12 +63,14 @@ class Policy(Checked):
             Shares of the text that no version has seen, and that is trained on.
         """
         assert params.alpha is not None  # they are settled
-        defaults = {
-            "alpha": max(params.alpha / 2, params.min_alpha),
-            "epochs": min(2, params.epochs),
-            "anchor": 0.0 if find_objective(params.objective).follows else round(1 - math.sqrt(new), 2),
+        anchor = self.anchor
+        if anchor is None:
+            anchor = 0.0 if find_objective(params.objective).follows else round(1 - new**_GROWTH, 4)
+        chosen = {
+            "alpha": self.alpha or max(params.alpha / (1 if anchor else 2), params.min_alpha),
+            "epochs": self.epochs or min(_EPOCHS, params.epochs),
+            "anchor": anchor,
         }
-        chosen = {name: default if (own := getattr(self, name)) is None else own for name, default in defaults.items()}
         if _rounds_are_free(params):
             chosen["rounds_per_epoch"] = max(1, round(ROUNDS * trained))
         return params.replace(base_model=parent, **chosen)

@@ -9,7 +9,8 @@ from daskw2v.sampling.rng import Purpose, draws, stream
 from daskw2v.shards.layout import Corpus, Shard, digest
 
 Range = tuple[int, int]
-STRETCH = 1 << 20  # positions of which a sample takes one piece: a chunk of codes, so that each is read once
+STRETCH = 1 << 20  # positions of which a sample takes one piece, at least: a chunk of codes, so that each is read once
+PLACES = 256  # pieces that are enough; where there are more, stretches are longer, and chunks between pieces not read
 
 
 def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
@@ -80,9 +81,11 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
         Of the draws.
     """
     pieces, key = list[Range](), stream(seed, Purpose.EXCERPT)
+    n = sum(stop - start for start, stop in ranges)
+    length = max(STRETCH, int(min(STRETCH / share, n / PLACES))) if share else STRETCH
     for start, stop in ranges:
-        stretches = np.arange(start, stop, STRETCH)
-        ends = np.minimum(stretches + STRETCH, stop)
+        stretches = np.arange(start, stop, length)
+        ends = np.minimum(stretches + length, stop)
         lengths = np.ceil((ends - stretches) * share).astype(np.int64)
         free = (ends - stretches - lengths + 1).astype(np.uint64)
         first = stretches + (draws(key, stretches.astype(np.uint64)) % free).astype(np.int64)

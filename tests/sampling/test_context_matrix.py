@@ -119,8 +119,10 @@ def test_build_matrix__is_what_plain_loops_give(client, tmp_path, monkeypatch, l
             assert (np.sort(whole) == np.sort(row[:n])).all()
 
 
-def test_build_matrix__does_not_depend_on_how_the_work_is_cut(client, tmp_path, monkeypatch, run):
-    expected = contexts_of(build_matrix(client, run))
+def test_build_matrix__does_not_depend_on_how_the_work_is_cut(client, tmp_path, monkeypatch):
+    (tmp_path / "whole").mkdir()
+    params = PARAMS.replace(min_count=12)  # 56 words: there is a band for each
+    expected = contexts_of(build_matrix(client, run_of(client, tmp_path / "whole", [LINES], params)))
     monkeypatch.setattr(context_matrix, "_panel", context_matrix._panel.__wrapped__)
     for number, (n_files, block, pairs, band) in enumerate(
         [(1, "1 KiB", 2000, 160), (4, "4 KiB", 600, 40), (16, "64 MiB", 2000, 1)]
@@ -129,7 +131,7 @@ def test_build_matrix__does_not_depend_on_how_the_work_is_cut(client, tmp_path, 
         folder = tmp_path / str(number)
         folder.mkdir()
         texts = [LINES[i * 400 // n_files : (i + 1) * 400 // n_files] for i in range(n_files)]
-        other = run_of(client, folder, texts, PARAMS, block)
+        other = run_of(client, folder, texts, params, block)
         with Client(processes=False, n_workers=number + 1, threads_per_worker=1, dashboard_address=":0") as cluster:
             matrix = build_matrix(cluster, other)
         np.testing.assert_array_equal(contexts_of(matrix), expected)

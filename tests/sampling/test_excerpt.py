@@ -107,5 +107,14 @@ def test_sample__takes_a_share_of_each_stretch(edges, share):
         assert sample == join_ranges(ranges)
 
 
+@pytest.mark.parametrize(("chunks", "pieces", "longest"), [(100, 100, 0.05), (1000, 256, 0.2), (100_000, 5000, 1)])
+def test_sample__of_a_long_text_leaves_chunks_out(chunks, pieces, longest):
+    sample = sample_ranges([(0, chunks * STRETCH)], 0.05, seed=3)
+    lengths = [stop - start for start, stop in sample]
+    assert len(sample) == pytest.approx(pieces, rel=0.01)
+    assert max(lengths) == pytest.approx(longest * STRETCH, rel=0.03)
+    assert sum(lengths) == pytest.approx(0.05 * chunks * STRETCH, rel=1e-3)
+
+
 def test_sample__is_another_one_by_another_seed():
     assert sample_ranges([(0, 10**6)], 0.1, 1) != sample_ranges([(0, 10**6)], 0.1, 2)
