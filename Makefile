@@ -13,7 +13,7 @@ demo: $(VENV)/.base ## Train on Python's own documentation and show what was lea
 	@$(BIN)/daskw2v demo
 
 test: $(VENV)/.test ## Run the tests
-	@$(BIN)/python -m pytest -q -n 4 --dist loadfile
+	@$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .

@@ -89,7 +89,7 @@ def test_train__goes_on_from_what_is_whole(client, text, tmp_path, strategy):
     names = [path.relative_to(tmp_path / "cut") for path in files_of(tmp_path / "cut")]
     assert {name.parts[0] for name in names} >= {"corpora", "shards", "vocabulary", "runs"}
     repaired = 0
-    for number, name in enumerate(names[:: max(1, len(names) // 12)]):
+    for number, name in enumerate(names[:: max(1, len(names) // 18)]):
         work = tmp_path / str(number)
         shutil.copytree(tmp_path / "cut", work)
         spoil(work / name, HOW[number % len(HOW)])

@@ -18,8 +18,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     # A pipe has no width: whatever reads it wants whole lines.
-    width = None if sys.stdout.isatty() else 10_000
-    Console(width=width, markup=False, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def print_neighbours(neighbours: Iterable[tuple[str, float]]) -> None:
