@@ -11,7 +11,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.strategies import find_strategy
 from daskw2v.strategies.schedule import ROUNDS
 
-_EPOCHS = 4  # unless there are fewer
+_EPOCHS = 3  # unless there are fewer
 _GROWTH = 0.7  # a power of the new text's share: so far from its row before may a word be led
 
 
@@ -33,13 +33,13 @@ class Policy(Checked):
     text: str = choice(
         "sample", "what to train on: new text only, with a sample of the old, or all", one_of("new", "sample", "all")
     )
-    old_share: float = choice(0.03, "share of the old text that a sample takes", number(0, 1, open_low=True))
+    old_share: float = choice(0.05, "share of the old text that a sample takes", number(0, 1, open_low=True))
     alpha: float | None = choice(
         None, "initial learning rate after the first version; that of Params by default, and half of it without anchor",
         number(0, open_low=True), optional=True,
     )  # fmt: skip
     epochs: int | None = choice(
-        None, "epochs after the first version; 4 by default, and no more than those of Params", integer(1),
+        None, "epochs after the first version; 3 by default, and no more than those of Params", integer(1),
         optional=True,
     )  # fmt: skip
     anchor: float | None = choice(
