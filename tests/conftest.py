@@ -1,9 +1,6 @@
-import multiprocessing
 import os
-from multiprocessing import forkserver
 from pathlib import Path
 
-import dask
 import hypothesis
 import pytest
 from distributed import Client
@@ -11,15 +8,6 @@ from distributed import Client
 # The first example compiles kernels: no deadline.
 hypothesis.settings.register_profile("daskw2v", deadline=None)
 hypothesis.settings.load_profile("daskw2v")
-
-PRELOADED = ["distributed.nanny", "daskw2v.train"]
-
-
-def pytest_configure():
-    """Let workers begin as forks of one process, which has imported what they need; commands begin them anew."""
-    dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
-    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
-    forkserver.ensure_running()  # before Dask names its own list
 
 
 @pytest.fixture(scope="session")
