@@ -14,7 +14,7 @@ from daskw2v.storage import Store, open_array, read_array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions read around a range at first, for each word of the window
-OPEN_SHARDS = 32  # a reader goes through all of them in each epoch, and to open one takes 45 ms; each costs some MB
+OPEN_SHARDS = 32  # each epoch goes through all shards of the text, and to open one is slow; each costs some MB
 
 
 class _Shard(NamedTuple):

@@ -112,7 +112,7 @@ SENTENCES = st.lists(
 SCORINGS = st.sampled_from([("default", 1e-9), ("default", 0.4), ("npmi", -0.2), ("npmi", 0.3)])
 
 
-@settings(max_examples=6)
+@settings(max_examples=10)
 @given(
     SENTENCES,
     st.lists(st.integers(1, 200), max_size=10),

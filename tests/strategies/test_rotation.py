@@ -48,7 +48,7 @@ def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbe
         LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        rules = undisturbed if workers == 2 else ["tns"]
+        rules = undisturbed if workers in (1, 2, 4) and threads == 1 else ["tns"]
         for rule in rules:
             params, expected = PARAMS.replace(negative_rule=rule), undisturbed[rule]
             same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)

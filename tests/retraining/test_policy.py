@@ -1,0 +1,34 @@
+"""How a version after the first is trained, where a policy leaves it open."""
+
+import pytest
+
+from daskw2v import Params, Policy
+from daskw2v.train import settled_params
+
+SUBWORDS = {"objective": "subwords", "strategy": "columns"}
+
+
+@pytest.mark.parametrize(
+    ("params", "policy", "rate", "epochs", "anchor"),
+    [
+        ({}, {}, 1, 3, 1 - 0.1**0.7),
+        ({"epochs": 2}, {}, 1, 2, 1 - 0.1**0.7),
+        (SUBWORDS, {}, 0.5, 3, 0),  # its network makes the rows
+        ({}, {"anchor": 0.0}, 0.5, 3, 0),
+        ({}, {"anchor": 0.3, "epochs": 7}, 1, 7, 0.3),
+    ],
+)
+def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, anchor):
+    params = settled_params(Params(**params))
+    found = Policy(**policy).params_after(params, "v0001-a", 0.1, 0.2)
+    assert found.alpha == pytest.approx(rate * params.alpha)
+    assert (found.base_model, found.epochs) == ("v0001-a", epochs)
+    assert found.anchor == pytest.approx(anchor, abs=1e-4)
+
+
+def test_policy__of_little_new_text_still_moves_words():
+    assert 0.99 < Policy().params_after(settled_params(Params()), "v0001-a", 0.0005, 0.05).anchor < 1
+
+
+def test_policy__has_a_rate_of_its_own():
+    assert Policy(alpha=0.01).params_after(settled_params(Params()), "v0001-a", 0.1, 0.2).alpha == 0.01
