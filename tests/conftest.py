@@ -24,3 +24,9 @@ def data():
     if not (folder / "eval").is_dir():
         pytest.skip(f"no evaluation data at {folder} (set DASKW2V_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch; tests that need it skip where it is missing."""
+    return pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
