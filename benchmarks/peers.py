@@ -30,6 +30,8 @@ from daskw2v.params import Params
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
+FRESH = {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}  # makes glibc take each table from the system, as zeros
+
 
 class Kind(NamedTuple):
     """An objective: from each context or from all at once; by hierarchical softmax or by negatives."""
@@ -121,8 +123,7 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
     lines = text.read_bytes().count(b"\n")
     words = (vocabulary.raw_words + lines) * vocabulary.total / (vocabulary.total + lines)  # trained in its epoch
     command = [sys.executable, "-m", "benchmarks.peers", json.dumps(fasttext_arguments(text, params, threads))]
-    # Makes glibc take each table from the system, as zeros.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 17)}
+    environment = {**os.environ, **FRESH}
 
     def measure() -> Epoch:
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
