@@ -87,7 +87,7 @@ def find_files(
     start = _prefix(name.rstrip("/") if path else name, fs, path)
     files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
     if not files:
-        raise InputError(*_nothing(name, named=named))
+        raise _nothing(name, named=named)
     return Matches(files, bool(within))
 
 
@@ -156,13 +156,15 @@ def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
             )
 
 
-def _nothing(name: str, *, named: bool) -> tuple[str, str]:
-    """Return what is wrong where nothing is found, and the remedy."""
+def _nothing(name: str, *, named: bool) -> InputError:
+    """Return the error where nothing is found."""
     if named:
-        return f"{name} is a folder without files to read.", f"Names that begin with . or _ do not count. {_CHECK}"
+        return InputError(
+            f"{name} is a folder without files to read.", f"Names that begin with . or _ do not count. {_CHECK}"
+        )
     is_text = any(character.isspace() for character in name)
-    remedy = f"{_CHECK} Inputs are names of files: write text to a file, and name this." if is_text else _CHECK
-    return f"{shortened(name)} matches no file.", remedy
+    hint = " Inputs are names of files: write text to a file, and name this." if is_text else ""
+    return InputError(f"{shortened(name)} matches no file.", f"{_CHECK}{hint}")
 
 
 @contextmanager
