@@ -32,9 +32,9 @@ def find_files(
 ) -> Matches:
     """Find the files that a name stands for.
 
-    Of a folder, and of a pattern that matches folders, all files count but those whose names, or whose folders' names,
-    begin with `.` or `_`: so Spark, Hive and Dask name what is no data. Links are followed, to each folder once. Of any
-    other pattern all files count that it matches.
+    Of a folder all files below it count but those whose names, or whose folders' names, begin with `.` or `_`: so
+    Spark, Hive and Dask name what is no data. Links are followed, to each folder once. The same goes for a pattern that
+    matches folders with files that it does not match; of any other all files count that it matches.
 
     Parameters
     ----------
@@ -75,20 +75,25 @@ def find_files(
             )
         found = _infos(fs, ask, sorted(ask(fs.glob, path)) if not named and has_magic(path) else [])
         within = [path] if named else [p for p, info in found.items() if folders and info["type"] == "directory"]
+        whole = False
         if within:
             root = path if named else _root(path)
             passed = None if work is None else _path_on(fs, work, storage_options)
             if named and path == passed:
                 raise InputError(f"{name} is the work directory.", "Give the text; it may lie in a folder there.")
-            data = {p for p in (*found, *ask(_below, fs, within)) if _is_data(p, root, passed)}
-            found = _infos(fs, ask, sorted(data))
+            text = partial(_is_text, root=root, work=passed)
+            below = {p for p in ask(_below, fs, within) if text(p) and _is_data(p, root)}
+            whole = not below <= found.keys()  # else a pattern matches all of these itself
+            read = {p for p in found if text(p) and (not whole or _is_data(p, root))} | below
+            found |= _infos(fs, ask, sorted(below - found.keys()))
+            found = {p: found[p] for p in sorted(read)}
     if within:
         _refuse_arrays(name, found)
     start = _prefix(name.rstrip("/") if path else name, fs, path)
     files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
     if not files:
         raise _nothing(name, named=named)
-    return Matches(files, bool(within))
+    return Matches(files, whole)
 
 
 def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -109,13 +114,13 @@ def _root(pattern: str) -> str:
     return "/".join(parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
 
 
-def _is_data(path: str, root: str, passed: str | None) -> bool:
-    """Tell whether a path below a folder is one of data, neither hidden nor in the folder that is passed over.
+def _is_text(path: str, root: str, work: str | None) -> bool:
+    """Tell whether a path does not lie in the work directory; that may hold all that is looked for, too."""
+    return work is None or f"{root}/".startswith(f"{work}/") or not f"{path}/".startswith(f"{work}/")
 
-    Nor is an object store's marker of a folder, "day=1/".
-    """
-    if passed is not None and not f"{root}/".startswith(f"{passed}/") and f"{path}/".startswith(f"{passed}/"):
-        return False
+
+def _is_data(path: str, root: str) -> bool:
+    """Tell whether a path below a folder is one of data, not hidden; nor a store's marker of a folder, "day=1/"."""
     return all(map(_is_shown, path[len(root) :].lstrip("/").split("/")))
 
 
