@@ -12,7 +12,7 @@ from distributed import Client
 
 from daskw2v.arguments import check_arguments
 from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
-from daskw2v.corpus.sources import Inputs
+from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import ParameterError
 from daskw2v.estimate import check_encoding, check_training, known_text
@@ -36,7 +36,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
-from daskw2v.strategies.base import Outcome, Share
+from daskw2v.strategies.base import Outcome, Share, check_pairs
 from daskw2v.strategies.beginning import anchored, find_base, write_base
 from daskw2v.strategies.rewriting import declare_like, rewrite
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
@@ -59,7 +59,8 @@ def train(
     Parameters
     ----------
     inputs
-        fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not.
+        fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not, or of folders of them: one, or a
+        list.
     work
         URL of the directory for everything that is made; client and workers must share it.
     params
@@ -89,7 +90,7 @@ def train(
     MissingExtraError
         If a worker lacks what the device needs.
     TrainingError
-        If the model diverges, or tasks keep killing their workers.
+        If the model diverges, no pair of words is left to train, or tasks keep killing their workers.
     DamageError
         If what was written is damaged and cannot be made again, or is damaged time and again.
     StoreError
@@ -99,6 +100,7 @@ def train(
     resources = Resources() if resources is None else resources
     check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
     check_choices(params, resources)
+    names_of(inputs)  # what is no name is refused before a cluster is started
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     if params.base_model is not None:
         find_base(store, params)
@@ -181,6 +183,7 @@ def write_version(
     before, began = usage(client), time.monotonic()
     judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
     outcome = find_strategy(params.strategy).train(client, run, place, corpus.n_tokens, resources, listener, judge)
+    check_pairs(outcome.history, vocabulary.size, params)
     judge.finish()
     trained = place / "trained" if params.anchor else home
     outcome.save(trained)

@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import fsspec
 import hypothesis
 import pytest
 from distributed import Client
@@ -15,6 +16,20 @@ def client():
     """A small cluster inside this process: what tests patch is patched for the workers too."""
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """Options for an object store on this machine, with one bucket."""
+    moto = pytest.importorskip("moto.server", reason="no object store: install moto[server]")
+    pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "a-key", "secret": "a-secret", "endpoint_url": f"http://{host}:{port}"}
+    fsspec.filesystem("s3", **options).mkdir("bucket")
+    yield options
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from daskw2v.options import choose, config_option, fields_of, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy
+from daskw2v.wording import counted
 
 
 @main.command("estimate", no_args_is_help=True)
@@ -70,7 +71,7 @@ def _guesses(text: Text, types: int | None, words: int | None) -> list[str]:
 
 
 def _verdict(need: int, workers: Workers, limit: float) -> str:
-    which = f"{workers.n} workers of {workers.threads} threads"
+    which = f"{counted(workers.n, 'worker')} of {counted(workers.threads, 'thread')}"
     if math.isinf(limit):
         return f"{which} have no memory_limit"
     answer = "fits" if need <= limit else "does not fit"

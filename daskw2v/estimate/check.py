@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.corpus.sources import Inputs, Source, find_sources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import Source, find_sources
 from daskw2v.errors import ClusterError, ParameterError
 from daskw2v.estimate import data
 from daskw2v.estimate.base import Stage, Workers, shown
@@ -36,7 +37,7 @@ def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params,
     most = max((kind.threads for kind in kinds), default=1)
     if _fits(_encode([Source("", most * resources.block_bytes, "", "text", None)], params, resources), kinds):
         return
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
     if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check(
             "Reading the text", _encode(sources, params, resources), kinds, _smaller_blocks(sources, params, resources)
