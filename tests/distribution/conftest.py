@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOT_SOURCES = (".*", "__pycache__", "*.egg-info", "build", "dist", "demo-work")
 BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-# `dask` and `python -m dask` are one program; the script of the tests' environment would start that environment's Python.
+# Not the script of the tests' environment, which would start that environment's Python.
 DASK = '#!/bin/sh\nexec "$(dirname "$0")/python" -m dask "$@"\n'
 
 

@@ -47,7 +47,7 @@ def test_metadata__says_who_made_it_and_what_for(wheel):
 
 def test_metadata__has_the_versions_of_python_that_readme_has(wheel):
     _, metadata = wheel
-    (first, last), = re.findall(r"Python 3\.(\d+) to 3\.(\d+)", metadata.get_payload())
+    ((first, last),) = re.findall(r"Python 3\.(\d+) to 3\.(\d+)", metadata.get_payload())
     named = {c.removeprefix("Programming Language :: Python :: 3.") for c in metadata.get_all("Classifier")}
     assert {int(minor) for minor in named if minor.isdigit()} == set(range(int(first), int(last) + 1))
     assert metadata["Requires-Python"] == f">=3.{first}"
