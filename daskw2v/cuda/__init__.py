@@ -17,6 +17,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 
 RESOURCE = "GPU"  # what workers declare that have one: `dask worker --resources GPU=1`
+_OLDER = "With a driver before 580, or a GPU before Turing, install daskw2v[cuda12] in its place."
 _OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"  # in the errors of all libraries
 
 
@@ -38,14 +39,14 @@ def check_gpu() -> None:
     """
     if numba.config.ENABLE_CUDASIM:
         return
-    needed("numba_cuda", "cuda")
+    needed("numba_cuda", "cuda", _OLDER)
     cuda = import_module("numba.cuda")
     if not cuda.is_available():
         error = " ".join(str(cuda.cuda_error()).split())
         raise ClusterError(
             f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({error}).",
             "Start workers where there is an NVIDIA GPU, one worker a GPU (with --resources GPU=1, if others that have "
-            "none shall do the rest), or train with device='cpu'.",
+            f"none shall do the rest), or train with device='cpu'. {_OLDER}",
         )
 
 
