@@ -12,9 +12,8 @@ from distributed import Client, LocalCluster, Nanny
 
 from daskw2v.cluster.waiting import await_worker
 from daskw2v.cluster.workers import ask_workers
-from daskw2v.cuda import RESOURCE
-from daskw2v.cuda.visible import VARIABLE, visible_gpus
 from daskw2v.errors import ClusterError, StoreError
+from daskw2v.gpus import RESOURCE, VARIABLE, visible_gpus
 from daskw2v.params import Resources
 from daskw2v.storage import Store
 

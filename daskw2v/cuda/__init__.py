@@ -4,10 +4,7 @@ So nobody else needs the extra `cuda`, and `import daskw2v` asks for no driver. 
 `cuda`, or lie in this package.
 """
 
-import math
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -16,9 +13,7 @@ import numba
 from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 
-RESOURCE = "GPU"  # what workers declare that have one: `dask worker --resources GPU=1`
 _OLDER = "With a driver before 580, or a GPU before Turing, install daskw2v[cuda12] in its place."
-_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"  # in the errors of all libraries
 
 
 def load(module: str) -> ModuleType:
@@ -48,27 +43,3 @@ def check_gpu() -> None:
             "Start workers where there is an NVIDIA GPU, one worker a GPU (with --resources GPU=1, if others that have "
             f"none shall do the rest), or train with device='cpu'. {_OLDER}",
         )
-
-
-def free_memory() -> float:
-    """Return the bytes that are free on the GPU of this process; infinity for a simulated one. Raises as `load`."""
-    context = load("numba.cuda").current_context()
-    if numba.config.ENABLE_CUDASIM:
-        return math.inf
-    context.memory_manager.deallocations.clear()  # of earlier runs
-    return float(context.get_memory_info().free)
-
-
-@contextmanager
-def gpu_memory_watched() -> Iterator[None]:
-    """Turn what CUDA's libraries raise when a GPU has no memory left into a ClusterError."""
-    try:
-        yield
-    except Exception as error:
-        if not any(name in str(error) for name in _OUT_OF_MEMORY):
-            raise
-        raise ClusterError(
-            f"The memory of a GPU is full on {platform.node()} ({error}).",
-            "End what else uses that GPU (nvidia-smi lists it), start one worker a GPU (with --resources GPU=1), or "
-            "train a smaller model: vector_size, max_final_vocab, or more n_partitions of strategy='rotation'.",
-        ) from error

@@ -6,25 +6,27 @@ from typing import NamedTuple
 from distributed import Client
 
 from daskw2v.cluster import Trainers, ask_workers, await_worker, find_trainers, may_grow
-from daskw2v.cuda import RESOURCE, check_gpu, free_memory
+from daskw2v.cuda import check_gpu
 from daskw2v.devices.base import Piece, Threads, threads_of
 from daskw2v.devices.cpu_meeting import CpuMeeting
 from daskw2v.devices.cpu_part import CpuPart
 from daskw2v.devices.cpu_replica import CpuReplica
 from daskw2v.devices.cuda_meeting import CudaMeeting
+from daskw2v.devices.cuda_memory import free_memory, gpu_memory_watched
 from daskw2v.devices.cuda_part import CudaPart
 from daskw2v.devices.cuda_replica import CudaReplica
 from daskw2v.devices.meeting import Meeting
 from daskw2v.devices.part import Part
 from daskw2v.devices.replica import Replica
 from daskw2v.errors import ClusterError
+from daskw2v.gpus import RESOURCE
 from daskw2v.params import Resources
 from daskw2v.registry import find, refuse_unread
 
 __all__ = [
     "DEVICES", "CpuMeeting", "CpuPart", "CpuReplica", "CudaMeeting", "CudaPart", "CudaReplica", "Device", "Meeting",
-    "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "threads_of",
-    "trainers_of",
+    "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched",
+    "threads_of", "trainers_of",
 ]  # fmt: skip
 
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from distributed import Future
 
 from daskw2v.cluster import this_worker
-from daskw2v.cuda import gpu_memory_watched
-from daskw2v.devices import find_device
+from daskw2v.devices import find_device, gpu_memory_watched
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, is_finite

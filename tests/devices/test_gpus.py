@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 from distributed import Nanny
 
-from daskw2v import Params, Resources, cuda
+from daskw2v import Params, Resources
 from daskw2v.cluster import connect, connecting
-from daskw2v.cuda import free_memory, gpu_memory_watched
-from daskw2v.cuda.visible import visible_gpus
-from daskw2v.devices import DEVICES
+from daskw2v.devices import DEVICES, cuda_memory, gpu_memory_watched
+from daskw2v.devices.cuda_memory import free_memory
 from daskw2v.errors import ClusterError
 from daskw2v.estimate import Text, check_training, estimate, workers_of
+from daskw2v.gpus import visible_gpus
 from daskw2v.strategies.meeting import meet
 from daskw2v.strategies.part import train_part
 from daskw2v.strategies.replica import train_replica
@@ -143,9 +143,9 @@ def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
         memory_manager=SimpleNamespace(deallocations=SimpleNamespace(clear=lambda: free.append(7))),
         get_memory_info=lambda: SimpleNamespace(free=free[-1], total=9),
     )
-    monkeypatch.setattr(cuda, "load", lambda name: SimpleNamespace(current_context=lambda: context))
+    monkeypatch.setattr(cuda_memory, "load", lambda name: SimpleNamespace(current_context=lambda: context))
     assert free_memory() == 7.0
-    monkeypatch.setattr(cuda.numba.config, "ENABLE_CUDASIM", 1)
+    monkeypatch.setattr(cuda_memory.numba.config, "ENABLE_CUDASIM", 1)
     assert free_memory() == math.inf
 
 

@@ -1,9 +1,13 @@
-"""Which GPUs a process may use: told by their driver, and not by CUDA, which would keep what it saw first."""
+"""Which GPUs a process may use: told by their driver, and not by CUDA, which would keep what it saw first.
+
+Nothing here needs the extra `cuda`.
+"""
 
 import ctypes
 import os
 from itertools import takewhile
 
+RESOURCE = "GPU"  # what workers declare that have one: `dask worker --resources GPU=1`
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _LIBRARY = "libnvidia-ml.so.1"  # NVML comes with every driver
 
