@@ -30,10 +30,10 @@ def local(n_workers, **options):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    words = np.random.default_rng(0).zipf(1.2, 6000) % 600
-    path.write_text("\n".join(" ".join(f"w{w}" for w in line) for line in words.reshape(-1, 12)))
-    return path
+    drawn = np.random.default_rng(1).geometric(0.01, (500, 12))
+    file = tmp_path_factory.mktemp("text") / "text.txt"
+    file.write_text("".join(" ".join(map(str, line)) + "\n" for line in drawn))
+    return file
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def _with_gpus(n_workers: int) -> dict[str, Any]:
     if len(gpus) < n_workers:
         raise ClusterError(
             f"workers={n_workers} with device='cuda' takes a GPU for each worker, and {len(gpus)} can be seen here "
-            f"({', '.join(f'{VARIABLE}={gpu}' for gpu in gpus) or 'none'}).",
+            f"({VARIABLE}={','.join(gpus)}).",
             f"Give workers={len(gpus) or 1}, let {VARIABLE} name more GPUs, or start workers on other machines.",
         )
     return {**options, "worker_class": _GpuNanny, "gpus": gpus}

@@ -13,7 +13,7 @@ import numba
 from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 
-_OLDER = "With a driver before 580, or a GPU before Turing, install daskw2v[cuda12] in its place."
+_OLDER = "With a driver before 580, or a GPU of the generation Volta, install daskw2v[cuda12] in its place."
 
 
 def load(module: str) -> ModuleType:
