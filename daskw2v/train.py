@@ -11,7 +11,7 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.arguments import check_arguments
-from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
+from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage, waits_for_workers
 from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import ParameterError
@@ -116,7 +116,8 @@ def train(
 @contextmanager
 def ready_cluster(client: Client | None, store: Store, resources: Resources, listener: Listener) -> Iterator[Client]:
     """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
-    with nullcontext(client) if client is not None else connect(resources) as cluster, scheduler_watched():
+    connected = nullcontext(client) if client is not None else connect(resources)
+    with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)
@@ -148,7 +149,7 @@ def train_model(
     check_joined(corpus, params)
     params = settled_params(params)
     run_id = run_identity(corpus, vocabulary, params)
-    with hold_run(store, run_id) as lease:
+    with hold_run(store, run_id) as lease, waits_for_workers(resources, lease.guarding(listener)):
         listen, models = lease.guarding(listener), store / "models"
         version = next_version(models, run_id)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
@@ -219,7 +220,8 @@ def build_matrix(
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
+    with waits_for_workers(resources, listener):
+        return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
 
 
 def _run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources) -> Run:

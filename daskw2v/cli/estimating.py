@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 from dask.utils import format_bytes
+from rich.console import Console
 
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import main
-from daskw2v.cluster import connect
+from daskw2v.cluster import connect, waits_for_workers
+from daskw2v.console import watching
 from daskw2v.corpus.sources import find_sources
 from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
 from daskw2v.objectives import check_options
@@ -52,7 +54,11 @@ def estimate_command(
 def _workers(resources: Resources) -> Mapping[Workers, float]:
     if resources.scheduler is None:
         return local_workers(resources)
-    with connect(resources) as client:
+    with (
+        watching(Console(stderr=True, highlight=False)) as listener,
+        waits_for_workers(resources, listener),
+        connect(resources) as client,
+    ):
         return workers_of(client, resources.device)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, gather
+from daskw2v.cluster import await_worker, check_cluster, gather, waits_for_workers, workers_known
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import Source, find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError
@@ -93,6 +93,13 @@ def build_graph(
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
+    with waits_for_workers(resources, listener):
+        return _stored(inputs, work, edges, resources, client, listener)
+
+
+def _stored(
+    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Listener
+) -> StoredGraph:
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
     with stage(work, _HOME, [contents_of(sources), asdict(edges)], listener) as (home, guarded):
@@ -165,7 +172,8 @@ def _bytes_of(nodes: Any) -> int:
 
 def _check_room(client: Client, size: int, what: str) -> None:
     """Refuse what each worker has to hold and cannot."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    await_worker(client)
+    workers = workers_known(client).values()
     limit = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
     if size > _SHARE * limit:
         raise ClusterError(

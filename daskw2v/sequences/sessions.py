@@ -16,7 +16,7 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.checked import is_number
-from daskw2v.cluster import check_cluster, gather
+from daskw2v.cluster import check_cluster, gather, waits_for_workers
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import Source, find_sources
 from daskw2v.credentials import Options
@@ -119,10 +119,11 @@ def write_sessions(
         If pandas or pyarrow is not installed.
     """
     needed("pandas", _EXTRA)
-    check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
-    with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listener) as (home, guarded):
-        manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
+    with waits_for_workers(resources, listener):
+        check_cluster(client, work)
+        sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+        with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listener) as (home, guarded):
+            manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
     return [(home / name).url for name in manifest["files"]]
 
 
