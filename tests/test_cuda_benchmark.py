@@ -195,9 +195,12 @@ from benchmarks.cuda.ceilings import ceilings
 from benchmarks.cuda.correctness import correctness
 from benchmarks.cuda.speed import speed_of
 from daskw2v import Params
-bench = Bench(argparse.Namespace(times=1, dims=[8], vocabularies=[40], tokens=80, parts=0), Path(), sys.stdout)
-correctness(bench, 6)
-ceilings(bench, 16, 2, 8)
+options = argparse.Namespace(
+    times=1, dims=[8], vocabularies=[40], tokens=80, parts=0, words=6, rows_a_warp=4
+)
+bench = Bench(options, Path(), sys.stdout)
+correctness(bench)
+ceilings(bench, 16, 2)
 assert all(cell < 1e-4 for row in bench.tables[0].rows for cell in row.cells.values())
 assert all(row.cells["GB/s"].middle > 0 for row in bench.tables[1].rows)
 found = speed_of(bench, Params(vector_size=8, sample=0.01), bench.corpora[0], task=False)
