@@ -8,8 +8,8 @@
 `kernels` needs no GPU, only daskw2v[cuda], and nvdisasm for instructions of machine code: some 5 minutes on one core.
 All others end with an error where there is none, and need daskw2v[cuda,bench]. `quality` keeps its scores in --cache;
 `bytes` asks Nsight Compute where `ncu` is on PATH; `cost` wants a price; `peers` runs other programs on the same text,
-such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed, and
---vocabularies without any number leaves drawn texts out. A table that fails is reported, and the others go on.
+such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed;
+--vocabularies without a number, drawn texts. A table that fails is reported, and the others go on.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def run(bench: Bench) -> list[str]:
     if not NO_GPU.issuperset(bench.options.tables):
         check_gpu()
         gpu = load("numba.cuda").get_current_device()
-        bench.note(f"GPU: {gpu.name}, compute capability {gpu.compute_capability}")
+        bench.note(f"GPU: {gpu.name}, compute capability {'.'.join(map(str, gpu.compute_capability))}")
     if "kernels" in bench.options.tables:
         needed("numba_cuda", "cuda")
     return [name for name in bench.options.tables if not printed(name, bench)]

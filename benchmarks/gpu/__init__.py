@@ -1,1 +1,1 @@
-"""All that a machine with an NVIDIA GPU is wanted for, in pieces that can be taken up again: `python -m benchmarks.gpu`."""
+"""All that a machine with an NVIDIA GPU is wanted for, in pieces that can be taken up again."""

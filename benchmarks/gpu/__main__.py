@@ -13,18 +13,20 @@ stand-ins for NVIDIA's programs. Its figures say nothing.
 """
 
 import argparse
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.common import DATA
 from benchmarks.gpu import stand_in
 from benchmarks.gpu.pieces import PIECES, Piece
 from benchmarks.gpu.running import DONE, Results, next_pieces, run_piece
 from benchmarks.gpu.summary import summary
+from daskw2v.cuda import check_gpu
+from daskw2v.errors import Daskw2vError
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -67,14 +69,11 @@ def run(options: argparse.Namespace, results: Results) -> bool:
 
 def _environment(options: argparse.Namespace, results: Results) -> Callable[[Piece], dict[str, str]]:
     """Return what gives a piece its environment."""
-    import os
+    prepared = stand_in.prepare(results.folder.resolve() / "stand-in") if options.dry_run else {}
 
     def of(piece: Piece) -> dict[str, str]:
-        values: dict[str, Any] = {**os.environ, "DASKW2V_DATA": str(DATA.resolve()), "PYTHONUNBUFFERED": "1"}
-        if options.dry_run:
-            values |= stand_in.prepare(results.folder.resolve() / "stand-in")
-            values["NUMBA_ENABLE_CUDASIM"] = str(int(piece.simulated))
-        return values
+        simulated = {"NUMBA_ENABLE_CUDASIM": str(int(piece.simulated))} if options.dry_run else {}
+        return {**os.environ, "DASKW2V_DATA": str(DATA.resolve()), "PYTHONUNBUFFERED": "1", **prepared, **simulated}
 
     return of
 
@@ -88,6 +87,11 @@ def main() -> None:
             record = results.record(piece.name)
             print(f"{piece.name:14} {record.state:10} {piece.usual:4} s, at most {piece.most} s: {piece.what}")
         return
+    if not (options.summary or options.dry_run):
+        try:
+            check_gpu()
+        except Daskw2vError as error:
+            sys.exit(str(error))
     good = options.summary or run(options, results)
     text = summary(results)
     (results.folder / "summary.md").write_text(text)

@@ -32,7 +32,9 @@ PACKAGES = {
 }  # fmt: skip
 _SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included
 _ENDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
-_OUTCOME = re.compile(rf"^(?:\[gw\d+\] \[ *\d+%\] (?P<end>{_ENDS}) )?(?P<name>tests/\S+::.*?)(?: (?P<alone>{_ENDS})\b.*)?$")
+_OUTCOME = re.compile(
+    rf"^(?:\[gw\d+\] \[ *\d+%\] (?P<end>{_ENDS}) )?(?P<name>tests/\S+::.*?)(?: (?P<alone>{_ENDS})\b.*)?$"
+)
 _AT_ONCE = 4  # processes of tests: most of their time compiles kernels
 _FOUND = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)")
 

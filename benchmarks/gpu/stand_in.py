@@ -1,8 +1,8 @@
-"""A stand-in for a GPU and what comes with it, for dry runs: `python -m benchmarks.gpu.stand_in MODULE [ARGUMENT ...]`.
+"""A stand-in for a GPU, for dry runs: `python -m benchmarks.gpu.stand_in MODULE [ARGUMENT ...]`.
 
-Runs a module with Numba's simulator, and with what the simulator lacks: a device's name, its multiprocessors, and so few
-warps that the simulator has patience for them. Compilation for a GPU is left out: tests do that without one. Beside it:
-programs that behave as NVIDIA's do, and a text of a few words.
+Runs a module with Numba's simulator, and with what the simulator lacks: a device's name, and its multiprocessors, few
+enough for it. Compilation for a GPU is left out: tests do that without one. Beside it: programs that behave as NVIDIA's
+do, and a text of a few words.
 """
 
 import gzip
@@ -39,7 +39,7 @@ _PROGRAMS = {"compute-sanitizer": _SANITIZER, "ncu": _PROFILER, "nvidia-smi": _Q
 
 
 def prepare(folder: Path) -> dict[str, str]:
-    """Write programs and text into a folder; return the environment by which they are found."""
+    """Write programs and text into a folder; return the variables by which they are found."""
     programs, data = folder / "bin", folder / "data"
     programs.mkdir(parents=True, exist_ok=True)
     for name, code in _PROGRAMS.items():
@@ -47,10 +47,7 @@ def prepare(folder: Path) -> dict[str, str]:
         path.write_text(f"#!{sys.executable}\n{code}")
         path.chmod(0o755)
     write_data(data)
-    return {
-        **os.environ, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}", "DASKW2V_DATA": str(data),
-        "NUMBA_ENABLE_CUDASIM": "1",
-    }  # fmt: skip
+    return {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}", "DASKW2V_DATA": str(data)}
 
 
 def write_data(folder: Path) -> None:

@@ -59,7 +59,9 @@ def headlines(results: Results) -> Iterator[tuple[str, str]]:
         "the same, windows as FULL-W2V's": (
             "speed", lambda rows: _speed(rows, "FULL-W2V", "kernel: before subsampling"),
         ),
-        "the same, windows of 1 to 5, a worker's whole task": ("speed", lambda rows: _speed(rows, "BlazingText", "task")),
+        "the same, windows of 1 to 5, whole task of a worker": (
+            "speed", lambda rows: _speed(rows, "BlazingText", "task"),
+        ),
         "fastest max_in_flight and hot_rows": ("sweep", _fastest),
         "quality on the GPU beside the processor's": ("quality", _quality),
         "whole run on the GPU beside the processor's, million words/s": ("peers", _beside),
@@ -104,7 +106,9 @@ def _speed(rows: list[Row], mode: str, column: str) -> str | None:
 def _fastest(rows: list[Row]) -> str | None:
     best = {}
     for kind in ("max_in_flight", "hot_rows"):
-        speeds = {row["name"]: row["cells"]["before subsampling"]["middle"] for row in rows if f"{kind}=" in row["name"]}
+        speeds = {
+            row["name"]: row["cells"]["before subsampling"]["middle"] for row in rows if f"{kind}=" in row["name"]
+        }
         if speeds:
             name = max(speeds, key=lambda name: speeds[name])
             best[name] = speeds[name]
@@ -118,10 +122,14 @@ def _quality(rows: list[Row]) -> str | None:
     chosen = {row["name"]: row for row in (rows[0], rows[-1])}
     return "; ".join(
         f"{name}: "
-        + ", ".join(f"{of} {text_of(cell_of(cell), row['form'])}" for of, cell in row["cells"].items() if of != "seconds")
+        + ", ".join(
+            f"{of} {text_of(cell_of(cell), row['form'])}" for of, cell in row["cells"].items() if of != "seconds"
+        )
         for name, row in chosen.items()
     )
 
 
 def _beside(rows: list[Row]) -> str | None:
-    return "; ".join(f"{row['name']}: {text_of(cell_of(row['cells']['whole run']), row['form'])}" for row in rows) or None
+    return (
+        "; ".join(f"{row['name']}: {text_of(cell_of(row['cells']['whole run']), row['form'])}" for row in rows) or None
+    )
