@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.common import DATA
 from benchmarks.gpu import stand_in
-from benchmarks.gpu.pieces import PIECES, Piece
+from benchmarks.gpu.pieces import MOST, PIECES, Piece
 from benchmarks.gpu.running import DONE, Results, next_pieces, run_piece
 from benchmarks.gpu.summary import summary
 from daskw2v.cuda import check_gpu
@@ -56,13 +56,13 @@ def run(options: argparse.Namespace, results: Results) -> bool:
     environment = _environment(options, results)
     until = time.monotonic() + 60 * options.minutes
     for piece in next_pieces(pieces, results, again=options.again):
-        left = until - time.monotonic()
+        left, most = until - time.monotonic(), MOST if options.dry_run else piece.most
         if left < piece.usual and not options.dry_run:
             print(f"{piece.name}: usually takes {piece.usual} s, and {left:.0f} s are left", flush=True)
             continue
-        print(f"{piece.name}: {piece.what}, at most {min(piece.most, left):.0f} s", flush=True)
+        print(f"{piece.name}: {piece.what}, at most {min(most, left):.0f} s", flush=True)
         command = command_of(piece, results, dry_run=options.dry_run)
-        record = run_piece(piece, command, environment(piece), results, min(piece.most, left))
+        record = run_piece(piece, command, environment(piece), results, min(most, left))
         print(f"{piece.name}: {record.state} in {record.seconds:.0f} s; {results.path(piece.name, 'log')}", flush=True)
     return all(results.record(piece.name).state == DONE for piece in pieces)
 
