@@ -128,6 +128,22 @@ def test_outcomes__are_read_from_pytest(line, found):
     assert (name.endswith(found[0]), outcome) == (True, found[1])
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "found"),
+    [
+        (0, "========= ERROR SUMMARY: 0 errors", 0),
+        (9, "========= ERROR SUMMARY: 12 errors", 12),
+        (0, "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", 0),
+        (9, "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", 1),
+        (0, "========= RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", 2),
+        (1, "========= ERROR SUMMARY: 0 errors", "failed with exit code 1"),
+        (255, "========= Error: Device not supported", "failed with exit code 255"),
+    ],
+)
+def test_errors__are_those_that_compute_sanitizer_sums_up(code, text, found):
+    assert checks.found_by(code, text) == found
+
+
 def test_tests__are_those_files_that_have_some_for_a_gpu():
     assert "tests/contracts/test_cuda.py" in checks.files_of_tests()
     assert "tests/test_train.py" not in checks.files_of_tests()

@@ -30,6 +30,7 @@ PACKAGES = {
     "numba_cuda": "all", "cuda.bindings": "all", "pytest": "tests", "hypothesis": "tests", "greenlet": "a dry run",
     "sklearn": "quality", "gensim": "full_w2v, beside it", "fasttext": "full_w2v, beside it",
 }  # fmt: skip
+_ERRORS = 9  # exit code of compute-sanitizer where it found some
 _SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included
 _ENDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
 _OUTCOME = re.compile(
@@ -125,7 +126,7 @@ def sanitized(tool: str, table: Table, kernels: list[str], *, tiny: bool) -> boo
     for name in kernels:
         # The driver refuses some calls by which Numba asks what it can do: no error of ours
         command = [
-            program, "--tool", tool, "--error-exitcode", "9",
+            program, "--tool", tool, "--error-exitcode", str(_ERRORS),
             *(["--report-api-errors", "no"] if tool == "memcheck" else []),
             sys.executable, "-m", "benchmarks.gpu.small", name, *(["--tiny"] if tiny else []),
         ]  # fmt: skip
@@ -135,12 +136,20 @@ def sanitized(tool: str, table: Table, kernels: list[str], *, tiny: bool) -> boo
             table.row(name, f"longer than {_SECONDS} seconds")
             good = False
             continue
-        found = _FOUND.search(answer.stdout + answer.stderr)
-        if found is None or answer.returncode:
+        if answer.returncode:
             print(answer.stdout[-4000:], answer.stderr[-4000:], flush=True)
-        table.row(name, int(found[1]) if found else f"failed with exit code {answer.returncode}")
-        good = good and found is not None and found[1] == "0" and answer.returncode == 0
+        cell = found_by(answer.returncode, answer.stdout + answer.stderr)
+        table.row(name, cell)
+        good = good and cell == 0
     return good
+
+
+def found_by(code: int, text: str) -> int | str:
+    """Return how many errors compute-sanitizer found, or that it, or what it watched, failed otherwise."""
+    found = _FOUND.search(text)
+    if found is None or code not in (0, _ERRORS) or (code == _ERRORS and found[1] == "0"):
+        return f"failed with exit code {code}"
+    return int(found[1])
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
