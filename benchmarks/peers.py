@@ -9,6 +9,8 @@ Words are counted as ours are: raw words of the vocabulary, before subsampling, 
   trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary.
   Its CBOW always averages. Each run is a process of its own, since version 0.9.3 with less than ten threads leaves
   part of its input table as memory happened to be: only fresh memory, all zeros, does not end in NaN.
+
+Both are imported when they are asked for: what only reads scores that are kept needs neither.
 """
 
 import json
@@ -19,12 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fasttext
 import numpy as np
-from gensim.models import Word2Vec
 
 from benchmarks.common import Took, stopwatch
 from benchmarks.epochs import Epoch
+from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -65,13 +66,13 @@ def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     }
 
 
-def _gensim_model(text: Path, params: Params, threads: int) -> Word2Vec:
-    model = Word2Vec(**gensim_arguments(params, threads))
+def _gensim_model(text: Path, params: Params, threads: int) -> Any:
+    model = needed("gensim.models", "bench").Word2Vec(**gensim_arguments(params, threads))
     model.build_vocab(corpus_file=str(text))
     return model
 
 
-def _train_gensim(model: Word2Vec, text: Path, epochs: int) -> None:
+def _train_gensim(model: Any, text: Path, epochs: int) -> None:
     examples, words = model.corpus_count, model.corpus_total_words
     model.train(corpus_file=str(text), total_examples=examples, total_words=words, epochs=epochs)
 
@@ -134,6 +135,7 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
 
 def fasttext_took(arguments: dict[str, Any]) -> Took:
     """Return what an epoch takes besides counting words and making tables."""
+    fasttext = needed("fasttext", "bench")
 
     def train(epochs: int) -> Took:
         took = stopwatch()
