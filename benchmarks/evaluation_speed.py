@@ -15,6 +15,7 @@ from typing import Any, get_args
 import numpy as np
 
 from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
+from benchmarks.options import Smoke, parsed
 from daskw2v.evaluation.analogy import Method, evaluate_analogy
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
@@ -72,13 +73,15 @@ def measure(vectors: Vectors, methods: list[Method]) -> Iterator[Row]:
             yield Row(Path(url).stem, method, result.questions, seconds)
 
 
+SMOKE = Smoke({"words": 1000, "dimensions": 16}, (*(path.stem for path in (*SIMILARITY, *SETS)), *get_args(Method)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--words", type=int, default=70_000)
     parser.add_argument("--dimensions", type=int, default=100)
     parser.add_argument("--methods", nargs="+", choices=get_args(Method), default=list(get_args(Method)))
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     if any(os.environ.get(name) != n for name, n in ONE_THREAD.items()):  # BLAS reads them when it is loaded
         os.execve(
             sys.executable,

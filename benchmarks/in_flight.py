@@ -47,6 +47,7 @@ from benchmarks import in_flight_kernels, in_flight_rows
 from benchmarks.cache import CODE, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, one_thread
 from benchmarks.in_flight_kernels import Model, Targets, make_work
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
 from daskw2v.errors import TrainingError
 from daskw2v.evaluation import evaluate
@@ -281,6 +282,12 @@ def line_of(row: Row) -> str:
     return f"| {' | '.join([*about, *cells])} |"
 
 
+SMOKE = Smoke(
+    {"in_flight": [1, 132], "parts": 0.1, "epochs": 1},
+    (*SETS, "loss", "words_per_second"),
+)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=HIDDEN, default=["sgns"])
@@ -292,12 +299,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flush", type=int, nargs="+", default=[8], help="windows after which they are taken anew")
     parser.add_argument("--in-turn", action="store_true", help="warps see what those before them moved in a tick")
     parser.add_argument("--alpha", type=float, help="learning rate at the start; else the objective's own")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     if any(options.top) and not TREES.issuperset(options.objectives):
         parser.error(f"--top is for objectives whose targets are nodes: {', '.join(sorted(TREES))}")
     return options

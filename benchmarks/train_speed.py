@@ -27,6 +27,7 @@ import numpy as np
 from benchmarks.common import alternate, finish, spread
 from benchmarks.epochs import our_speed
 from benchmarks.fma_peak import measure_peak
+from benchmarks.options import Smoke, parsed
 from benchmarks.peers import KINDS, SPEED
 from benchmarks.texts import Text, encode
 from benchmarks.windows import count_contexts
@@ -131,16 +132,21 @@ def report_threads(rows: Sequence[Row], out: TextIO) -> None:
             print(f"{objective}, {setting}: {threads} threads are {speed / one:.2f}x one", file=out)
 
 
+SMOKE = Smoke(
+    {"parts": 0.05, "times": 1, "settings": ["d=100 sample 1e-4"]},
+    (*KINDS, *TOOLS),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=3, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out, rows = sys.stderr if options.json else sys.stdout, []
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), options.parts)

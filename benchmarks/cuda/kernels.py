@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.cuda import sass
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.cases import KEY, TREES, Matrix, Pairs, Windows
-from benchmarks.cuda.compiling import KERNELS, Capability, Code, Setting, compiled, linked
+from benchmarks.cuda.compiling import Code, Setting, compiled, linked
 from benchmarks.cuda.emulated import Kernel
 from benchmarks.cuda.traffic import rows_of
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
@@ -29,7 +29,6 @@ from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.simd import padded
 
-CAPABILITIES: tuple[Capability, ...] = ((7, 5), (8, 0), (9, 0))
 DIMS = (100, 128)
 ISSUED = 132 * 4 * 1.755e9  # instructions of warps a second, of an H200
 FROM_L2 = 5.5e12  # bytes a second, of an H200, assumed
@@ -134,9 +133,9 @@ def kernels(bench: Bench) -> None:
         ),
         ",.0f",
     )  # fmt: skip
-    for name in KERNELS:
+    for name in bench.options.kernels:
         for vector_size in bench.options.dims:
-            for capability in CAPABILITIES:
+            for capability in (divmod(number, 10) for number in bench.options.capabilities):
                 setting = Setting(vector_size, capability)
                 code, work = compiled(name, setting), work_of(name, setting, program)
                 hopper = capability == (9, 0)  # what an H200 is

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import finish
+from benchmarks.options import Smoke, parsed
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
 from benchmarks.peers import SPEED
@@ -34,6 +35,14 @@ def whole(text: str) -> int:
     return value
 
 
+def share(text: str) -> float:
+    """Return a number above 0."""
+    value = float(text)
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
 def number_of(text: str) -> str:
     """Return a paper's number; argparse's own `choices` refuse an empty list."""
     if text not in PAPERS:
@@ -41,13 +50,21 @@ def number_of(text: str) -> str:
     return text
 
 
+SMOKE = Smoke(
+    {
+        "parts": 0.1, "time_parts": 0.05, "times": 1, "epochs": 1, "seeds": [1], "tools": [*SPEED], "workers": [1, 2],
+    },
+    tuple(PAPERS),
+)  # fmt: skip
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "papers", nargs="*", type=number_of, metavar="PAPER", default=list(PAPERS), help="all by default"
     )
-    parser.add_argument("--parts", type=whole, default=10, help="tenths of the 100 MB corpus, where vectors are judged")
-    parser.add_argument("--time-parts", type=whole, default=3, help="tenths of the corpus, where time is taken")
+    parser.add_argument("--parts", type=share, default=10, help="tenths of the 100 MB corpus, where vectors are judged")
+    parser.add_argument("--time-parts", type=share, default=3, help="tenths of the corpus, where time is taken")
     parser.add_argument("--times", type=whole, default=3, help="runs of each, where time is taken")
     parser.add_argument("--threads", type=whole, nargs="+", default=[1, 2], help="where time is taken")
     parser.add_argument("--epochs", type=whole, default=5, help="of vectors that are judged")
@@ -60,8 +77,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--classifier", choices=w2v_cl.CLASSIFIERS, default="logistic", help="002: of texts")
     parser.add_argument("--constants", type=Path, help="003: file of the cost model's; written where it is missing")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
-    return parser.parse_args(arguments)
+    return parsed(parser, SMOKE, arguments)
 
 
 def main() -> None:
