@@ -45,7 +45,7 @@ class Speed:
 
     objective: str
     threads: int
-    hot_rows: int
+    hot_rows: int | None
     flush_words: int
     seconds: float
     words_per_second: float
@@ -58,7 +58,7 @@ class Quality:
 
     objective: str
     threads: int
-    hot_rows: int
+    hot_rows: int | None
     flush_words: int
     score: str
     mean: float

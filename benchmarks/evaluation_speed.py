@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -65,11 +66,11 @@ def timed(evaluate: Callable[[], Any]) -> tuple[Any, float]:
 def measure(vectors: Vectors, methods: list[Method]) -> Iterator[Row]:
     evaluate_similarity(vectors, SIMILARITY[0])  # compiles the vocabulary's index, computes lengths
     for url in SIMILARITY:
-        similarity, seconds = timed(lambda url=url: evaluate_similarity(vectors, url))
+        similarity, seconds = timed(partial(evaluate_similarity, vectors, url))
         yield Row(Path(url).stem, "spearman", similarity.pairs, seconds)
     for url in SETS:
         for method in methods:
-            result, seconds = timed(lambda url=url, method=method: evaluate_analogy(vectors, url, method))
+            result, seconds = timed(partial(evaluate_analogy, vectors, url, method))
             yield Row(Path(url).stem, method, result.questions, seconds)
 
 

@@ -30,6 +30,7 @@ About a minute for each training. What --cache holds is not trained again.
 """
 
 import argparse
+import inspect
 import itertools
 import statistics
 import sys
@@ -78,7 +79,7 @@ SETS = ("ws353", "simlex999", "google_analogy")
 HIDDEN = {"sgns": False, "cbow_ns": True, "sg_hs": False, "cbow_hs": True}  # whether contexts predict together
 TREES = {"sg_hs", "cbow_hs"}
 NO_TREE = huffman_tree(np.empty(0, np.int64))
-KERNELS = digest([Path(module.__file__).read_text() for module in (in_flight_kernels, in_flight_rows)])
+KERNELS = digest([inspect.getsource(module) for module in (in_flight_kernels, in_flight_rows)])
 
 
 class Point(NamedTuple):
@@ -130,6 +131,7 @@ class Emulator:
         n_targets = self._prepared.depth if len(self._tree.nodes) else params.negative + 1
         self._sizes, width = objective.tables(params, len(counts)), padded(params.vector_size)
         n_rows = sum(self._sizes.values())
+        assert objective.touched is not None
         touched = objective.touched(self._prepared, counts)
         expected = point.in_flight * np.concatenate([touched["input"], touched["output"]])
         self._top = min(point.top, self._sizes["output"]) if len(self._tree.nodes) else 0
@@ -314,8 +316,8 @@ def main() -> None:
     out, rows = sys.stderr if options.json else sys.stdout, []
     axes = options.in_flight, options.hot, options.damping, options.piece, options.top
     points = [
-        Point(*choice, options.in_turn, top, flush)
-        for *choice, top in itertools.product(*axes)
+        Point(in_flight, hot, damping, piece, options.in_turn, top, flush)
+        for in_flight, hot, damping, piece, top in itertools.product(*axes)
         for flush in (options.flush if top else [ALONE.flush])
     ]
     with tempfile.TemporaryDirectory() as name:

@@ -73,7 +73,7 @@ def write_zipf(folder: Path, n_types: int, n_tokens: int, seed: int = 1) -> tupl
         if i % FILE_DRAWS == 0:
             paths.append(folder / f"{len(paths):04}.txt")
         with paths[-1].open("ab") as out:
-            out.write(spell(types, n_types))
+            out.write(spell(types, n_types).tobytes())
     return paths, counts
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import networkx
 import numpy as np
@@ -65,7 +65,7 @@ def lfr_graph(nodes: int, mixing: float, path: Path) -> np.ndarray:
     return labels
 
 
-def scores(features: np.ndarray, labels: np.ndarray, judge: Callable[[], object]) -> Iterator[tuple[float, float]]:
+def scores(features: np.ndarray, labels: np.ndarray, judge: Callable[[], Any]) -> Iterator[tuple[float, float]]:
     """Yield micro and macro F1 of each split."""
     splits = StratifiedShuffleSplit(SPLITS, test_size=0.5, random_state=0)
     for learn, test in splits.split(features, labels):

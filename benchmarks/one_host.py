@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Worker, wait
 
-from benchmarks.common import Peaks, alternate, cluster_of, finish, spread
+from benchmarks.common import Peaks, cluster_of, finish, spread
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode_file
 from daskw2v import shared as sharing
@@ -138,7 +138,7 @@ def main() -> None:
         for name, (n_workers, step) in steps.items():
             with cluster_of(n_workers, MEMORY) as client:
                 runs = {way: partial(counted, client, partial(step, client, shared)) for way, shared in WAYS.items()}
-                found = alternate(runs, options.times)
+                found = {way: [run() for _ in range(options.times)] for way, run in runs.items()}
             for way, spent in found.items():
                 s = Spent(*(statistics.median(values) for values in zip(*spent, strict=True)))
                 print(

@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1; None over 0."""
+    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1, or None."""
 
     objective: str
     variant: str

@@ -111,7 +111,7 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
     parts = []
     for row in rows:
         part = f"{row.tool} {row.words_per_second / 1e6:.3f} ({row.spread})"
-        if row is ours:
+        if row.gflops is not None and row.share_of_peak is not None:
             part += f" at {row.gflops:.1f} GFLOP/s, {row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}"
         elif ours is not None:
             part += f" {ours.words_per_second / row.words_per_second:.1f}x"

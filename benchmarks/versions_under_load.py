@@ -84,7 +84,7 @@ def is_torn(vectors: Vectors) -> bool:
         name_of(vectors) == f"v{number:04}-r"
         and vectors.metadata["params"]["seed"] == number
         and all(word.startswith(f"{number}-") for word in words)
-        and bool((vectors.vectors == number).all())
+        and bool(np.all(vectors.vectors == number))
     )
 
 

@@ -142,7 +142,9 @@ class Lab:
             return self._last[2]
         name = kind.objective if isinstance(kind, Params) else f"vanilla {kind.lazy}"
         if name not in self._warm:  # compiles
-            few = replace(kind, context_size=16) if name in ("context_matrix", "subwords") else kind
+            few = kind
+            if isinstance(kind, Params) and kind.strategy == "columns":
+                few = kind.replace(context_size=16)
             self._train(self._small, few, {})
             self._warm.add(name)
         made = self._train(self.text, kind, how)

@@ -44,7 +44,8 @@ NO_GPU = {"kernels", "batching"}
 
 SMOKE = Smoke(
     {
-        "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90], "vocabularies": [1000], "tokens": 20_000, "fewest": 32, "epochs": 1,
+        "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90],
+        "vocabularies": [1000], "tokens": 20_000, "fewest": 32, "epochs": 1,
         "seeds": [1],
     },
     tuple(sorted(NO_GPU)),

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import finish
+from benchmarks.judges import CLASSIFIERS
 from benchmarks.options import Smoke, parsed
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
@@ -74,7 +75,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tools", nargs="*", choices=SPEED, default=["fasttext"], help="what runs beside ours")
     parser.add_argument("--workers", type=whole, nargs="+", default=blazingtext.WORKERS, help="001: replicas")
     parser.add_argument("--rules", nargs="+", choices=MERGE_RULES, default=blazingtext.RULES, help="001: of merging")
-    parser.add_argument("--classifier", choices=w2v_cl.CLASSIFIERS, default="logistic", help="002: of texts")
+    parser.add_argument("--classifier", choices=CLASSIFIERS, default="logistic", help="002: of texts")
     parser.add_argument("--constants", type=Path, help="003: file of the cost model's; written where it is missing")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     return parsed(parser, SMOKE, arguments)

@@ -60,7 +60,8 @@ class Session:
         print(
             f"\n### {number}: {paper.title}\n\npaper: {paper.setting}\n\nhere: {machine()}; Wikipedia, "
             f"{10 * o.parts:g} MB where vectors are judged and {10 * o.time_parts:g} MB where time is taken; epochs of "
-            f"judged vectors: {o.epochs}; multiply-adds now, GFLOP/s: {peaks} (where these do not grow, others use the machine)",
+            f"judged vectors: {o.epochs}; multiply-adds now, GFLOP/s: {peaks} (where these "
+            "do not grow, others use the machine)",
             file=self.out, flush=True,
         )  # fmt: skip
 
