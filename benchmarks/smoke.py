@@ -53,8 +53,9 @@ class Found(NamedTuple):
 
 
 def commands(documents: Sequence[Path] = DOCUMENTS) -> list[str]:
-    """Return the commands that documents name, once each."""
-    return [*dict.fromkeys(name for path in documents for name in COMMAND.findall(path.read_text()))]
+    """Return the commands that documents name, once each, but for this one."""
+    named = dict.fromkeys(name for path in documents for name in COMMAND.findall(path.read_text()))
+    return [name for name in named if name != Path(__file__).stem]
 
 
 def runs_of(command: str) -> list[Run]:

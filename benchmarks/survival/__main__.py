@@ -137,7 +137,7 @@ class Row:
     lost_most: float
 
 
-def table(lines: dict[tuple[str, str], Line], out: TextIO) -> list[Row]:
+def table(lines: dict[tuple[str, str], Line], out: TextIO | None = None) -> list[Row]:
     """Print a row for each fault and stage that was tried, and the sum of them."""
     rows = [
         Row(name, stage, line.tried, line.survived, statistics.median(line.lost), max(line.lost))
