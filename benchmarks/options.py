@@ -17,7 +17,7 @@ class Smoke(NamedTuple):
     names
         What its output has to name: of each table, or of each kind of row.
     ways
-        Options with which it is run, once each: those that lead through other code.
+        Arguments with which it is run, once each, of those that lead through other code; its output names them, too.
     """
 
     values: Mapping[str, Any]

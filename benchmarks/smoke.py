@@ -119,7 +119,8 @@ def look(run: Run, code: int | None, out: str, errors: str) -> tuple[list[str], 
     left_out = [line.removeprefix(LEFT_OUT) for line in errors.splitlines() if line.startswith(LEFT_OUT)]
     tables = dict(tables_of(values))
     seen = f"{len([*numbers_of(values)])} figures, {sum(map(len, tables.values()))} rows of {len(tables)} table(s)"
-    problems = problems_of(values, run.smoke.names, json.dumps(values, ensure_ascii=False) + errors)
+    names = (*run.smoke.names, *(word for word in run.way if not word.startswith("-")))
+    problems = problems_of(values, names, json.dumps(values, ensure_ascii=False) + errors)
     return problems, "; ".join([seen, *(f"LEFT OUT {line}" for line in left_out)])
 
 

@@ -53,9 +53,10 @@ def number_of(text: str) -> str:
 
 SMOKE = Smoke(
     {
-        "parts": 0.1, "time_parts": 0.05, "times": 1, "epochs": 1, "seeds": [1], "tools": [*SPEED], "workers": [1, 2],
+        "parts": 0.3, "time_parts": 0.1, "times": 1, "epochs": 1, "seeds": [1], "tools": [*SPEED], "workers": [1, 2],
     },
-    tuple(PAPERS),
+    ("paper", "here"),
+    tuple((number,) for number in PAPERS),
 )  # fmt: skip
 
 
