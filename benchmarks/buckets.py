@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from benchmarks.common import alternate, finish, spread
 from benchmarks.kernel_steps import read
+from benchmarks.options import Smoke, parsed
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
 from daskw2v.objectives.sgns.buckets import Items, train_bucket
 from daskw2v.params import Params
@@ -125,16 +126,21 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
     return Kernel(run, seconds * 1e9 / sum(len(contexts) for row in pairs for contexts, _ in row))
 
 
+SMOKE = Smoke(
+    {"partitions": [1, 2], "noise": [2], "words": 50_000, "parts": 0.1, "times": 1},
+    (WINDOWS, *RULES.values()),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--noise", type=int, nargs="*", default=[8], help="partitions that are trained by all rules")
     parser.add_argument("--size", type=int, default=100, help="vector_size")
     parser.add_argument("--words", type=int, default=3_000_000, help="of the text, that are trained")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
     params = Params(vector_size=options.size)
     segment, counts = read(params, options.parts, options.words)

@@ -8,6 +8,7 @@ threads gain says nothing.
     python -m benchmarks.cached_rows [--objectives sg_hs sgns] [--threads 1 2] [--rows 0 1 3 7 15 31 63 127]
         [--flush 512] [--parts 3] [--times 5] [--json]
     with --quality [0 31 127], models with so many rows are trained and judged too: [--epochs 5] [--seeds 1 2 3]
+        [--quality-parts 10]
 
 Resources are no part of what makes an experiment: trained again in the same work directory with other rows, it would
 count as done already. So each training whose quality is judged has a directory of its own, and encodes anew (2 s).
@@ -23,9 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from benchmarks.common import ANALOGY, SIMILARITY, alternate, finish, spread, wiki_parts, write_text
+from benchmarks.common import ANALOGY, SIMILARITY, alternate, finish, spread, write_text
 from benchmarks.epochs import epoch_seconds
 from benchmarks.fma_peak import measure_peak
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
 from daskw2v.devices import Threads
 from daskw2v.evaluation import evaluate
@@ -43,7 +45,7 @@ class Speed:
 
     objective: str
     threads: int
-    hot_rows: int
+    hot_rows: int | None
     flush_words: int
     seconds: float
     words_per_second: float
@@ -56,7 +58,7 @@ class Quality:
 
     objective: str
     threads: int
-    hot_rows: int
+    hot_rows: int | None
     flush_words: int
     score: str
     mean: float
@@ -85,7 +87,7 @@ def compare_speed(text: Text, objective: str, choices: Sequence[Threads], times:
     params = Params(objective=objective)
     runs = {name_of(width): epoch_seconds(text, params, width) for width in choices}
     peaks = {f"peak {n}": partial(measure_peak, n) for n in sorted({width.n for width in choices})}
-    results = alternate({**runs, **peaks}, times)
+    results = alternate(runs | peaks, times)
     found = []
     for width in choices:
         seconds = results[name_of(width)]
@@ -143,22 +145,28 @@ def judge(text: Path, folder: Path, params: Params, width: Threads, seeds: Seque
     return found
 
 
+SMOKE = Smoke(
+    {"parts": 0.05, "rows": [0, 3], "times": 1, "quality": [31], "quality_parts": 0.1, "epochs": 1, "seeds": [1]},
+    ("sg_hs", "sgns", "speed", "quality", *(path.stem for path in (*SIMILARITY, *ANALOGY))),
+)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=["sg_hs", "sgns"])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of the measured times")
     parser.add_argument("--rows", type=int, nargs="+", default=[0, 1, 3, 7, 15, 31, 63, 127])
     parser.add_argument("--flush", type=int, nargs="+", default=[Resources().flush_words], help="flush_words")
-    parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus, of the measured times")
+    parser.add_argument("--parts", type=float, default=3, help="tenths of the 100 MB corpus, of the measured times")
     parser.add_argument("--times", type=int, default=5, help="runs of each; 0 measures no time")
     parser.add_argument(
         "--quality", type=int, nargs="*", metavar="ROWS",
-        help=f"train on all of the corpus with {QUALITY_THREADS} threads; {QUALITY_ROWS} rows where none are given",
+        help=f"train as well, with {QUALITY_THREADS} threads; {QUALITY_ROWS} rows where none are given",
     )  # fmt: skip
+    parser.add_argument("--quality-parts", type=float, default=10, help="tenths of the corpus, of --quality")
     parser.add_argument("--epochs", type=int, default=5, help="of --quality")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of --quality")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    return parser.parse_args()
+    return parsed(parser, SMOKE)
 
 
 def main() -> None:
@@ -174,7 +182,7 @@ def main() -> None:
             for objective in options.objectives:
                 speeds += compare_speed(text, objective, choices, options.times, out)
         if options.quality is not None:
-            whole = write_text(folder / "whole.txt", len(wiki_parts()))
+            whole = write_text(folder / "whole.txt", options.quality_parts)
             choices = widths([QUALITY_THREADS], options.quality or QUALITY_ROWS, options.flush)
             for objective in options.objectives:
                 params = Params(objective=objective, epochs=options.epochs)

@@ -195,9 +195,13 @@ def calibrate(
         file=out,
     )
     kernels = measure_kernels(text, segment)
-    return Constants(**kernels, **dealt, **measure_rows(), **measure_cluster(small), read=read)
+    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small), "read": read}
+    return Constants(**found)
 
 
 def read_constants(path: Path) -> Constants:
-    values = json.loads(path.read_text())
-    return Constants(**{name: Line(*value) if isinstance(value, list) else value for name, value in values.items()})
+    stored: dict[str, Any] = json.loads(path.read_text())
+    values: dict[str, Any] = {
+        name: Line(*value) if isinstance(value, list) else value for name, value in stored.items()
+    }
+    return Constants(**values)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import platform
 import statistics
@@ -30,12 +31,17 @@ def wiki_parts() -> list[Path]:
     return parts
 
 
-def write_text(path: Path, n_parts: int) -> Path:
-    """Write the first parts of the corpus as one plain file."""
+def write_text(path: Path, parts: float) -> Path:
+    """Write the first parts of the corpus as one plain file: the lines of all of them, and of a share of the last."""
     with path.open("wb") as out:
-        for part in wiki_parts()[:n_parts]:
-            out.write(gzip.decompress(part.read_bytes()))
+        for number, part in enumerate(wiki_parts()[: math.ceil(parts)]):
+            out.write(first_lines(gzip.decompress(part.read_bytes()), parts - number))
     return path
+
+
+def first_lines(text: bytes, share: float) -> bytes:
+    """Return the whole lines of the first share of a text; all of it from 1 on."""
+    return text if share >= 1 else text[: text.rfind(b"\n", 0, int(share * len(text))) + 1]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from typing import Any
 from distributed import Client
 
 from benchmarks.common import alternate, cluster_of, finish, spread, write_text
+from benchmarks.options import Smoke, parsed
 from benchmarks.quality import Place, Variant, compare, report
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
 from daskw2v.objectives import settled
@@ -126,6 +127,12 @@ def times_of(
     return rows
 
 
+SMOKE = Smoke(
+    {"partitions": 2, "more": [3], "seeds": [1], "epochs": 1, "parts": 0.1, "times": 1},
+    (ONE, "bns", "sns", "tns", "p=3", "2 replicas, averaging", "google_analogy"),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=["quality", "time"], default=["quality", "time"])
@@ -134,16 +141,16 @@ def main() -> None:
     parser.add_argument("--more", type=int, nargs="*", default=[64], help="partitions of more trainings")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out, rows = sys.stderr if options.json else sys.stdout, list[Any]()
     variants = variants_of(options)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        text, small = write_text(folder / "wiki.txt", options.parts), write_text(folder / "small.txt", 1)
+        text = write_text(folder / "wiki.txt", options.parts)
+        small = write_text(folder / "small.txt", min(1, options.parts))
         if "quality" in options.tables:
             place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")), 1)
             judged = {n: Variant("daskw2v", p) for n, p in judged_of(options).items()}

@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
+from benchmarks.options import Smoke, parsed
 from daskw2v.evaluation.analogy import Method, evaluate_analogy
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
@@ -64,12 +66,15 @@ def timed(evaluate: Callable[[], Any]) -> tuple[Any, float]:
 def measure(vectors: Vectors, methods: list[Method]) -> Iterator[Row]:
     evaluate_similarity(vectors, SIMILARITY[0])  # compiles the vocabulary's index, computes lengths
     for url in SIMILARITY:
-        similarity, seconds = timed(lambda url=url: evaluate_similarity(vectors, url))
+        similarity, seconds = timed(partial(evaluate_similarity, vectors, url))
         yield Row(Path(url).stem, "spearman", similarity.pairs, seconds)
     for url in SETS:
         for method in methods:
-            result, seconds = timed(lambda url=url, method=method: evaluate_analogy(vectors, url, method))
+            result, seconds = timed(partial(evaluate_analogy, vectors, url, method))
             yield Row(Path(url).stem, method, result.questions, seconds)
+
+
+SMOKE = Smoke({"words": 1000, "dimensions": 16}, (*(path.stem for path in (*SIMILARITY, *SETS)), *get_args(Method)))
 
 
 def main() -> None:
@@ -77,8 +82,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=70_000)
     parser.add_argument("--dimensions", type=int, default=100)
     parser.add_argument("--methods", nargs="+", choices=get_args(Method), default=list(get_args(Method)))
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     if any(os.environ.get(name) != n for name, n in ONE_THREAD.items()):  # BLAS reads them when it is loaded
         os.execve(
             sys.executable,

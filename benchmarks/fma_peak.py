@@ -2,9 +2,11 @@
 
 Chains of fused multiply-adds in registers, as many of them as hide the instruction's latency, nothing loaded or stored.
 
-    python -m benchmarks.fma_peak
+    python -m benchmarks.fma_peak [--threads 1 2] [--json]
 """
 
+import argparse
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +16,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from benchmarks.common import finish
+from benchmarks.options import Smoke, parsed
 from daskw2v import simd
 from daskw2v.jit import kernel
 from daskw2v.simd import LANES
@@ -63,9 +67,19 @@ def measure_peak(threads: int) -> float:
     return best
 
 
+SMOKE = Smoke({}, ("threads", "gflops"))
+
+
 def main() -> None:
-    for threads in (1, 2):
-        print(f"{threads} thread(s): {measure_peak(threads):.1f} GFLOP/s of float32 fused multiply-adds, {LANES} lanes")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    options = parsed(parser, SMOKE)
+    out, rows = sys.stderr if options.json else sys.stdout, []
+    for threads in options.threads:
+        peak = measure_peak(threads)
+        print(f"{threads} thread(s): {peak:.1f} GFLOP/s of float32 fused multiply-adds, {LANES} lanes", file=out)
+        rows.append({"threads": threads, "gflops": peak, "lanes": LANES})
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ About a minute for each training. What --cache holds is not trained again.
 """
 
 import argparse
+import inspect
 import itertools
 import statistics
 import sys
@@ -47,6 +48,7 @@ from benchmarks import in_flight_kernels, in_flight_rows
 from benchmarks.cache import CODE, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, one_thread
 from benchmarks.in_flight_kernels import Model, Targets, make_work
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
 from daskw2v.errors import TrainingError
 from daskw2v.evaluation import evaluate
@@ -77,7 +79,7 @@ SETS = ("ws353", "simlex999", "google_analogy")
 HIDDEN = {"sgns": False, "cbow_ns": True, "sg_hs": False, "cbow_hs": True}  # whether contexts predict together
 TREES = {"sg_hs", "cbow_hs"}
 NO_TREE = huffman_tree(np.empty(0, np.int64))
-KERNELS = digest([Path(module.__file__).read_text() for module in (in_flight_kernels, in_flight_rows)])
+KERNELS = digest([inspect.getsource(module) for module in (in_flight_kernels, in_flight_rows)])
 
 
 class Point(NamedTuple):
@@ -129,6 +131,7 @@ class Emulator:
         n_targets = self._prepared.depth if len(self._tree.nodes) else params.negative + 1
         self._sizes, width = objective.tables(params, len(counts)), padded(params.vector_size)
         n_rows = sum(self._sizes.values())
+        assert objective.touched is not None
         touched = objective.touched(self._prepared, counts)
         expected = point.in_flight * np.concatenate([touched["input"], touched["output"]])
         self._top = min(point.top, self._sizes["output"]) if len(self._tree.nodes) else 0
@@ -281,6 +284,12 @@ def line_of(row: Row) -> str:
     return f"| {' | '.join([*about, *cells])} |"
 
 
+SMOKE = Smoke(
+    {"in_flight": [1, 132], "parts": 0.1, "epochs": 1},
+    (*SETS, "loss", "words_per_second"),
+)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=HIDDEN, default=["sgns"])
@@ -292,12 +301,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flush", type=int, nargs="+", default=[8], help="windows after which they are taken anew")
     parser.add_argument("--in-turn", action="store_true", help="warps see what those before them moved in a tick")
     parser.add_argument("--alpha", type=float, help="learning rate at the start; else the objective's own")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     if any(options.top) and not TREES.issuperset(options.objectives):
         parser.error(f"--top is for objectives whose targets are nodes: {', '.join(sorted(TREES))}")
     return options
@@ -308,8 +316,8 @@ def main() -> None:
     out, rows = sys.stderr if options.json else sys.stdout, []
     axes = options.in_flight, options.hot, options.damping, options.piece, options.top
     points = [
-        Point(*choice, options.in_turn, top, flush)
-        for *choice, top in itertools.product(*axes)
+        Point(in_flight, hot, damping, piece, options.in_turn, top, flush)
+        for in_flight, hot, damping, piece, top in itertools.product(*axes)
         for flush in (options.flush if top else [ALONE.flush])
     ]
     with tempfile.TemporaryDirectory() as name:

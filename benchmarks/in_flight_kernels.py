@@ -124,11 +124,12 @@ class Work(NamedTuple):
 def make_work(model: Model, in_flight: int, window: int, n_targets: int, top: int, in_turn: bool) -> Work:
     """Return what so many slots work in, whose windows have at most n_targets, with copies of so many nodes."""
     room, groups = 2 * window + 1, -(-n_targets // MAX_TARGETS)
-    numbers = (np.zeros(in_flight, np.int64) for _ in range(6))
+    arrays: list[Any] = [np.zeros(in_flight, np.int64) for _ in range(6)]
+    arrays += [huge_zeros(max(1, in_flight * 2 * n * model.width)) for n in (room, top)]
     entries = (n_targets + 3 * room + top) * (1 if in_turn else in_flight)
     none = np.empty(0, np.float32)
     return Work(
-        Slots(*numbers, *(huge_zeros(max(1, in_flight * 2 * n * model.width)) for n in (room, top))),
+        Slots(*arrays),
         Journal(np.full(entries + _AHEAD, model.rows.ctypes.data, np.int64), huge_zeros(entries * model.width)),
         make_scratch(
             Memory(none, none, model.width, HotRows(0, 0, 0, 1)), window, 1, groups, groups * MAX_TARGETS,

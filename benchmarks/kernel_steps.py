@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import encode
 from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
 from daskw2v.params import Params
@@ -68,7 +69,7 @@ class Row:
     share_of_peak: float
 
 
-def read(params: Params, parts: int, words: int) -> Text:
+def read(params: Params, parts: float, words: int) -> Text:
     """Return the first positions of the corpus, subsampled, and the counts of all of it."""
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), parts)
@@ -125,8 +126,9 @@ def compare(text: Text, sizes: Sequence[int], times: int) -> list[Row]:
     made[PAIR, COMPARED] = timer(text, params.replace(negative_sharing="pair"))
     made[SMALL_PAGES, COMPARED] = timer(text, params, small_zeros)
     names = {key: f"{key[0]} {key[1]}" for key in made}
-    runs = {names[key]: measure for key, (measure, _) in made.items()}
-    results = alternate({**runs, "peak": partial(measure_peak, 1)}, times)
+    runs: dict[str, Callable[[], float]] = {names[key]: measure for key, (measure, _) in made.items()}
+    runs["peak"] = partial(measure_peak, 1)
+    results = alternate(runs, times)
     peak, rows = max(results["peak"]), []
     for (variant, size), (_, done) in made.items():
         seconds = results[names[variant, size]]
@@ -168,14 +170,19 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
         print(f"d={size}: memory takes {memory:.0f} of {row.ns_per_window:.0f} ns a window", file=out)
 
 
+SMOKE = Smoke(
+    {"sizes": [16, 32], "words": 50_000, "parts": 0.1, "times": 1},
+    (CACHED, WHOLE, PAIR, SMALL_PAGES),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 32, 64, 128, 256], help="vector sizes")
     parser.add_argument("--words", type=int, default=1_000_000, help="of the text, that are trained")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
     rows = compare(read(Params(sample=0), options.parts, options.words), options.sizes, options.times)
     report(rows, out)

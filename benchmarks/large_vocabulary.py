@@ -6,23 +6,27 @@ it. The independent count is made while the text is written; every word's place 
 model is asked for neighbours without being read into memory.
 
     python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--size 64] [--partitions 64]
-        [--memory "1.5 GB"] [--work DIR]
+        [--memory "1.5 GB"] [--work DIR] [--json]
 """
 
 import argparse
 import math
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from benchmarks.common import Peaks, cluster_of, machine
+from benchmarks.common import Peaks, cluster_of, finish
+from benchmarks.options import Smoke, parsed
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
@@ -41,11 +45,23 @@ CHECKED = 1 << 20  # words at a time
 Integers = npt.NDArray[np.int64]
 
 
+@dataclass
+class Log:
+    """Prints what is found, and keeps the figures by name."""
+
+    out: TextIO
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, text: str, **figures: Any) -> None:
+        print(text, file=self.out, flush=True)
+        self.found |= figures
+
+
 def write_zipf(folder: Path, n_types: int, n_tokens: int, seed: int = 1) -> tuple[list[Path], Integers]:
     """Write the text, some 70 MB a file; return the files and the count of each type."""
     rng = np.random.default_rng(seed)
     step = next(step for step in range(int(n_types * 0.618), n_types + 1) if math.gcd(step, n_types) == 1)
-    counts, paths = np.zeros(n_types, np.int64), []
+    counts, paths = np.zeros(n_types, np.int64), list[Path]()
     bounds = np.linspace(0, n_tokens, math.ceil(n_tokens / DRAWN) + 1).astype(np.int64)
     once = bounds * n_types // n_tokens
     for i in range(len(bounds) - 1):
@@ -57,7 +73,7 @@ def write_zipf(folder: Path, n_types: int, n_tokens: int, seed: int = 1) -> tupl
         if i % FILE_DRAWS == 0:
             paths.append(folder / f"{len(paths):04}.txt")
         with paths[-1].open("ab") as out:
-            out.write(spell(types, n_types))
+            out.write(spell(types, n_types).tobytes())
     return paths, counts
 
 
@@ -76,7 +92,7 @@ def spell(types: Integers, n_types: int) -> npt.NDArray[np.uint8]:
 
 
 @contextmanager
-def measured(stage: str, client: Client) -> Iterator[None]:
+def measured(stage: str, client: Client, log: Log) -> Iterator[None]:
     """Print how long a stage took, and what memory the workers had at most."""
     pids = list(client.run(os.getpid).values())
     peaks, began = Peaks(pids), time.perf_counter()
@@ -84,22 +100,27 @@ def measured(stage: str, client: Client) -> Iterator[None]:
     seconds = time.perf_counter() - began
     peaks.stop()
     lost = len(set(pids) - set(client.run(os.getpid).values()))
-    sizes = ", ".join(f"{rss / 1e6:.0f} MB" for rss in peaks.rss.values())
-    print(f"{stage}: {seconds:.0f} s, peaks of the workers {sizes}, {lost} restarted", flush=True)
+    sizes = [rss / 1e6 for rss in peaks.rss.values()]
+    figures = {"seconds": seconds, "peaks, MB": sizes, "restarted": lost}
+    said = ", ".join(f"{size:.0f} MB" for size in sizes)
+    log.say(f"{stage}: {seconds:.0f} s, peaks of the workers {said}, {lost} restarted", **{stage: figures})
 
 
-def count(paths: list[Path], work: Store, client: Client) -> tuple[Corpus, StoredVocabulary]:
+def count(paths: list[Path], work: Store, client: Client, log: Log) -> tuple[Corpus, StoredVocabulary]:
     params, resources = Params(min_count=1), Resources()
-    with measured("encode", client):
+    with measured("encode", client, log):
         corpus = build_corpus(paths, work, params, resources, client)
-    with measured("vocabulary", client):
+    with measured("vocabulary", client, log):
         vocabulary = build_vocabulary(corpus, work, params, resources, client)
     return corpus, vocabulary
 
 
-def check(vocabulary: StoredVocabulary, counts: Integers) -> None:
-    """Compare all words and their order with the independent count."""
-    print(f"types: {vocabulary.size:,} of {len(counts):,}; words: {vocabulary.total:,} of {counts.sum():,}")
+def check(vocabulary: StoredVocabulary, counts: Integers, log: Log) -> bool:
+    """Compare all words and their order with the independent count; return whether both are right."""
+    types_words = {"types": vocabulary.size, "words": vocabulary.total}
+    log.say(
+        f"types: {vocabulary.size:,} of {len(counts):,}; words: {vocabulary.total:,} of {counts.sum():,}", **types_words
+    )
     found = vocabulary.load()
     types, keys = np.empty(len(found), np.int64), np.empty(len(found), np.uint64)
     for first in range(0, len(found), CHECKED):
@@ -107,8 +128,10 @@ def check(vocabulary: StoredVocabulary, counts: Integers) -> None:
         types[words], keys[words] = read_back(found.data, found.offsets[first : first + CHECKED + 1])
     step = np.diff(found.counts)
     ordered = bool(((step < 0) | ((step == 0) & (keys[:-1] < keys[1:]))).all())
-    print("counts equal to the independent ones:", np.array_equal(found.counts, counts[types]))
-    print("words in order, none twice:", ordered)
+    equal = np.array_equal(found.counts, counts[types])
+    log.say(f"counts equal to the independent ones: {equal}", equal=equal)
+    log.say(f"words in order, none twice: {ordered}", ordered=ordered)
+    return equal and ordered
 
 
 def read_back(data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
@@ -125,7 +148,7 @@ class Stopped(Exception):
     """Training was stopped on purpose."""
 
 
-def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Client, params: Params) -> None:
+def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Client, params: Params, log: Log) -> None:
     """Train until the second pass has begun, stop, and go on."""
     seen: list[Progress] = []
 
@@ -138,30 +161,43 @@ def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Cli
             seen.append(progress)
 
     how = (corpus, vocabulary, work, params, Resources(checkpoint_seconds=0), client)
-    with measured("training, stopped in the second pass", client), suppress(Stopped):
+    with measured("training, stopped in the second pass", client, log), suppress(Stopped):
         train_model(*how, listener=stop)
-    with measured("training again, to its end", client):
+    with measured("training again, to its end", client, log):
         vectors = train_model(*how, listener=watch)
     first, last = (progress.done / progress.total for progress in (seen[0], seen[-1]))
-    print(f"went on from the checkpoint: first report at {first:.0%} of the tokens, last at {last:.0%}")
+    log.say(
+        f"went on from the checkpoint: first report at {first:.0%} of the tokens, last at {last:.0%}",
+        first_report=first, last_report=last,
+    )  # fmt: skip
     metrics = vectors.metadata["metrics"]
     for entry in metrics["history"]:
-        print(
+        log.say(
             f"pass {entry['round']}: {entry['pairs']:,} pairs, {entry['seconds']:.0f} s, of them "
             f"{entry['deal_seconds']:.0f} s dealing, loss {entry['loss'] / entry['pairs']:.3f}"
         )
     size = 2 * vocabulary.size * params.vector_size * 4
-    print(f"model: {vectors.metadata['tables']}, {size / 1e9:.2f} GB")
+    log.say(f"model: {vectors.metadata['tables']}, {size / 1e9:.2f} GB", model_bytes=size, passes=metrics["history"])
 
 
-def ask(work: Store) -> None:
+def ask(work: Store, log: Log) -> None:
     """Look for neighbours in the stored model."""
     peak, began = Peaks([os.getpid()]), time.perf_counter()
     vectors = Vectors.open(work.url, in_memory=False)
     found = vectors.most_similar("1", topn=3)
     seconds = time.perf_counter() - began
     peak.stop()
-    print(f"neighbours of '1' in {seconds:.0f} s, {max(peak.rss.values()) / 1e6:.0f} MB at most: {found}")
+    most = max(peak.rss.values()) / 1e6
+    log.say(
+        f"neighbours of '1' in {seconds:.0f} s, {most:.0f} MB at most: {found}",
+        neighbours=found, seconds_of_neighbours=seconds,
+    )  # fmt: skip
+
+
+SMOKE = Smoke(
+    {"types": 20_000, "tokens": 100_000, "size": 16, "partitions": 8},
+    ("encode", "vocabulary", "training, stopped in the second pass", "training again, to its end", "neighbours"),
+)
 
 
 def main() -> None:
@@ -172,26 +208,27 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=60, help="of which 8 are in a worker's memory at a time")
     parser.add_argument("--memory", default="1.5 GB", help="of each of the two workers")
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
+    log = Log(sys.stderr if options.json else sys.stdout)
     with tempfile.TemporaryDirectory(dir=options.work) as name:
         folder, began = Path(name), time.perf_counter()
         paths, counts = write_zipf(folder, options.types, options.tokens)
         size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
-        print(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", flush=True)
-        with (
-            cluster_of(2, options.memory) as client,
-        ):
+        log.say(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", bytes=size)
+        with cluster_of(2, options.memory) as client:
             work = Store(str(folder / "work"))
-            corpus, vocabulary = count(paths, work, client)
-            check(vocabulary, counts)
+            corpus, vocabulary = count(paths, work, client, log)
+            right = check(vocabulary, counts, log)
             del counts
             params = Params(
                 min_count=1, vector_size=options.size, epochs=1, strategy="rotation", passes_per_epoch=2,
                 n_partitions=options.partitions,
             )  # fmt: skip
-            learn(corpus, vocabulary, work, client, params)
-        ask(work)
-    print(machine())
+            learn(corpus, vocabulary, work, client, params, log)
+        ask(work, log)
+    finish(log.found, log.out, as_json=options.json)
+    if not right:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

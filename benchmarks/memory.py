@@ -6,7 +6,7 @@ each stage), of the worker that has most: it counts what the process shares with
 Training is measured with the writing and the checks of the model. The estimate has the true numbers of the text.
 Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit.
 
-    python -m benchmarks.memory [--types 1000000] [--setting NAME ...] [--work DIR] [--json]
+    python -m benchmarks.memory [--types 1000000] [--setting NAME ...] [--parts 5] [--work DIR] [--json]
 """
 
 import argparse
@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from distributed import Client, LocalCluster
 
 from benchmarks.common import finish, write_text
 from benchmarks.large_vocabulary import write_zipf
+from benchmarks.options import Smoke, parsed
 from daskw2v.cluster import peak_memory, shared_memory
 from daskw2v.estimate import Workers, estimate, known_text
 from daskw2v.params import Params, Resources
@@ -31,7 +32,6 @@ from daskw2v.storage import Store
 from daskw2v.train import train_model
 from daskw2v.vocabulary.count import build_vocabulary
 
-WIKI_PARTS = 5
 TOKENS_PER_TYPE = 4
 LIMIT = 1.25  # of the estimate
 MB = 1 << 20
@@ -123,12 +123,12 @@ def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[
     return [Row(setting.name, name, size / MB, peaks[name] / MB) for name, size in sizes.items()], restarts
 
 
-def compare(settings: Sequence[Setting], n_types: int, folder: Path) -> Iterator[list[Row]]:
+def compare(settings: Sequence[Setting], n_types: int, parts: float, folder: Path, out: TextIO) -> Iterator[list[Row]]:
     texts: dict[float | None, Text] = {}
-    print(f"{'setting':32} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit")
+    print(f"{'setting':32} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit", file=out)
     for number, setting in enumerate(settings):
         if setting.types not in texts:
-            texts[setting.types] = write(setting.types, n_types, folder)
+            texts[setting.types] = write(setting.types, n_types, parts, folder)
         text, place = texts[setting.types], folder / str(number)
         os.environ["NUMBA_CACHE_DIR"] = str(place / "cache")
         rows, restarts = run(setting, text, place / "work", setting.memory)
@@ -137,35 +137,39 @@ def compare(settings: Sequence[Setting], n_types: int, folder: Path) -> Iterator
         for row in rows:
             end = f"{limit / MB:7.0f} MB: {again} restarts" if row is rows[-1] else ""
             figures = f"{row.estimated:6.0f} MB {row.measured:6.0f} MB {row.ratio:6.2f}"
-            print(f"{row.setting:32} {row.stage:12} {figures}   {end}", flush=True)
+            print(f"{row.setting:32} {row.stage:12} {figures}   {end}", file=out, flush=True)
         if restarts:
-            print(f"{setting.name}: {restarts} restarts at {setting.memory}", flush=True)
+            print(f"{setting.name}: {restarts} restarts at {setting.memory}", file=out, flush=True)
         yield rows
 
 
-def write(share: float | None, n_types: int, folder: Path) -> Text:
+def write(share: float | None, n_types: int, parts: float, folder: Path) -> Text:
     """Write Wikipedia, or types that follow Zipf's law, all of them once at least."""
     place = folder / f"text-{share}"
     place.mkdir()
     if share is None:
-        return Text([str(write_text(place / "wiki.txt", WIKI_PARTS))], {})
+        return Text([str(write_text(place / "wiki.txt", parts))], {})
     n = int(share * n_types)
     return Text([str(path) for path in write_zipf(place, n, TOKENS_PER_TYPE * n)[0]], {"min_count": 1})
+
+
+SMOKE = Smoke({"types": 20_000, "setting": ["rotation 300, 2 workers"]}, ("encode", "vocabulary", "train"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--types", type=int, default=1_000_000, help="of the largest text; 2,000,000 take 8 GB")
+    parser.add_argument("--parts", type=float, default=5, help="tenths of the 100 MB corpus")
     parser.add_argument("--setting", action="append", help="only settings whose name holds this")
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
+    out = sys.stderr if options.json else sys.stdout
     chosen = [s for s in SETTINGS if not options.setting or any(name in s.name for name in options.setting)]
     with tempfile.TemporaryDirectory(dir=options.work) as name:
-        rows = [row for rows in compare(chosen, options.types, Path(name)) for row in rows]
+        rows = [row for rows in compare(chosen, options.types, options.parts, Path(name), out) for row in rows]
     far = [row for row in rows if not 0.8 <= row.ratio <= 1.2]
-    print(f"{len(rows) - len(far)} of {len(rows)} within 20 %")
-    finish(rows, sys.stdout, as_json=options.json)
+    print(f"{len(rows) - len(far)} of {len(rows)} within 20 %", file=out)
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

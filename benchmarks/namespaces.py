@@ -229,7 +229,7 @@ def _await_ready(process: Process) -> None:
     assert process.stdout is not None
     if process.stdout.readline() != b"ready\n":
         _, errors = process.communicate()
-        raise OSError(f"{process.args}: {(errors or b'').decode().strip()}")
+        raise OSError(f"{process.args!r}: {(errors or b'').decode().strip()}")
 
 
 def _mounts(root: Path, places: Sequence[Path]) -> list[str]:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import networkx
 import numpy as np
@@ -27,6 +27,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from benchmarks.common import finish, one_thread
+from benchmarks.options import Smoke, parsed
 from benchmarks.peers import train_gensim
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params, Resources
@@ -64,7 +65,7 @@ def lfr_graph(nodes: int, mixing: float, path: Path) -> np.ndarray:
     return labels
 
 
-def scores(features: np.ndarray, labels: np.ndarray, judge: Callable[[], object]) -> Iterator[tuple[float, float]]:
+def scores(features: np.ndarray, labels: np.ndarray, judge: Callable[[], Any]) -> Iterator[tuple[float, float]]:
     """Yield micro and macro F1 of each split."""
     splits = StratifiedShuffleSplit(SPLITS, test_size=0.5, random_state=0)
     for learn, test in splits.split(features, labels):
@@ -114,6 +115,9 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
         yield row_of(name, found)
 
 
+SMOKE = Smoke({"nodes": 600, "seeds": [1]}, ("chance, most_frequent", "chance, stratified", "daskw2v", "gensim"))
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=3000)
@@ -121,8 +125,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--p", type=float, default=1.0)
     parser.add_argument("--q", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    return parser.parse_args()
+    return parsed(parser, SMOKE)
 
 
 def report(row: Row, out: TextIO) -> None:

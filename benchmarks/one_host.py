@@ -3,13 +3,14 @@
 Words occur about once, so that there is little to train and much to move: 256 MB a worker by default. The same
 experiments run with and without shared memory, by turns.
 
-    python -m benchmarks.one_host [--megabytes 256] [--times 3] [--work DIR]
+    python -m benchmarks.one_host [--megabytes 256] [--times 3] [--work DIR] [--json]
 """
 
 import argparse
 import mmap
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Worker, wait
 
-from benchmarks.common import Peaks, alternate, cluster_of, machine, spread
+from benchmarks.common import Peaks, cluster_of, finish, spread
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode_file
 from daskw2v import shared as sharing
 from daskw2v.params import Params, Resources
@@ -111,13 +113,17 @@ def write_words(path: Path, n_words: int) -> Path:
     return path
 
 
+SMOKE = Smoke({"megabytes": 4, "times": 1}, ("one array", "a round of averaging", "a turn of rotation", *WAYS))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=256, help="rows of a worker")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     size, seeds = options.megabytes * 1_000_000, iter(range(1, 1000))
+    out, rows = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         text = encode_file(write_words(Path(folder) / "text", size // (2 * 4 * WIDTH)), Store(f"{folder}/work"), KNOWN)
         steps = {
@@ -126,21 +132,22 @@ def main() -> None:
             "a round of averaging, two workers": (2, partial(train, text, AVERAGING, seeds)),
             "a turn of rotation, two workers": (2, partial(train, text, ROTATION, seeds)),
         }
-        print(machine(), f"\n{text.vocabulary.size:,} words of {options.megabytes} MB a worker\n")
-        rows = ["| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker's peak, MB |"]
-        rows.append("|---|---|---|---|---|---|---|")
+        print(f"{text.vocabulary.size:,} words of {options.megabytes} MB a worker\n", file=out)
+        print("| | by | seconds | MB moved | MB over TCP | ns a byte moved | largest worker's peak, MB |", file=out)
+        print("|---|---|---|---|---|---|---|", file=out)
         for name, (n_workers, step) in steps.items():
             with cluster_of(n_workers, MEMORY) as client:
                 runs = {way: partial(counted, client, partial(step, client, shared)) for way, shared in WAYS.items()}
-                found = alternate(runs, options.times)
+                found = {way: [run() for _ in range(options.times)] for way, run in runs.items()}
             for way, spent in found.items():
                 s = Spent(*(statistics.median(values) for values in zip(*spent, strict=True)))
-                rows.append(
+                print(
                     f"| {name} | {way} | {s.seconds:.3f} ({spread([f.seconds for f in spent])}) | {s.moved:.0f} | "
-                    f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.peak:.0f} |"
-                )
-                print(rows[-1], flush=True)
-    print("\n" + "\n".join(rows))
+                    f"{s.wired:.1f} | {s.seconds / s.moved * 1e3:.2f} | {s.peak:.0f} |",
+                    file=out, flush=True,
+                )  # fmt: skip
+                rows.append({"step": name, "by": way, **s._asdict()})
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

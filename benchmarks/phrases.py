@@ -1,6 +1,6 @@
 """Phrases against gensim's: the same ones, the time they take beside encoding, and the best of them.
 
-    python -m benchmarks.phrases [--parts 2] [--threshold 10] [--scoring default]
+    python -m benchmarks.phrases [--parts 2] [--threshold 10] [--scoring default] [--json]
 
 gensim goes over the text once to learn phrases, and once more to join them. Here shards are read: bigrams are counted,
 chosen, and the joined corpus is written. One core each; before, both ran on a part of the text.
@@ -11,12 +11,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from gensim.models.phrases import Phrases as GensimPhrases
 from gensim.models.word2vec import LineSentence
 
-from benchmarks.common import machine, one_thread, write_text
+from benchmarks.common import finish, one_thread, write_text
+from benchmarks.options import Smoke, parsed
 from daskw2v.models.phrases import Phrases
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.build import build_phrases
@@ -70,17 +71,20 @@ def run_gensim(text: Path, params: Params) -> Outcome:
     return Outcome(model.export_phrases(), words, seconds)
 
 
-def show(tool: str, outcome: Outcome) -> None:
+def show(tool: str, outcome: Outcome, out: TextIO) -> None:
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in outcome.seconds.items())
-    print(f"{tool}: {len(outcome.scores):,} phrases, {outcome.words:,} words are left; {parts}")
+    print(f"{tool}: {len(outcome.scores):,} phrases, {outcome.words:,} words are left; {parts}", file=out)
+
+
+SMOKE = Smoke({"parts": 0.1}, ("daskw2v", "gensim"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=2, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=2, help="tenths of the 100 MB corpus")
     parser.add_argument("--threshold", type=float, help="the scoring's own when not given")
     parser.add_argument("--scoring", default="default", choices=["default", "npmi"])
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     params = Params(phrases=1, phrase_threshold=options.threshold, phrase_scoring=options.scoring)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -90,13 +94,21 @@ def main() -> None:
         run_ours(sample, folder / "first", params)
         run_gensim(sample, params)
         ours, theirs = run_ours(text, folder / "work", params), run_gensim(text, params)
-    show("daskw2v", ours)
-    show("gensim", theirs)
-    same = "the same" if ours.scores == theirs.scores else "NOT the same"
-    print(f"phrases and scores are {same}; {len(ours.scores.keys() & theirs.scores.keys()):,} phrases in common")
-    print(f"the stage takes {ours.seconds['phrases'] / ours.seconds['encode']:.1f} times as long as encoding")
-    print("the best:", ", ".join(list(ours.scores)[:12]))
-    print(machine())
+    out, tools = sys.stderr if options.json else sys.stdout, {"daskw2v": ours, "gensim": theirs}
+    for tool, outcome in tools.items():
+        show(tool, outcome, out)
+    same, common = ours.scores == theirs.scores, len(ours.scores.keys() & theirs.scores.keys())
+    print(f"phrases and scores are {'the same' if same else 'NOT the same'}; {common:,} phrases in common", file=out)
+    ratio = ours.seconds["phrases"] / ours.seconds["encode"]
+    print(f"the stage takes {ratio:.1f} times as long as encoding", file=out)
+    print("the best:", ", ".join(list(ours.scores)[:12]), file=out)
+    rows = [
+        {"tool": tool, "phrases": len(outcome.scores), "words": outcome.words, "seconds": outcome.seconds}
+        for tool, outcome in tools.items()
+    ]
+    finish(rows, out, as_json=options.json)
+    if not same:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

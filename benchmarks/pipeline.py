@@ -4,7 +4,7 @@ gensim's scan only counts; ours counts, chooses the vocabulary and stores the te
 its own, so that its peak memory is its own; it does the work twice, and the second time counts, as on a worker that
 has been running for a while.
 
-    python -m benchmarks.pipeline [--parts 10] [--times 5]
+    python -m benchmarks.pipeline [--parts 10] [--times 5] [--json]
 """
 
 import argparse
@@ -14,16 +14,29 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gensim.models import Word2Vec
 
-from benchmarks.common import alternate, machine, one_thread, spread, write_text
+from benchmarks.common import alternate, finish, one_thread, spread, write_text
+from benchmarks.options import Smoke, parsed
 from daskw2v.cluster import peak_memory
 from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
+
+
+@dataclass(frozen=True)
+class Row:
+    """The median of a tool's runs, and its largest peak of memory."""
+
+    tool: str
+    mb_per_second: float
+    spread: str
+    peak_mb: float
 
 
 def run_ours(text: Path, folder: Path) -> float:
@@ -51,12 +64,15 @@ def run_gensim(text: Path, folder: Path) -> float:
 RUNS = {"daskw2v": run_ours, "gensim": run_gensim}
 
 
+SMOKE = Smoke({"parts": 0.1, "times": 1}, tuple(RUNS))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--child", nargs=3, metavar=("TOOL", "TEXT", "FOLDER"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     if options.child:
         tool, text, folder = options.child
         seconds = RUNS[tool](Path(text), Path(folder))
@@ -73,10 +89,14 @@ def main() -> None:
             peaks[tool] = max(peaks[tool], answer["peak"] / 1e6)
             return size / answer["seconds"]
 
-        results = alternate({tool: lambda tool=tool: measure(tool) for tool in RUNS}, options.times)
-    for tool, speeds in results.items():
-        print(f"{tool}: {statistics.median(speeds):.0f} MB/s ({spread(speeds)}), peak {peaks[tool]:.0f} MB")
-    print(f"ratio {statistics.median(results['daskw2v']) / statistics.median(results['gensim']):.1f}x; {machine()}")
+        results = alternate({tool: partial(measure, tool) for tool in RUNS}, options.times)
+    rows = [Row(tool, statistics.median(found), spread(found), peaks[tool]) for tool, found in results.items()]
+    out = sys.stderr if options.json else sys.stdout
+    for row in rows:
+        print(f"{row.tool}: {row.mb_per_second:.0f} MB/s ({row.spread}), peak {row.peak_mb:.0f} MB", file=out)
+    ours, theirs = (row.mb_per_second for row in rows)
+    print(f"ratio {ours / theirs:.1f}x", file=out)
+    finish(rows, out, as_json=options.json)
 
 
 if __name__ == "__main__":

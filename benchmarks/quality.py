@@ -26,10 +26,11 @@ from typing import Any, NamedTuple, TextIO
 
 from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
+from benchmarks.options import Smoke, parsed
 from benchmarks.peers import KINDS, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import settled
+from daskw2v.objectives import settled, start_alpha
 from daskw2v.params import Params, Resources
 from daskw2v.shards.layout import digest
 from daskw2v.storage import Store
@@ -68,7 +69,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1."""
+    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1, or None."""
 
     objective: str
     variant: str
@@ -77,7 +78,7 @@ class Row:
     mean: float
     low: float
     high: float
-    relative: float
+    relative: float | None
     seconds: float
 
 
@@ -139,16 +140,21 @@ def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> 
         first = first or means
         for key, mean in means.items():
             values = [scores[key] for scores in results]
-            about = (mean, min(values), max(values), mean / first[key] - 1)
-            rows.append(Row(params.objective, name, params.alpha, key, *about, seconds))
+            relative = mean / first[key] - 1 if first[key] else None
+            about = (mean, min(values), max(values), relative)
+            rows.append(Row(params.objective, name, start_alpha(params), key, *about, seconds))
     return rows
+
+
+def percent(relative: float | None) -> str:
+    return "of 0" if relative is None else f"{relative:+.1%}"
 
 
 def report(rows: list[Row], out: TextIO) -> None:
     """Print a line for each variant."""
     for name, alpha, seconds in dict.fromkeys((row.variant, row.alpha, row.seconds) for row in rows):
         figures = [
-            f"{row.score} {row.mean:.3f} ({row.low:.3f}..{row.high:.3f}) {row.relative:+.1%}"
+            f"{row.score} {row.mean:.3f} ({row.low:.3f}..{row.high:.3f}) {percent(row.relative)}"
             for row in rows
             if row.variant == name
         ]
@@ -172,6 +178,13 @@ def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Varian
     return {tool: Variant(tool, params.replace(alpha=alphas[tool])) for tool in options.tools}
 
 
+SMOKE = Smoke(
+    {"seeds": [1], "parts": 0.1},
+    ("sgns", "ws353", "simlex999", "google_analogy"),
+    ((), ("--replicas", "2")),
+)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all; with --replicas, sgns")
@@ -182,10 +195,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rules", nargs="+", default=["momentum", "mean"], help="merge rules of the replicas")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=1, help="of a training; with one, each tool repeats itself")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     options.objectives = options.objectives or (["sgns"] if options.replicas else list(KINDS))
     return options
 

@@ -38,6 +38,7 @@ from benchmarks.cost_model import (
     rotation,
     zipf,
 )
+from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.texts import Text, encode, encode_file
 from daskw2v.params import Params
 from daskw2v.storage import Store
@@ -180,7 +181,7 @@ class Calibrated(NamedTuple):
     constants: Constants
 
 
-def calibrated(folder: Path, parts: int, file: Path | None, out: TextIO) -> Calibrated:
+def calibrated(folder: Path, parts: float, file: Path | None, out: TextIO) -> Calibrated:
     """Encode texts, and read the constants from a file, or measure them and write them there."""
     text = encode(folder, parts, Params(max_final_vocab=TYPES))
     (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
@@ -196,15 +197,20 @@ def calibrated(folder: Path, parts: int, file: Path | None, out: TextIO) -> Cali
     return Calibrated(text, small, load, constants)
 
 
+SMOKE = Smoke(
+    {"parts": 0.1, "rates": [1000], "workers": [2]},
+    ("constants", "forecasts", *DATA),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=2, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=2, help="tenths of the 100 MB corpus")
     parser.add_argument("--rates", type=float, nargs="+", default=[1000, 100], help="Mbit/s of a worker's link")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--skip-runs", action="store_true", help="no trainings to check the model by")
     parser.add_argument("--constants", type=Path, help="file of an earlier calibration; written where it is missing")
-    parser.add_argument("--json", action="store_true", help="results as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out, checked = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     with tempfile.TemporaryDirectory() as name:
@@ -212,7 +218,7 @@ def main() -> None:
         report_constants(c, out)
         lacking = "--skip-runs" if options.skip_runs else namespaces.missing()
         if lacking:
-            print(f"\nNO CHECK BY REAL TRAININGS: {lacking}", file=out)
+            print(f"\n{LEFT_OUT}the check by real trainings: {lacking}", file=out)
         else:
             print("\nReal trainings, and the model's seconds, traffic and terms", file=out)
             checked = report(CHECK, check(text, small, load, c, options.workers, options.rates), out)

@@ -20,9 +20,9 @@ class Text(NamedTuple):
     vocabulary: StoredVocabulary
 
 
-def encode(folder: Path, n_parts: int, params: Params | None = None) -> Text:
+def encode(folder: Path, parts: float, params: Params | None = None) -> Text:
     """Write the first parts of the corpus, and encode them."""
-    return encode_file(write_text(folder / "wiki.txt", n_parts), Store(f"{folder}/work"), params or Params())
+    return encode_file(write_text(folder / "wiki.txt", parts), Store(f"{folder}/work"), params or Params())
 
 
 def encode_file(path: Path, work: Store, params: Params) -> Text:

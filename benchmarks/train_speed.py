@@ -32,6 +32,7 @@ import numpy as np
 from benchmarks.common import alternate, finish, spread
 from benchmarks.epochs import Epoch, our_epoch
 from benchmarks.fma_peak import measure_peak
+from benchmarks.options import Smoke, parsed
 from benchmarks.peers import EPOCHS, KINDS
 from benchmarks.texts import Text, encode
 from benchmarks.windows import count_contexts
@@ -124,7 +125,7 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
     ours, parts = rows[0], []
     for row in rows:
         part = f"{row.tool} {row.words_per_second / 1e6:.3f} ({row.spread})"
-        if row.gflops is not None:
+        if row.gflops is not None and row.share_of_peak is not None:
             part += f" at {row.gflops:.1f} GFLOP/s, {row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}"
         if row is not ours:
             by_processor = ours.words_per_processor_second / row.words_per_processor_second
@@ -145,16 +146,21 @@ def report_threads(rows: Sequence[Row], out: TextIO) -> None:
             print(f"{objective}, {setting}: {threads} threads are {speed / one:.2f}x one", file=out)
 
 
+SMOKE = Smoke(
+    {"parts": 0.05, "times": 1, "settings": ["d=100 sample 1e-4"]},
+    (*KINDS, *TOOLS),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=[next(iter(SETTINGS))])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out, rows = sys.stderr if options.json else sys.stdout, []
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), options.parts)

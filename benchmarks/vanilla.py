@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
+from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
 from benchmarks.vanilla_kernels import Draws, State, Watched, decay_of, make_state, settle, step, train
 from daskw2v.errors import ParameterError
@@ -311,6 +312,9 @@ def report(row: Row, out: TextIO) -> None:
     )  # fmt: skip
 
 
+SMOKE = Smoke({"batches": [256, 1024], "size": 16, "parts": 0.3}, ("lazy", "ws353", "google_analogy"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, nargs="+", default=[256, 1024, 4096, 16384, 65536])
@@ -320,9 +324,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
+    options = parsed(parser, SMOKE)
     out, rows = sys.stderr if options.json else sys.stdout, []
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), options.parts, Params(min_count=MIN_COUNT))

@@ -73,8 +73,8 @@ class Decay(NamedTuple):
 
 def decay_of(alpha: float) -> Decay:
     """Return Adam's factors of a learning rate."""
-    t = np.arange(LONG + 1)
-    first, second = BETA1**t, BETA2**t
+    t = np.arange(LONG + 1, dtype=np.float64)
+    first, second = np.power(BETA1, t), np.power(BETA2, t)
     ratio = first / np.sqrt(second)
     corrected = np.full(LONG + 1, alpha)
     corrected[1:] *= np.sqrt(1 - second[1:]) / (1 - first[1:])

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import finish
+from benchmarks.options import Smoke, parsed
 from daskw2v.models.follower import Follower
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
@@ -83,7 +84,7 @@ def is_torn(vectors: Vectors) -> bool:
         name_of(vectors) == f"v{number:04}-r"
         and vectors.metadata["params"]["seed"] == number
         and all(word.startswith(f"{number}-") for word in words)
-        and bool((vectors.vectors == number).all())
+        and bool(np.all(vectors.vectors == number))
     )
 
 
@@ -187,13 +188,15 @@ def measure(work: Store, changes: int, interval: float, pause: float) -> tuple[l
     return [row_of(reading, served) for reading in found], [m for reading in found for m in reading.errors] + late
 
 
+SMOKE = Smoke({"changes": 40}, ("follows", "opens anew"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--changes", type=int, default=1000)
     parser.add_argument("--interval", type=float, default=0.02, help="seconds between two looks of the follower")
     parser.add_argument("--pause", type=float, default=0.02, help="seconds after each change")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
     with tempfile.TemporaryDirectory() as folder:
         rows, problems = measure(Store(folder), options.changes, options.interval, options.pause)

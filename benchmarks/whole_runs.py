@@ -37,6 +37,7 @@ import psutil
 from gensim.models import KeyedVectors, Word2Vec
 
 from benchmarks.common import alternate, finish, spread, wiki_parts, write_text
+from benchmarks.options import Smoke, parsed
 from benchmarks.peers import FRESH, fasttext_arguments, gensim_arguments
 from benchmarks.quality import judged
 from daskw2v.models.keyed_vectors import from_gensim
@@ -55,7 +56,7 @@ EVERY = 0.2  # seconds between looks at memory
 class Row:
     """Medians, and means of the scores."""
 
-    megabytes: int
+    megabytes: float
     tool: str
     seconds: float
     spread: str
@@ -137,6 +138,7 @@ def measure(command: Sequence[str], environment: Mapping[str, str]) -> tuple[flo
         while not ended.wait(EVERY):
             peak = max(peak, memory_of(process.pid))
 
+    assert process.stderr is not None
     with ThreadPoolExecutor(2) as pool:
         said, watching = pool.submit(process.stderr.read), pool.submit(watch)
         _, status, usage = os.wait4(process.pid, 0)
@@ -161,13 +163,13 @@ def run(tool: str, text: Path, folder: Path, params: Params, threads: int, seeds
     return Run(*took, {name: scores[name] for name in SCORES})
 
 
-def text_of(folder: Path, parts: int) -> Path:
+def text_of(folder: Path, parts: float) -> Path:
     """Write tenths of the 100 MB; more than ten begin it again."""
     path, n = folder / f"text-{parts}.txt", len(wiki_parts())
     with path.open("wb") as out:
-        for first in range(0, parts, n):
-            piece = write_text(folder / "piece.txt", min(n, parts - first))
-            out.write(piece.read_bytes())
+        while parts > 0:
+            out.write(write_text(folder / "piece.txt", min(n, parts)).read_bytes())
+            parts -= n
     return path
 
 
@@ -180,7 +182,7 @@ def compare(text: Path, folder: Path, params: Params, options: argparse.Namespac
         seconds = [one.seconds for one in found]
         rows.append(
             Row(
-                round(text.stat().st_size / MB),
+                round(text.stat().st_size / MB, 1),
                 tool,
                 statistics.median(seconds),
                 spread(seconds),
@@ -200,15 +202,18 @@ def report(rows: Sequence[Row], options: argparse.Namespace, out: TextIO) -> Non
     for row in rows:
         scores = " | ".join(f"{row.scores[name]:.3f}" for name in SCORES)
         print(
-            f"| {row.megabytes} MB, {row.tool} | {row.seconds:.1f} ({row.spread}) | {row.processor_seconds:.1f} | "
+            f"| {row.megabytes:g} MB, {row.tool} | {row.seconds:.1f} ({row.spread}) | {row.processor_seconds:.1f} | "
             f"{row.peak_megabytes:,.0f} | {scores} |",
             file=out, flush=True,
         )  # fmt: skip
 
 
+SMOKE = Smoke({"parts": [0.1], "times": 1, "epochs": 1}, TOOLS)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, nargs="+", default=[1, 10, 30], help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, nargs="+", default=[1, 10, 30], help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=5)
@@ -216,8 +221,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--child", nargs=5, metavar=("TOOL", "TEXT", "OUTPUT", "PARAMS", "THREADS"), help=argparse.SUPPRESS
     )
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")
-    return parser.parse_args()
+    return parsed(parser, SMOKE)
 
 
 def main() -> None:
@@ -231,7 +235,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if WARM in options.tools:  # compiles
-            run(WARM, text_of(folder, 1), folder, params.replace(epochs=1), options.threads, [1])
+            run(WARM, text_of(folder, min(1, *options.parts)), folder, params.replace(epochs=1), options.threads, [1])
         for parts in options.parts:
             found = compare(text_of(folder, parts), folder, params, options)
             report(found, options, out)

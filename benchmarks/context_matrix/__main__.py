@@ -33,6 +33,7 @@ from benchmarks.context_matrix.speed import speed
 from benchmarks.context_matrix.subwords import subwords
 from benchmarks.context_matrix.training import Lab, Setting, lab_of
 from benchmarks.judges import CLASSIFIERS
+from benchmarks.options import Smoke, parsed
 from benchmarks.papers.session import Session
 
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
@@ -44,10 +45,20 @@ TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
 }
 
 
+SMOKE = Smoke(
+    {
+        "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "alphas": [0.005],
+        "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16, "subword_time_columns": 32,
+        "times": 1,
+    },
+    ("figure 14", "figure 15", "figure 16", "figure 17", "figure 18", "figure 20", "figure 21"),
+)  # fmt: skip
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--vector-size", type=int, default=Setting.vector_size)
     parser.add_argument("--epochs", type=int, default=Setting.epochs, help="over the matrix, or over the text")
     parser.add_argument("--seeds", type=int, nargs="+", default=Setting.seeds)
@@ -65,8 +76,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--classifier", choices=CLASSIFIERS, default="logistic", help="quality: of texts")
     parser.add_argument("--times", type=int, default=3, help="runs of each, where time is taken")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
-    return parser.parse_args()
+    return parsed(parser, SMOKE)
 
 
 def setting_of(options: argparse.Namespace) -> Setting:

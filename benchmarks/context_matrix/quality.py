@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Mapping
 
-from benchmarks.context_matrix.training import MATRIX, TRAINING, Lab, Setting
+from benchmarks.context_matrix.training import MATRIX, TRAINING, Kind, Lab, Setting
 from benchmarks.judges import NAMES
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures, Spread
@@ -16,7 +16,7 @@ OURS, SGNS = "W2V-CL", "SGNS"
 def quality(session: Session, setting: Setting, lab: Lab) -> None:
     """Print a column for each way to train, with Adam as Chainer has it and lazy; below, the sums of it."""
     sgns = setting.params("sgns")
-    kinds = {OURS: setting.params(), **setting.vanillas(), SGNS: sgns}
+    kinds: dict[str, Kind] = {OURS: setting.params(), **setting.vanillas(), SGNS: sgns}
     found = {name: lab.spreads(kind, setting.judge, setting.seeds) for name, kind in kinds.items()}
     table = session.table(
         "figure 15",

@@ -31,7 +31,7 @@ from benchmarks.cost_model import Hardware
 from benchmarks.texts import Text
 from daskw2v.devices import find_device
 from daskw2v.objectives import find_objective
-from daskw2v.objectives.base import Columns
+from daskw2v.objectives.base import Columns, FloatArray
 from daskw2v.params import Params
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.strategies.column_schedule import ColumnRounds
@@ -76,7 +76,8 @@ class Work:
         counts = np.maximum(1e9 / np.arange(1, n_words + 1), 50).astype(np.int64)
         self._share = np.cumsum(counts) / counts.sum()
         self._prepared = self._objective.prepare(params, counts)
-        self._rows = self._random.standard_normal((n_words, params.vector_size), np.float32) / 50
+        rows = self._random.standard_normal((n_words, params.vector_size), np.float32)
+        self._rows: FloatArray = rows / np.float32(50)
 
     def share(self, workers: int) -> Share:
         """Measure the task of one of so many workers."""

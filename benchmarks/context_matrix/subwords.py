@@ -1,6 +1,7 @@
 """Figures 20 and 21: words' vectors made of their characters: quality, words/s, and neighbours of unseen words."""
 
 from importlib.util import find_spec
+from typing import Any
 
 from benchmarks.common import cluster_of
 from benchmarks.context_matrix.size import SETS
@@ -26,7 +27,7 @@ def subwords(session: Session, setting: Setting, lab: Lab) -> None:
         session.note("Figures 20 and 21: words are made of their characters with PyTorch, which is not installed.")
         return
     columns, size = setting.subword_columns, setting.subword_size
-    shape = {"context_size": columns, "vector_size": size}
+    shape: dict[str, Any] = {"context_size": columns, "vector_size": size}
     kinds = {
         "words by themselves": setting.params(**shape),
         # Its network is what costs: many columns for each of its steps

@@ -61,7 +61,7 @@ class Setting:
         Of figure 15's sets.
     """
 
-    parts: int
+    parts: float
     judge: Judge
     vector_size: int = 500
     epochs: int = 1
@@ -131,7 +131,7 @@ class Lab:
         Texts and kept scores; tenths of the corpus.
     """
 
-    def __init__(self, client: Client, session: Session, parts: int) -> None:
+    def __init__(self, client: Client, session: Session, parts: float) -> None:
         self.client, self.text, self._small = client, session.text(parts, MIN_COUNT), session.small
         self._cache, self._warm, self._matrices = session.cache, set[str](), dict[str, float]()
         self._last: tuple[Kind, dict[str, Any], Made] | None = None
@@ -142,7 +142,9 @@ class Lab:
             return self._last[2]
         name = kind.objective if isinstance(kind, Params) else f"vanilla {kind.lazy}"
         if name not in self._warm:  # compiles
-            few = replace(kind, context_size=16) if name in ("context_matrix", "subwords") else kind
+            few = kind
+            if isinstance(kind, Params) and kind.strategy == "columns":
+                few = kind.replace(context_size=16)
             self._train(self._small, few, {})
             self._warm.add(name)
         made = self._train(self.text, kind, how)
@@ -188,7 +190,7 @@ class Lab:
 
 
 @contextmanager
-def lab_of(session: Session, parts: int) -> Iterator[Lab]:
+def lab_of(session: Session, parts: float) -> Iterator[Lab]:
     """Give a lab for as long as the block lasts."""
     with cluster_of(1) as client:
         yield Lab(client, session, parts)

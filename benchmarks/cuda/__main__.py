@@ -1,7 +1,8 @@
 """Everything that there is to measure about the kernels for NVIDIA GPUs, as Markdown.
 
     python -m benchmarks.cuda [--tables kernels correctness ceilings sweep speed batching bytes quality cost peers]
-        [--parts 10] [--times 5] [--dims 100 128] [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132]
+        [--parts 10] [--times 5] [--dims 100 128] [--kernels sgns] [--capabilities 75 80 90]
+        [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132]
         [--epochs 5] [--seeds 1 2 3] [--cache DIR] [--price 3.0] [--cpu-price 1.0] [--rows FILE] [--json]
         [--peer NAME='command with {text} {output} {size} {window} {negative} {epochs} {sample}' ...]
 
@@ -20,8 +21,10 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.common import finish
-from benchmarks.cuda.bench import Bench
+from benchmarks.cuda.bench import Bench, has_gpu
+from benchmarks.cuda.compiling import KERNELS
 from benchmarks.cuda.peers import peer_of
+from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.papers.tables import keeper
 from daskw2v.cuda import check_gpu, load
 from daskw2v.errors import Daskw2vError
@@ -42,12 +45,24 @@ TABLES = {  # modules that need Numba's CUDA target are imported after a GPU was
 NO_GPU = {"kernels", "batching"}
 
 
+SMOKE = Smoke(
+    {
+        "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90],
+        "vocabularies": [1000], "tokens": 20_000, "fewest": 32, "epochs": 1,
+        "seeds": [1],
+    },
+    tuple(sorted(NO_GPU)),
+)  # fmt: skip
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, help="all by default; cost where there is a price")
-    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5, help="runs of each, where time is taken")
     parser.add_argument("--dims", type=int, nargs="+", default=[100, 128], help="kernels, correctness: vector sizes")
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=[*KERNELS], help="kernels: of which")
+    parser.add_argument("--capabilities", type=int, nargs="+", default=[75, 80, 90], help="kernels: of GPUs")
     parser.add_argument("--vocabularies", type=int, nargs="*", default=[71_000, 555_514], help="words of drawn texts")
     parser.add_argument("--tokens", type=int, default=20_000_000, help="of drawn texts")
     parser.add_argument("--words", type=int, default=2000, help="correctness: of the text")
@@ -62,12 +77,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND", help="peers: another program"
     )
     parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
-    options = parser.parse_args(arguments)
+    options = parsed(parser, SMOKE, arguments)
     priced = options.price is not None or options.cpu_price is not None
     if "cost" in (options.tables or ()) and not priced:
         parser.error("--tables cost needs --price or --cpu-price")
-    options.tables = options.tables or [name for name in TABLES if name != "cost" or priced]
+    options.left_out = [] if options.tables or not options.smoke or has_gpu() else sorted(TABLES.keys() - NO_GPU)
+    options.tables = options.tables or [
+        name for name in TABLES if name not in options.left_out and (name != "cost" or priced)
+    ]
     return options
 
 
@@ -112,6 +129,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(options, Path(name), sys.stderr if options.json else sys.stdout, keep=keeper(options.rows))
         try:
+            if options.left_out:
+                bench.note(f"{LEFT_OUT}{', '.join(options.left_out)}: there is no GPU")
             failed = run(bench)
         except Daskw2vError as error:
             sys.exit(str(error))

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -14,9 +14,21 @@ from benchmarks.common import alternate
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
 from benchmarks.papers.tables import Keep, Spread, Table
 from benchmarks.texts import Text, encode
+from daskw2v.cuda import check_gpu
+from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, keep_thresholds
+
+
+@cache
+def has_gpu() -> bool:
+    """Tell whether there is a GPU that kernels can run on."""
+    try:
+        check_gpu()
+    except (ClusterError, MissingExtraError):
+        return False
+    return True
 
 
 class Words(NamedTuple):

@@ -79,7 +79,7 @@ class Windows(NamedTuple):
     @classmethod
     def made(
         cls, params: Params, segment: Segment, counts: Table, rng: np.random.Generator, first: int = 0,
-        last: int | None = None, **how: int,
+        last: int | None = None, **how: Any,
     ) -> "Windows":  # fmt: skip
         """Return a case with tables drawn; a range of centers, all by default."""
         objective, last = OBJECTIVES[params.objective], len(segment.tokens) if last is None else last
@@ -91,8 +91,10 @@ class Windows(NamedTuple):
         """Train on the GPU, or in the simulator."""
         cuda = load("numba.cuda")
         put, width = cuda.to_device, padded(self.params.vector_size)
-        there, totals = [put(table.ravel()) for table in self.tables], put(np.zeros(2))
-        memory = Warps(*there, width, self.hot_rows, self.n_pieces, *map(put, self.touched), totals, cuda.stream())
+        there: list[Any] = [put(table.ravel()) for table in self.tables]
+        totals = put(np.zeros(2))
+        likely, n = [put(rows) for rows in self.touched], self.n_pieces
+        memory = Warps(there[0], there[1], width, self.hot_rows, n, likely[0], likely[1], totals, cuda.stream())
         kernel: Any = OBJECTIVES[self.params.objective].trainers["cuda"]
         segment, prepared = lent(put, self.segment), lent(put, self.prepared)
         kernel(segment, self.first, self.last, memory, self.rate, EPOCH, prepared)
@@ -106,11 +108,16 @@ class Windows(NamedTuple):
         """Train in float64."""
         pieces, aim, n = needed("daskw2v.objectives.cuda.pieces", "cuda"), self.aim(), self._pieces()
         tables = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
-        factors = [_factors(some, len(table), n) for some, table in zip(self.touched, tables, strict=True)]
+        source, output = tables
+        moves, adds = (_factors(some, len(table), n) for some, table in zip(self.touched, tables, strict=True))
         flushed = _factors(self.touched[1][: aim.top], aim.top, n * pieces.FLUSH)
         has_ring = self.shape().slots(aim) > 0
-        care = reference.Care(lambda word: has_ring and word >= self.hot_rows, *factors, aim.size, n, aim.top, flushed)
-        totals = reference.train(self.segment, self.first, self.last, *tables, self.rate, EPOCH, self.prepared, care)
+        care = reference.Care(
+            lambda word: has_ring and word >= self.hot_rows, moves, adds, aim.size, n, aim.top, flushed
+        )
+        totals = reference.train(
+            self.segment, self.first, self.last, source, output, self.rate, EPOCH, self.prepared, care
+        )
         return Trained(tables, np.array(totals))
 
     def shape(self) -> Any:
@@ -125,7 +132,7 @@ class Windows(NamedTuple):
         negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
         return negatives.negative_targets(self.shape(), self.params.negative, each=each)
 
-    def waiting(self) -> dict[str, int]:
+    def waiting(self) -> dict[str, Any]:
         """Return which rows wait in shared memory, as `traffic.rows_of` takes it."""
         pieces, aim = needed("daskw2v.objectives.cuda.pieces", "cuda"), self.aim()
         return {"ring": self.shape().slots(aim) > 0, "top": aim.top, "flush": pieces.FLUSH}
@@ -139,6 +146,12 @@ class Windows(NamedTuple):
         windows = windows_of(self.params, self.rate, EPOCH)
         arguments = there, self.segment, self.first, self.last, windows, aim, totals
         return Trained(tables, totals), kernel.launch(arguments, blocks=self._pieces())
+
+
+def _items(both: Table) -> tuple[Table, Table]:
+    """Return the rows of two, which are arrays or a pair of arrays."""
+    contexts, centers = both
+    return contexts, centers
 
 
 class Pairs(NamedTuple):
@@ -156,20 +169,26 @@ class Pairs(NamedTuple):
     def on_gpu(self) -> Trained:
         cuda, kernels = load("numba.cuda"), load("daskw2v.objectives.sgns.cuda.buckets")
         put, width = cuda.to_device, padded(self.params.vector_size)
-        there, totals = [put(table.ravel()) for table in self.tables], put(np.zeros(2))
-        bucket = Bucket(*(tuple(map(put, items)) for items in self.bucket))
-        memory = Warps(*there, width, 0, 1, *map(put, self.touched), totals, cuda.stream())
+        there: list[Any] = [put(table.ravel()) for table in self.tables]
+        totals = put(np.zeros(2))
+        kinds: list[Any] = [tuple(map(put, items)) for items in self.bucket]
+        bucket = Bucket(*kinds)
+        likely = [put(rows) for rows in self.touched]
+        memory = Warps(there[0], there[1], width, 0, 1, likely[0], likely[1], totals, cuda.stream())
         kernels.train_bucket(bucket, memory, self.alpha, self.negative, self.each, put(self.words), KEY)
         return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
 
     def truth(self) -> Trained:
         kernels = needed("daskw2v.objectives.sgns.cuda.buckets", "cuda")
-        tables = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
-        factors = tuple(_factors(some, len(table), 1) for some, table in zip(self.touched, tables, strict=True))
+        tables: Any = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
+        factors: Any = tuple(_factors(some, len(table), 1) for some, table in zip(self.touched, tables, strict=True))
         size = kernels.group_of(padded(self.params.vector_size))
         batch = partial(reference.train_items, size=size, factors=factors)
-        pairs, noise = self.bucket
-        _, loss = train_bucket(pairs, noise, *tables, self.alpha, self.negative, self.each, self.words, KEY, batch)
+        pairs, noise = map(_items, self.bucket)
+        source, output = tables
+        _, loss = train_bucket(
+            pairs, noise, source, output, self.alpha, self.negative, self.each, self.words, KEY, batch
+        )
         return Trained(tables, np.array([0, loss]))
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:

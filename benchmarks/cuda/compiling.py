@@ -139,7 +139,7 @@ KERNELS: dict[str, Callable[[Setting], tuple[Any, tuple[Any, ...]]]] = {
 @contextmanager
 def _gpu_of(capability: Capability) -> Iterator[None]:
     """Stand in for the GPU that functions ask about which kernels call."""
-    dispatcher = needed("numba.cuda.dispatcher", "cuda")
+    dispatcher: Any = needed("numba.cuda.dispatcher", "cuda")
     asked = dispatcher.get_current_device
     dispatcher.get_current_device = lambda: type("GPU", (), {"compute_capability": capability})
     try:

@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.cases import KEY, Matrix, Pairs, Windows, difference, likely, tables_of
-from benchmarks.cuda.compiling import KERNELS
-from benchmarks.cuda.kernels import Setting, params_of
+from benchmarks.cuda.compiling import KERNELS, Setting
+from benchmarks.cuda.kernels import params_of
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
 from daskw2v.objectives import OBJECTIVES
 from daskw2v.objectives.base import Columns
@@ -26,10 +26,10 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), moving, others, prepared)
     if name.endswith("buckets"):
-        pairs, noise = (tuple(rng.integers(0, n_words, k).astype(np.int32) for _ in range(2)) for k in (n_tokens, 0))
+        items: list[Any] = [tuple(rng.integers(0, n_words, (2, k)).astype(np.int32)) for k in (n_tokens, 0)]
         tables = tables_of([n_words] * 2, d, rng)
         words = word_table(counts, params.ns_exponent)
-        return Pairs(params, Bucket(pairs, noise), setting.negative, 0, tables, words, likely(tables, rng))
+        return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))
     return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)
 
 

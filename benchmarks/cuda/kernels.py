@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.cuda import sass
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.cases import KEY, TREES, Matrix, Pairs, Windows
-from benchmarks.cuda.compiling import KERNELS, Capability, Code, Setting, compiled, linked
+from benchmarks.cuda.compiling import Code, Setting, compiled, linked
 from benchmarks.cuda.emulated import Kernel
 from benchmarks.cuda.traffic import rows_of
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
@@ -29,7 +29,6 @@ from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.simd import padded
 
-CAPABILITIES: tuple[Capability, ...] = ((7, 5), (8, 0), (9, 0))
 DIMS = (100, 128)
 ISSUED = 132 * 4 * 1.755e9  # instructions of warps a second, of an H200
 FROM_L2 = 5.5e12  # bytes a second, of an H200, assumed
@@ -96,12 +95,12 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), moving, others, prepared), rows * columns, None
     if name.endswith("buckets"):
         n, words = 256, 1000
-        pairs, noise = (tuple(rng.integers(0, words, k).astype(np.int32) for _ in range(2)) for k in (n, 0))
+        pairs, noise = rng.integers(0, words, (2, n)).astype(np.int32), np.zeros((2, 0), np.int32)
         tables = [np.zeros((words, width), np.float32) for _ in range(2)]
         drawn = word_table(zipf_counts(words, 10**6), params.ns_exponent)
         touched = 4 * (2 + params.negative / 4)  # a quarter of the negatives each, that four share
-        case = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
-        return case, n, 2 * width * touched
+        bucket = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
+        return bucket, n, 2 * width * touched
     counts = _counts()
     segment, prepared = zipf_segment(counts, TEXT, 0.0), _prepared(params)
     tables = [np.zeros((len(counts), width), np.float32) for _ in range(2)]
@@ -134,13 +133,13 @@ def kernels(bench: Bench) -> None:
         ),
         ",.0f",
     )  # fmt: skip
-    for name in KERNELS:
+    for name in bench.options.kernels:
         for vector_size in bench.options.dims:
-            for capability in CAPABILITIES:
+            for capability in (divmod(number, 10) for number in bench.options.capabilities):
                 setting = Setting(vector_size, capability)
                 code, work = compiled(name, setting), work_of(name, setting, program)
                 hopper = capability == (9, 0)  # what an H200 is
-                by_issue = ISSUED / work.sass / 1e6 if work.sass and hopper else None
+                by_issue = ISSUED / work.sass / 1e6 if work.sass and hopper else None if program else "no nvdisasm"
                 by_l2 = FROM_L2 / work.bytes / 1e6 if work.bytes and hopper else None
                 table.row(
                     f"{name}, d={vector_size}, sm_{capability[0]}{capability[1]}", code.registers, code.spilled,

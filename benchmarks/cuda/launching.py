@@ -37,9 +37,13 @@ class Launch:
         self.in_flight = pieces.n_pieces(self.trained, pieces.room(max_in_flight))
         prepared = objective.prepare(self._params, corpus.counts)
         likely = [put(pieces.crowded(rows, self.in_flight)) for rows in self._touched(objective, prepared, corpus)]
-        tables = [put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()]
+        tables: list[Any] = [
+            put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()
+        ]
         self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
-        self._memory = Warps(*tables, width, hot_rows, self.in_flight, *likely, self._totals, self._stream)
+        self._memory = Warps(
+            tables[0], tables[1], width, hot_rows, self.in_flight, likely[0], likely[1], self._totals, self._stream
+        )
         self._segment, self._prepared = lent(put, words.segment), lent(put, prepared)
 
     def _sizes(self, objective: Any, corpus: Corpus) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from benchmarks.cuda.bench import Bench, Corpus
 from benchmarks.cuda.launching import Launch
+from benchmarks.papers.tables import Table
 from daskw2v.cuda import load
 from daskw2v.params import Params
 
@@ -30,7 +31,7 @@ def sweep(bench: Bench) -> None:
             _row(bench, table, corpus, params, f"{corpus.name}, hot_rows={hot_rows:,}", room, hot_rows)
 
 
-def _row(bench: Bench, table: object, corpus: Corpus, params: Params, name: str, n: int, hot_rows: int) -> None:
+def _row(bench: Bench, table: Table, corpus: Corpus, params: Params, name: str, n: int, hot_rows: int) -> None:
     launch = Launch(params, corpus, n, hot_rows)
     seconds = bench.measure({name: launch.seconds})[name]
     speed = seconds.inverse()

@@ -72,7 +72,7 @@ def install() -> None:
     device = devices.FakeCUDADevice
     device.name, device.compute_capability, device.MULTIPROCESSOR_COUNT = "stand-in", (9, 0), 1
     # `room` asks the device how many warps there are, as on a GPU
-    pieces.numba = SimpleNamespace(config=SimpleNamespace(ENABLE_CUDASIM=False))
+    vars(pieces)["numba"] = SimpleNamespace(config=SimpleNamespace(ENABLE_CUDASIM=False))
     gpu.compiled_for_gpu = lambda kernel, vector_size: ("stand-in", "stand-in")
 
 

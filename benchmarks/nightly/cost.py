@@ -1,5 +1,6 @@
 """What a night costs against a training from scratch, and what it loses, where a tenth of the text is new."""
 
+import math
 import shutil
 import statistics
 from collections.abc import Sequence
@@ -40,10 +41,18 @@ def cost(
     )
     for name in (FULL, KNOWN):
         pairs = list(zip(found[NIGHT], found[name], strict=True))
-        ratios = [statistics.median(n.took[field] / f.took[field] for n, f in pairs) for field in (0, 1)]
-        losses = [[1 - a / b for a, b in zip(n.scores, f.scores, strict=True)] for n, f in pairs]
+        ratios = [
+            statistics.median(n.took.seconds / f.took.seconds for n, f in pairs),
+            statistics.median(n.took.cpu / f.took.cpu for n, f in pairs),
+        ]
+        losses = [[lost(a, b) for a, b in zip(n.scores, f.scores, strict=True)] for n, f in pairs]
         each = [statistics.median(values) for values in zip(*losses, strict=True)]
         medians.row(f"over {name}", *ratios, *each, statistics.median(map(statistics.mean, losses)))
+
+
+def lost(score: float | None, of: float | None) -> float:
+    """Return the share of a score that is lost; NaN where one is not known, or is 0."""
+    return 1 - score / of if score is not None and of else math.nan
 
 
 def costs_of(

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple, TextIO, TypeVar, get_args
+from typing import Any, NamedTuple, TextIO, TypeVar, get_args
 
 from distributed import Client
 
@@ -26,7 +26,8 @@ T = TypeVar("T")
 STAGES = ("encode", "vocabulary", "train", "judge")  # the last until the end: aligned, written and published too
 TIMES = ("s", "CPU s", *(f"s {stage}" for stage in STAGES), "MB read")  # columns of `Took.cells`
 WARM = 1_000_000  # bytes to compile by
-OPEN = Gates(**{each.name: None for each in fields(Gates) if type(None) in get_args(each.type)})  # nothing is asked
+_NOTHING: dict[str, Any] = {each.name: None for each in fields(Gates) if type(None) in get_args(each.type)}
+OPEN = Gates(**_NOTHING)
 
 
 @dataclass
@@ -64,7 +65,8 @@ class Setting:
 
     def scores(self, vectors: Vectors) -> list[float | None]:
         """Return the score of each of `sets`."""
-        found = evaluate(vectors, **self.resources.eval_sets, analogy_methods=("3cosadd",)).scores()
+        sets: dict[str, Any] = self.resources.eval_sets
+        found = evaluate(vectors, **sets, analogy_methods=("3cosadd",)).scores()
         return [found[name] for name in self.sets]
 
 

@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import finish
+from benchmarks.judges import CLASSIFIERS
+from benchmarks.options import Smoke, parsed
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import keeper
@@ -35,6 +37,14 @@ def whole(text: str) -> int:
     return value
 
 
+def share(text: str) -> float:
+    """Return a number above 0."""
+    value = float(text)
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
 def number_of(text: str) -> str:
     """Return a paper's number; argparse's own `choices` refuse an empty list."""
     if text not in PAPERS:
@@ -42,13 +52,22 @@ def number_of(text: str) -> str:
     return text
 
 
+SMOKE = Smoke(
+    {
+        "parts": 0.3, "time_parts": 0.1, "times": 1, "epochs": 1, "seeds": [1], "tools": [*SPEED], "workers": [1, 2],
+    },
+    ("paper", "here"),
+    tuple((number,) for number in PAPERS),
+)  # fmt: skip
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "papers", nargs="*", type=number_of, metavar="PAPER", default=list(PAPERS), help="all by default"
     )
-    parser.add_argument("--parts", type=whole, default=10, help="tenths of the 100 MB corpus, where vectors are judged")
-    parser.add_argument("--time-parts", type=whole, default=3, help="tenths of the corpus, where time is taken")
+    parser.add_argument("--parts", type=share, default=10, help="tenths of the 100 MB corpus, where vectors are judged")
+    parser.add_argument("--time-parts", type=share, default=3, help="tenths of the corpus, where time is taken")
     parser.add_argument("--times", type=whole, default=3, help="runs of each, where time is taken")
     parser.add_argument("--threads", type=whole, nargs="+", default=[1, 2], help="where time is taken")
     parser.add_argument("--epochs", type=whole, default=5, help="of vectors that are judged")
@@ -58,12 +77,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tools", nargs="*", choices=SPEED, default=["fasttext"], help="what runs beside ours")
     parser.add_argument("--workers", type=whole, nargs="+", default=blazingtext.WORKERS, help="001: replicas")
     parser.add_argument("--rules", nargs="+", choices=MERGE_RULES, default=blazingtext.RULES, help="001: of merging")
-    parser.add_argument("--classifier", choices=w2v_cl.CLASSIFIERS, default="logistic", help="002: of texts")
+    parser.add_argument("--classifier", choices=CLASSIFIERS, default="logistic", help="002: of texts")
     parser.add_argument("--constants", type=Path, help="003: file of the cost model's; written where it is missing")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
-    parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
-    return parser.parse_args(arguments)
+    return parsed(parser, SMOKE, arguments)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ them fastText's. `--workers 1 2 3 4 5 6 7 8 --rules momentum mean touched` is th
 
 from benchmarks.papers.gpu import speed_on_gpu
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Figures, Paper, Spread
+from benchmarks.papers.tables import Cell, Figures, Paper, Spread
 
 OBJECTIVES = {"Skipgram": "sgns", "CBOW": "cbow_ns"}
 CORPORA = {"text8": "text8", "1 billion words": "1bw"}
@@ -50,7 +50,7 @@ def quality(session: Session, objective: str) -> None:
     )
 
     def add(name: str, system: str, ours: dict[str, Spread]) -> None:
-        cells = []
+        cells = list[Cell]()
         for score, key in SCORES.items():
             cells += [QUALITY.get((corpus, score, objective, system)) for corpus in CORPORA.values()]
             cells.append(ours.get(key))

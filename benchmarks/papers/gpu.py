@@ -1,29 +1,17 @@
 """What tables of papers say of this machine's GPU: measured where there is one, open where there is none."""
 
 from argparse import Namespace
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-from benchmarks.cuda.bench import Bench
+from benchmarks.cuda.bench import Bench, has_gpu
 from benchmarks.cuda.speed import speed_of
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Cell, Spread
-from daskw2v.cuda import check_gpu
-from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.params import Params
 
 OPEN = "not measured yet: no GPU; python -m benchmarks.cuda on one prints it"
 _LANES, _REGISTERS, _MOST = 32, 1 << 16, 64  # of a warp; of a multiprocessor; and its warps
-
-
-@cache
-def has_gpu() -> bool:
-    try:
-        check_gpu()
-    except (ClusterError, MissingExtraError):
-        return False
-    return True
 
 
 def speed_on_gpu(session: Session, params: Params) -> tuple[Cell, Cell]:

@@ -83,7 +83,7 @@ def times(session: Session) -> None:
     )  # fmt: skip
     text = session.timed.path
     with cluster_of(1) as one, cluster_of(2) as two:
-        found = times_of(several, {1: one, 2: two}, text, session.folder, session.text(1).path, session.options.times)
+        found = times_of(several, {1: one, 2: two}, text, session.folder, session.first.path, session.options.times)
     alone = next(time.seconds for time in found if time.variant == ONE)
     for time in found:
         paper = theirs(time.variant, several[time.variant])

@@ -54,16 +54,17 @@ class Session:
     tables: list[Table] = field(default_factory=list)
     number: str = ""
     keep: Keep | None = None
-    _texts: dict[tuple[int, int], Text] = field(default_factory=dict)
+    _texts: dict[tuple[float, int], Text] = field(default_factory=dict)
 
     def begin(self, number: str, paper: Paper) -> None:
         """Print the heading of a paper."""
         self.number, o = number, self.options
         peaks = ", ".join(f"{measure_peak(n):.0f} by {n} thread(s)" for n in sorted(o.threads))
         print(
-            f"\n### {number}: {paper.title}\n\npaper: {paper.setting}\n\nhere: {machine()}; Wikipedia, {10 * o.parts} "
-            f"MB where vectors are judged and {10 * o.time_parts} MB where time is taken; epochs of judged vectors: "
-            f"{o.epochs}; multiply-adds now, GFLOP/s: {peaks} (where these do not grow, others use the machine)",
+            f"\n### {number}: {paper.title}\n\npaper: {paper.setting}\n\nhere: {machine()}; Wikipedia, "
+            f"{10 * o.parts:g} MB where vectors are judged and {10 * o.time_parts:g} MB where time is taken; epochs of "
+            f"judged vectors: {o.epochs}; multiply-adds now, GFLOP/s: {peaks} (where these "
+            "do not grow, others use the machine)",
             file=self.out, flush=True,
         )  # fmt: skip
 
@@ -92,7 +93,12 @@ class Session:
         """The text that times are taken on."""
         return self.text(self.options.time_parts)
 
-    def text(self, parts: int, min_count: int = Params.min_count) -> Text:
+    @property
+    def first(self) -> Text:
+        """The first 10 MB at most, to compile by."""
+        return self.text(min(1, self.options.parts))
+
+    def text(self, parts: float, min_count: int = Params.min_count) -> Text:
         if (parts, min_count) not in self._texts:
             place = self.folder / f"text-{parts}-{min_count}"
             place.mkdir()
@@ -105,7 +111,7 @@ class Session:
         place = self.folder / "small"
         place.mkdir()
         path = place / "wiki.txt"
-        path.write_bytes(self.text(1).path.read_bytes()[:SMALL])
+        path.write_bytes(self.first.path.read_bytes()[:SMALL])
         return encode_file(path, Store(str(place / "work")), Params(max_final_vocab=1000))
 
     @property

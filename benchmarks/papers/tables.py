@@ -3,7 +3,7 @@
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -94,7 +94,7 @@ def keeper(path: Path | None) -> Keep | None:
         return None
 
     def plain(value: Any) -> Any:
-        return asdict(value) if is_dataclass(value) else value.item()  # a scalar of NumPy
+        return asdict(value) if isinstance(value, Spread) else value.item()  # a scalar of NumPy
 
     def keep(row: Row, form: str) -> None:
         with path.open("a") as out:

@@ -6,7 +6,7 @@ that hangs. Of two commands at once the second may say that the first is at work
 lost are those beyond an undisturbed run.
 
     python -m benchmarks.survival [--times 1] [--faults NAME ...] [--strategies NAME ...] [--stages NAME ...]
-                                   [--seed 0] [--soak SECONDS]
+                                   [--seed 0] [--soak SECONDS] [--json]
 """
 
 import argparse
@@ -20,11 +20,12 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.common import machine
+from benchmarks.common import finish
+from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.survival.client import FAILED
 from benchmarks.survival.cluster import Cluster
 from benchmarks.survival.faults import FAULTS, small_disk, unmount
@@ -71,15 +72,15 @@ def write_text(path: Path, tokens: int = 400_000) -> Path:
 class Bench:
     """A cluster, and what runs give where nothing disturbs them."""
 
-    def __init__(self, folder: Path, cluster: Cluster, options: argparse.Namespace) -> None:
-        self._folder, self._cluster, self._mood = folder, cluster, folder / "mood"
+    def __init__(self, folder: Path, cluster: Cluster, seed: int, out: TextIO) -> None:
+        self._folder, self._cluster, self._mood, self._out = folder, cluster, folder / "mood", out
         self._text, self._numbers = write_text(folder / "text.txt"), itertools.count()
-        self.draws = random.Random(options.seed)
+        self.draws = random.Random(seed)
         self._whole: dict[str, Outcome] = {}
         self.lines: defaultdict[tuple[str, str], Line] = defaultdict(Line)
         self.disk = folder / "disk" if small_disk(folder / "disk", DISK) else None
         if self.disk is None:
-            print("A full disk needs the right to mount one: not tried.")
+            print(f"{LEFT_OUT}a full disk, which needs the right to mount one", file=out)
 
     def trial(self, strategy: str, *, ill: bool = False, full: bool = False) -> Trial:
         home = self.disk if full and self.disk else self._folder
@@ -121,20 +122,35 @@ class Bench:
         verdict = "the same bits" if same else f"FAILED: {'; '.join([found.said, *others])}"
         verdict = verdict if found.struck else "not struck"
         said = f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict}"
-        print(f"{said} | {'; '.join(trial.notes + others)}", flush=True)
+        print(f"{said} | {'; '.join(trial.notes + others)}", file=self._out, flush=True)
 
 
-def table(lines: dict[tuple[str, str], Line]) -> None:
-    print("\n| fault | stage | tried | survived, the same bits | seconds lost, median | most |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for (name, stage), line in lines.items():
-        if line.tried:
-            print(
-                f"| {name} | {stage} | {line.tried} | {line.survived} | {statistics.median(line.lost):.1f} "
-                f"| {max(line.lost):.1f} |"
-            )
-    tried, survived = (sum(getattr(line, what) for line in lines.values()) for what in ("tried", "survived"))
-    print(f"| all | | {tried} | {survived} | | |")
+@dataclass(frozen=True)
+class Row:
+    """What became of runs with a fault at a stage."""
+
+    fault: str
+    stage: str
+    tried: int
+    survived: int
+    lost_median: float
+    lost_most: float
+
+
+def table(lines: dict[tuple[str, str], Line], out: TextIO | None = None) -> list[Row]:
+    """Print a row for each fault and stage that was tried, and the sum of them."""
+    rows = [
+        Row(name, stage, line.tried, line.survived, statistics.median(line.lost), max(line.lost))
+        for (name, stage), line in lines.items()
+        if line.tried
+    ]
+    print("\n| fault | stage | tried | survived, the same bits | seconds lost, median | most |", file=out)
+    print("| --- | --- | --- | --- | --- | --- |", file=out)
+    for row in rows:
+        lost = f"{row.lost_median:.1f} | {row.lost_most:.1f}"
+        print(f"| {row.fault} | {row.stage} | {row.tried} | {row.survived} | {lost} |", file=out)
+    print(f"| all | | {sum(row.tried for row in rows)} | {sum(row.survived for row in rows)} | | |", file=out)
+    return rows
 
 
 def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
@@ -142,6 +158,13 @@ def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
     began = time.monotonic()
     while time.monotonic() - began < seconds:
         bench.strike(bench.draws.choice(list(FAULTS)), bench.draws.choice(strategies), "any")
+
+
+SMOKE = Smoke(
+    {"faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"], "stages": ["train, early"]},
+    ("tried", "survived"),
+    ((), ("--soak", "1")),
+)
 
 
 def main() -> None:
@@ -152,13 +175,14 @@ def main() -> None:
     parser.add_argument("--stages", nargs="+", choices=[*MOMENTS, "any"], default=[*MOMENTS, "any"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--soak", type=float, help="seconds of faults at random instead")
-    options = parser.parse_args()
+    options = parsed(parser, SMOKE)
+    out = sys.stderr if options.json else sys.stdout
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table is printed however it ends
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(ROOT)}
         with Cluster(root, environment=environment) as cluster:
-            bench = Bench(root, cluster, options)
+            bench = Bench(root, cluster, options.seed, out)
             try:
                 if options.soak:
                     soak(bench, options.soak, options.strategies)
@@ -169,8 +193,7 @@ def main() -> None:
                         ):
                             bench.strike(name, strategy, stage)
             finally:
-                table(bench.lines)
-                print(machine())
+                finish(table(bench.lines, out), out, as_json=options.json)
                 if bench.disk is not None:
                     unmount(bench.disk)
     if any(line.survived < line.tried for line in bench.lines.values()):

@@ -31,7 +31,7 @@ def run_command(config: str) -> State:
     line = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 print(line.rstrip())
         except BaseException:  # the flow is cancelled; the next run goes on
             process.terminate()
