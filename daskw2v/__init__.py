@@ -1,5 +1,6 @@
 """Word vectors from text too large for one machine, trained on any Dask cluster."""
 
+from daskw2v.console import show_progress
 from daskw2v.errors import Daskw2vError
 from daskw2v.evaluation import evaluate
 from daskw2v.models.export import export
@@ -45,6 +46,7 @@ __all__ = [
     "from_gensim",
     "import_word2vec",
     "retrain",
+    "show_progress",
     "to_gensim",
     "train",
     "train_model",

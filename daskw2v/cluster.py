@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import wait as wait_for_thread
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, StoreError, TrainingError
+from daskw2v.logs import QuietTasks, silenced
 from daskw2v.params import Resources
 from daskw2v.shared import given_bytes
 from daskw2v.storage import Store
@@ -61,8 +62,14 @@ def connect(resources: Resources) -> Iterator[Client]:
             host=resources.host or "127.0.0.1",
             dashboard_address="127.0.0.1:0",
         )
-    with cluster, Client(cluster) as client:
-        yield client
+    with ExitStack() as ending:
+        client = ending.enter_context(Client(ending.enter_context(cluster)))
+        client.register_plugin(QuietTasks())
+        try:
+            yield client
+        finally:
+            with silenced():  # workers that end amid a task are killed
+                ending.close()
 
 
 @contextmanager

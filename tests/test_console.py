@@ -67,10 +67,10 @@ def test_short__keeps_three_digits(number, text):
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_watching__draws_bars_that_fit_the_terminal(width):
+def test_show_progress__draws_bars_that_fit_the_terminal(width):
     now = [0.0]
     screen = Console(force_terminal=True, record=True, width=width, get_time=lambda: now[0])
-    with console.watching(screen) as listener:
+    with console.show_progress(screen) as listener:
         listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
         listener(Progress("vocabulary", 1, 1, "steps", message="a message that is too long " * 9))
         for done in (1, 2):  # further apart than Rich looks back by itself

@@ -8,13 +8,14 @@ from typing import Any
 import click
 from dask.utils import format_bytes
 
+from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import main
 from daskw2v.cluster import connect
 from daskw2v.corpus.sources import find_sources
 from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
 from daskw2v.objectives import check_options
-from daskw2v.options import choose, config_option, fields_of, read_config
+from daskw2v.options import config_option, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy

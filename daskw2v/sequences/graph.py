@@ -9,11 +9,12 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from daskw2v.cluster import check_cluster, gather
+from daskw2v.console import listening
 from daskw2v.corpus.sources import Inputs, Source, find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError
 from daskw2v.extras import needed
 from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.numbering import Names, Piece, encode_block, merge_names, pieces_of, read_names
 from daskw2v.sequences.rows import Layout, Rows, deal_piece, fill_rows, graph_bytes
@@ -59,7 +60,7 @@ def build_graph(
     edges: EdgeList,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> StoredGraph:
     """Make the graph of an edge list: its nodes numbered, its edges in order; one that is there already is returned.
 
@@ -93,7 +94,8 @@ def build_graph(
     needed("pyarrow", "arrow")
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options)
-    with stage(work, _HOME, [contents_of(sources), asdict(edges)], listener) as (home, guarded):
+    asked = [contents_of(sources), asdict(edges)]
+    with listening(listener, client) as listen, stage(work, _HOME, asked, listen) as (home, guarded):
         manifest = home.read_manifest() or _build(home, sources, edges, resources, client, guarded)
         names, rows = Names(*manifest["names"]), tuple(Rows(*part) for part in manifest["rows"])
         graph = StoredGraph(home, names, rows)

@@ -1,0 +1,38 @@
+"""What Dask's log says of a local cluster: not what its workers' tasks raise, nor how workers end, which we tell."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from distributed import Worker, WorkerPlugin
+
+# Their children say that memory is short, and go on to
+_OF_TASKS = ("distributed.worker", "distributed.worker.state_machine")
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
+
+
+class QuietTasks(WorkerPlugin):
+    """Keeps tracebacks of tasks, which are raised by the client too, out of a worker's log, after restarts too."""
+
+    name = "daskw2v-quiet-tasks"
+
+    def setup(self, worker: Worker) -> None:
+        """Set up a worker."""
+        for name in _OF_TASKS:
+            logging.getLogger(name).addFilter(_nothing)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Write none of Dask's log in this process meanwhile."""
+    handlers = list(logging.getLogger("distributed").handlers)
+    for handler in handlers:
+        handler.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_nothing)
