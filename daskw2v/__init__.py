@@ -14,6 +14,7 @@ from daskw2v.models.versions import Versions
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.build import build_phrases
+from daskw2v.release import VERSION as __version__
 from daskw2v.retrain import retrain
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.notify import Notices
@@ -36,6 +37,7 @@ __all__ = [
     "Store",
     "Vectors",
     "Versions",
+    "__version__",
     "build_corpus",
     "build_index",
     "build_matrix",

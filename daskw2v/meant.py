@@ -19,6 +19,7 @@ _CHARACTERS = _Meaning("objective", "subwords makes vectors of words' characters
 _LISTENER = _Meaning("", "The listener of train is told how far it is")
 _TEXT = _Meaning("", "The text is the first argument of train: files, patterns or URLs")
 
+_ALIKE = 0.75  # of a slip, and the name that it is one of
 # Names of gensim, old ones among them, of word2vec.c and of fastText
 _MEANINGS = {
     "size": _SIZE, "dim": _SIZE, "dimension": _SIZE, "dimensions": _SIZE, "layer1_size": _SIZE,
@@ -71,5 +72,5 @@ def meaning(name: str, known: Mapping[str, Sequence[str]], written: Callable[[st
         return f"Give {written(owners[meant.name], meant.name)}{note}."
     if meant is not None and not meant.name:
         return f"Leave it out. {meant.note}."
-    near = [plain] if plain in owners else get_close_matches(plain.lower(), owners, n=1)
+    near = [plain] if plain in owners else get_close_matches(plain.lower(), owners, n=1, cutoff=_ALIKE)
     return f"Give {written(owners[near[0]], near[0])}." if near else None
