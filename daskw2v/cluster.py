@@ -20,7 +20,7 @@ from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 from daskw2v.errors import ClusterError, StoreError, TrainingError
-from daskw2v.logs import QuietTasks, silenced
+from daskw2v.logs import QuietTasks, silenced, start_quiet_tracker
 from daskw2v.params import Resources
 from daskw2v.shared import given_bytes
 from daskw2v.storage import Store
@@ -55,6 +55,7 @@ def connect(resources: Resources) -> Iterator[Client]:
             yield client
         return
     with _uninterrupted():
+        start_quiet_tracker()
         cluster = LocalCluster(  # bound to loopback unless told: nobody else can reach it
             n_workers=resources.workers,
             threads_per_worker=resources.threads,

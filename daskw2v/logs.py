@@ -1,8 +1,10 @@
 """What Dask's log says of a local cluster: not what its workers' tasks raise, nor how workers end, which we tell."""
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from distributed import Worker, WorkerPlugin
 
@@ -36,3 +38,19 @@ def silenced() -> Iterator[None]:
     finally:
         for handler in handlers:
             handler.removeFilter(_nothing)
+
+
+def start_quiet_tracker() -> None:
+    """Start the process of Python's that removes locks of killed workers, and would warn of them after our last word.
+
+    One that runs already stays as it is.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
