@@ -16,7 +16,7 @@ def _nothing(_: logging.LogRecord) -> bool:
     return False
 
 
-class QuietTasks(WorkerPlugin):
+class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     """Keeps tracebacks of tasks, which are raised by the client too, out of a worker's log, after restarts too."""
 
     name = "daskw2v-quiet-tasks"
