@@ -1,5 +1,6 @@
 """Word vectors from text too large for one machine, trained on any Dask cluster."""
 
+from daskw2v.console import show_progress
 from daskw2v.errors import Daskw2vError
 from daskw2v.evaluation import evaluate
 from daskw2v.models.export import export
@@ -13,6 +14,7 @@ from daskw2v.models.versions import Versions
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.build import build_phrases
+from daskw2v.release import VERSION as __version__
 from daskw2v.retrain import retrain
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.notify import Notices
@@ -35,6 +37,7 @@ __all__ = [
     "Store",
     "Vectors",
     "Versions",
+    "__version__",
     "build_corpus",
     "build_index",
     "build_matrix",
@@ -45,6 +48,7 @@ __all__ = [
     "from_gensim",
     "import_word2vec",
     "retrain",
+    "show_progress",
     "to_gensim",
     "train",
     "train_model",

@@ -13,8 +13,9 @@ import numpy as np
 from dask.utils import parse_bytes
 
 from daskw2v.credentials import Options, refuse_secret
-from daskw2v.errors import ParameterError
+from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.locations import absolute, is_location
+from daskw2v.meant import meaning
 
 _FINITE = sys.float_info.max
 _SHOWN = 200  # characters of a value that a message shows
@@ -26,6 +27,7 @@ class Rule(NamedTuple):
     check: Callable[[Any], bool]
     bound: str
     convert: Callable[[Any], Any] | None = None
+    choices: tuple[str, ...] = ()
 
 
 def integer(low: int, high: int | None = None) -> Rule:
@@ -66,7 +68,7 @@ def is_number(value: Any, kind: type) -> bool:
 
 def one_of(*names: str) -> Rule:
     """Return the rule for one of some names."""
-    return Rule(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names))
+    return Rule(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names), choices=names)
 
 
 def _is_size(value: Any) -> bool:
@@ -133,12 +135,15 @@ DELIMITER = Rule(_is_delimiter, "a non-empty string without white space or contr
 OPTIONS = Rule(_are_options, "a mapping whose keys are text", Options)
 
 
-def choice(default: Any, help: str, rule: Rule, *, optional: bool = False, secret: bool = False) -> Any:
+def choice(
+    default: Any, help: str, rule: Rule, *, optional: bool = False, secret: bool = False, heading: str = ""
+) -> Any:
     """Declare a field with its help and rule.
 
-    `optional` fields also take None, meaning "chosen for you"; what is `secret` is never shown.
+    `optional` fields also take None, meaning "chosen for you"; what is `secret` is never shown. A `heading` is that of
+    this field and of those below it.
     """
-    metadata = {"help": help, **rule._asdict(), "optional": optional}
+    metadata = {"help": help, **rule._asdict(), "optional": optional, "heading": heading}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
     return field(default=default, metadata=metadata, repr=not secret)
@@ -156,7 +161,25 @@ def _shown(f: "Field[Any]", value: Any) -> str:
 
 
 class Checked:
-    """A dataclass whose fields are made by `choice`: it checks and converts what it is given."""
+    """A dataclass whose fields are made by `choice`: it checks and converts what it is given, by names that it has."""
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuse names that are none; `__init__` takes the others."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+                raise UnknownParameterError(
+                    f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)
+                )
+        return super().__new__(cls)
+
+    @classmethod
+    def remedy(cls, name: str) -> str:
+        """Say what to give in place of a name that is no field."""
+        classes = (cls, *(other for other in Checked.__subclasses__() if other is not cls))
+        known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
+        own = cls.__name__
+        meant = meaning(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
+        return meant or f"The names are: {', '.join(known[own])}."
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]

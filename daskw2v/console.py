@@ -3,16 +3,20 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from typing import Any
 
+from distributed import Client
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
-from daskw2v.progress import Listener, Progress
+from daskw2v.compiling import compiling_said
+from daskw2v.errors import ParameterError
+from daskw2v.progress import Listener, Progress, Watching, silent
 
 _LINE_SECONDS = 5.0  # at most one plain line in so many seconds
 _BAR_WIDTHS = 8, 40  # the least and the most
@@ -143,10 +147,30 @@ def _bars(console: Console) -> tuple[Bars, Listener]:
     return bars, move
 
 
+def _draws(console: Console) -> bool:
+    """Tell whether bars can be drawn: on a terminal that moves its cursor, or by widgets of a notebook."""
+    return console.is_interactive or (console.is_jupyter and find_spec("ipywidgets") is not None)
+
+
 @contextmanager
-def watching(console: Console) -> Iterator[Listener]:
-    """Give a listener that shows reports on the console, whichever kind it is."""
-    if console.is_terminal:
+def show_progress(console: Console | None = None) -> Iterator[Listener]:
+    """Give a listener for several calls, whose progress is shown together.
+
+    Bars on a terminal and in a notebook that has ipywidgets; elsewhere a line every few seconds.
+
+    Parameters
+    ----------
+    console
+        Where to; stderr by default.
+
+    Examples
+    --------
+    >>> with daskw2v.show_progress() as listener:
+    ...     files = write_walks(..., listener)
+    ...     daskw2v.train(files, work="work", listener=listener)
+    """
+    console = console or Console(stderr=True, highlight=False)
+    if _draws(console):
         bars, move = _bars(console)
         with bars:
             yield move
@@ -156,3 +180,24 @@ def watching(console: Console) -> Iterator[Listener]:
         yield lines
     finally:
         lines.finish()
+
+
+@contextmanager
+def listening(given: Watching, client: Client | None = None) -> Iterator[Listener]:
+    """Give the listener that a call means by what it was given; of a client it is told when workers compile kernels.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+    """
+    if isinstance(given, str) and given == "show":
+        shown: AbstractContextManager[Listener] = show_progress()
+    elif given is None or callable(given):
+        shown = nullcontext(given or silent)
+    else:
+        raise ParameterError(
+            f"listener={given!r} is no function.", "Give one that takes Progress, None for silence, or leave it out."
+        )
+    with shown as listener, nullcontext() if client is None else compiling_said(client, listener):
+        yield listener

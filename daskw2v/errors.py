@@ -26,6 +26,10 @@ class ParameterError(Daskw2vError, ValueError):
     """A parameter or argument outside its documented range."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """A parameter that does not exist; Python's own error for that is a TypeError, so this is one too."""
+
+
 class InputError(Daskw2vError):
     """Input text that cannot be found, opened, decoded or understood."""
 

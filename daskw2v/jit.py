@@ -15,6 +15,9 @@ from typing import Any
 
 import llvmlite.binding
 import numba
+from numba.core import event
+
+from daskw2v import compiling
 
 
 def _cache_folder() -> str:
@@ -36,6 +39,7 @@ def _cache_folder() -> str:
     return folder
 
 
+event.register("numba:compile", compiling.here)
 if "NUMBA_CACHE_DIR" not in os.environ:  # read by Numba at each decoration
     numba.config.CACHE_DIR = _cache_folder()
 

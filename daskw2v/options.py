@@ -1,31 +1,33 @@
-"""Options of the command line, made from the fields of `Params` and `Resources`.
-
-A value comes from the command line, else from the environment (`DASKW2V_VECTOR_SIZE`), else from the TOML
-file of `--config`, else from the field's default. The dataclasses check it, so that all meet the same rules.
-"""
+"""What commands and pipelines read: options of the command line, and values of a TOML file."""
 
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from daskw2v.errors import ParameterError
+from daskw2v.meant import meaning
 from daskw2v.params import Params, Resources
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares with its group
-_SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "memory_limit", "host")  # what describes a local cluster, and no other
 
 
-class Many(click.Option):
+class Option(click.Option):
+    """An option that the help shows under a heading."""
+
+    def __init__(self, *args: Any, heading: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heading = heading
+
+
+class Many(Option):
     """An option that is repeated, or given several values at once: `--similarity a.tsv b.tsv`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,9 +42,32 @@ class Command(click.Command):
         return [*super().get_params(ctx), _debug]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse `args` after writing out the `Many` options."""
+        """Parse `args` after writing out the `Many` options; of a name that is none, say which is meant."""
         names = {name for option in self.params if isinstance(option, Many) for name in option.opts}
-        return super().parse_args(ctx, _repeat(args, names))
+        try:
+            return super().parse_args(ctx, _repeat(args, names))
+        except click.NoSuchOption as error:
+            # word2vec.c and fastText write -size: click tells of -s
+            given = next((word for word in args if word.startswith(error.option_name)), error.option_name)
+            meant = meaning(given.partition("=")[0], {"": [p.name for p in self.params if p.name]}, _as_option)
+            if meant is None:
+                raise
+            raise click.UsageError(f"No such option: {given.partition('=')[0]}. {meant}", ctx) from None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, each under its heading."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(option, "heading", "") or "Options", []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def _as_option(_: str, name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _repeat(args: list[str], names: set[str]) -> list[str]:
@@ -94,63 +119,19 @@ def _read_pairs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -
     return dict(_read_pair(pair) for pair in pairs)
 
 
-def storage_option(function: Function) -> Function:
+def storage_option(function: Function, heading: str = "") -> Function:
     """Add the repeated option `--storage-option KEY=VALUE`, collected in `storage_options`."""
     return click.option(
         "--storage-option",
         "storage_options",
+        cls=Option,
+        heading=heading,
         multiple=True,
         metavar="KEY=VALUE",
         callback=_read_pairs,
         envvar="DASKW2V_STORAGE_OPTION",
         help="Option for fsspec (credentials, endpoints); VALUE is JSON or plain text. Repeatable.",
     )(function)
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """Return a hint's plain types: int and NoneType for `int | None`, Mapping for `Mapping[str, Any]`."""
-    members = (hint,) if get_origin(hint) in (None, Mapping) else get_args(hint)
-    return {get_origin(member) or member for member in members}
-
-
-def _variable(name: str) -> str:
-    """Return the environment variable of a field."""
-    return f"DASKW2V_{name.upper()}"
-
-
-def _add(f: "Field[Any]", hint: Any, function: Function) -> Function:
-    """Add the option of one field."""
-    kinds, name = _kinds(hint), f.name.replace("_", "-")
-    help = f.metadata["help"][0].upper() + f.metadata["help"][1:] + "."
-    if Mapping in kinds:
-        return storage_option(function)
-    if get_origin(hint) is tuple:
-        return click.option(f"--{name}", f.name, cls=Many, metavar="FILE...", envvar=_variable(f.name), help=help)(
-            function
-        )
-    kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
-    return click.option(
-        f"--{name}/--no-{name}" if kind is bool else f"--{name}",
-        f.name,
-        type=kind,
-        default=None if f.default is MISSING else f.default,
-        show_default=f.default is not None,
-        envvar=_variable(f.name),
-        help=help,
-    )(function)
-
-
-def fields_of(*classes: type) -> Callable[[Function], Function]:
-    """Add an option for each field of the dataclasses."""
-
-    def decorate(function: Function) -> Function:
-        for cls in reversed(classes):
-            hints = get_type_hints(cls)
-            for f in reversed(fields(cls)):
-                function = _add(f, hints[f.name], function)
-        return function
-
-    return decorate
 
 
 def _names(cls: type) -> list[str]:
@@ -182,9 +163,17 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
     known = [*more, *_names(Params), *_names(Resources)]
     if unknown := sorted(values.keys() - set(known)):
         raise ParameterError(
-            f"{path} sets {', '.join(unknown)}, which is no parameter.", f"The names are: {', '.join(known)}."
+            f"{path} sets {', '.join(unknown)}, which is no parameter.",
+            " ".join([f"The names are: {', '.join(known)}.", *_meant(unknown)]),
         )
     return values
+
+
+def _meant(names: Sequence[str]) -> list[str]:
+    """Return what names that are none mean, as far as that is known."""
+    known = {cls.__name__: _names(cls) for cls in (Params, Resources)}
+    found = {name: meaning(name, known, lambda _, field: field) for name in names}
+    return [f"For {name}: {text}" for name, text in found.items() if text is not None]
 
 
 def required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
@@ -223,26 +212,3 @@ def table(cls: type[T], config: Mapping[str, Any], name: str, path: Path | None)
 def fields_in(cls: type[T], values: Mapping[str, Any]) -> T:
     """Make a dataclass of those values that are its fields; raises as it does."""
     return cls(**{name: values[name] for name in _names(cls) if name in values})
-
-
-def choose(ctx: click.Context, config: Mapping[str, Any]) -> tuple[Params, Resources]:
-    """Make `Params` and `Resources` from the command line, the environment and what the TOML file says.
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of range, the file names an unknown field, or a local cluster is described although
-        `scheduler` names one.
-    """
-    values = {**config}
-    values |= {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
-    params, resources = fields_in(Params, values), fields_in(Resources, values)
-    unread = [n for n in _LOCAL if n in values]
-    if resources.scheduler is not None and unread:
-        given = " and ".join(f"{n}={values[n]!r}" for n in unread)
-        variables = " and ".join(map(_variable, unread))
-        raise ParameterError(
-            f"{given} would be ignored: the cluster of scheduler={resources.scheduler!r} has its workers already.",
-            f"Leave out {' and '.join(unread)} (options, {variables}, the TOML file), or leave out scheduler.",
-        )
-    return params, resources

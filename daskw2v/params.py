@@ -26,7 +26,7 @@ from daskw2v.checked import (
     number,
     one_of,
 )
-from daskw2v.errors import ParameterError
+from daskw2v.errors import ParameterError, UnknownParameterError
 
 
 def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
@@ -48,15 +48,15 @@ class Params(Checked):
         If a value is outside its range; the message names field, value and range.
     """
 
-    # How text becomes tokens
     tokenizer: str | Callable[[list[str]], list[list[str]]] = choice(
         "whitespace",
         "how a line becomes tokens: whitespace, lower, normalize, regex:PATTERN, package.module:function",
         TOKENIZER,
+        heading="How text becomes tokens",
     )
     format: str | None = choice(
         None,
-        "format of the input: text, jsonl or parquet; by file name when not given",
+        "format of the input; by file name when not given",
         one_of("text", "jsonl", "parquet"),
         optional=True,
     )
@@ -73,11 +73,11 @@ class Params(Checked):
         "they are named in the model's metadata; more of them stop the run",
         integer(0),
     )
-    # Which bigrams become words
     phrases: int = choice(
         0,
         "passes that join bigrams which occur together often: one makes phrases of two words, two of four",
         integer(0, 8),
+        heading="Which bigrams become words",
     )
     phrase_min_count: int = choice(
         5, "occurrences that a phrase has at least; the score counts so many less", integer(1)
@@ -94,8 +94,7 @@ class Params(Checked):
         one_of("default", "npmi"),
     )
     phrase_delimiter: str = choice("_", "what stands between the words of a phrase", DELIMITER)
-    # Which words
-    min_count: int = choice(5, "rarest word kept, in occurrences", integer(1))
+    min_count: int = choice(5, "rarest word kept, in occurrences", integer(1), heading="Which words")
     max_final_vocab: int | None = choice(
         None, "most words kept, by exact count; min_count still holds", integer(1), optional=True
     )
@@ -105,10 +104,7 @@ class Params(Checked):
         URL,
         optional=True,
     )
-    # What is learned
-    objective: str = choice(
-        "sgns", "what update is made: sgns, cbow_ns, sg_hs, cbow_hs, context_matrix or subwords", TEXT
-    )
+    objective: str = choice("sgns", "what update is made", TEXT, heading="What is learned")
     vector_size: int = choice(100, "dimensions of a vector", integer(1, 65536))
     window: int = choice(5, "most words between center and context", integer(1, 1024))
     shrink_windows: bool = choice(True, "draw each window's size from 1..window", FLAG)
@@ -123,7 +119,7 @@ class Params(Checked):
     ns_exponent: float = choice(0.75, "power of the counts that negatives are drawn by", number(-10, 10))
     cbow_mean: bool = choice(True, "CBOW predicts from the mean of the contexts, or else from their sum", FLAG)
     optimizer: str | None = choice(
-        None, "how rows follow their gradient: adam or sgd; the objective's own when not given", TEXT, optional=True
+        None, "how rows follow their gradient; the objective's own when not given", TEXT, optional=True
     )
     alpha: float | None = choice(
         None,
@@ -135,22 +131,25 @@ class Params(Checked):
     min_alpha: float = choice(1e-4, "learning rate at the end", number(0, 10))
     epochs: int = choice(5, "passes over the corpus, or over the word-context matrix", integer(1))
     seed: int = choice(1, "seed of every random draw", integer(0, 2**63 - 1))
-    # How replicas meet
-    strategy: str = choice("averaging", "how workers meet", TEXT)
-    n_replicas: int = choice(1, "models trained side by side and merged", integer(1, 65536))
+    strategy: str = choice("averaging", "how workers share the training of a model", TEXT, heading="How workers meet")
+    n_replicas: int = choice(
+        1, "models trained side by side and merged", integer(1, 65536), heading="How replicas meet"
+    )
     rounds_per_epoch: int | None = choice(
         None, "merges an epoch; 8 a replica when not given", integer(1), optional=True
     )
-    merge: str = choice("momentum", "merge rule: momentum, touched or mean", TEXT)
+    merge: str = choice("momentum", "rule that makes one model of the replicas'", TEXT)
     warmup: float | None = choice(
         None,
         "share of all work done by one replica before the others start; min(0.1, n_replicas/80) when not given",
         number(0, 1),
         optional=True,
     )
-    # How partitions meet
     n_partitions: int = choice(
-        8, "parts that rotation cuts each table into; as many tasks train side by side", integer(1, 65536)
+        8,
+        "parts that rotation cuts each table into; as many tasks train side by side",
+        integer(1, 65536),
+        heading="How partitions meet",
     )
     n_groups: int | None = choice(
         None,
@@ -168,28 +167,32 @@ class Params(Checked):
     pair_epochs: int = choice(
         1, "epochs that rotation trains on the same draw of pairs, which are then dealt once", integer(1)
     )
-    # Where training begins
     base_model: str | None = choice(
         None,
         "name of a version in the same work directory that training goes on from: words it knows begin with its rows",
         TEXT,
         optional=True,
+        heading="Where training begins",
     )
     anchor: float = choice(
         0.0,
         "share of its row in the version of base_model that a word it knows has in the end, beside what was trained",
         number(0, 1),
     )
-    # How a word-context matrix is made
     context_size: int = choice(
-        1024, "contexts sampled for each word, the columns of its row in the word-context matrix", integer(1, 1 << 24)
+        1024,
+        "contexts sampled for each word, the columns of its row in the word-context matrix",
+        integer(1, 1 << 24),
+        heading="How a word-context matrix is made",
     )
     base_matrix: str | None = choice(
         None, "name of an earlier word-context matrix that new text extends", TEXT, optional=True
     )
-    # How the rows of a word-context matrix meet
     gather_every: int = choice(
-        16, "columns that a table's rows train before those of the other table, which stand still, follow", integer(1)
+        16,
+        "columns that a table's rows train before those of the other table, which stand still, follow",
+        integer(1),
+        heading="How the rows of a word-context matrix meet",
     )
     centered: bool = choice(True, "take their mean off the rows of the finished model, where it is `columns`", FLAG)
 
@@ -219,7 +222,7 @@ class Params(Checked):
         known = {f.name for f in fields(cls)}
         for name in values:
             if name not in known:
-                raise ParameterError(f"{name!r} is no parameter.", f"The parameters are: {', '.join(sorted(known))}.")
+                raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
         return cls(**values)
 
 
@@ -236,7 +239,7 @@ class Resources(Checked):
         If a value is outside its range; the message names field, value and range.
     """
 
-    device: str = choice("cpu", "what the kernels run on", TEXT)
+    device: str = choice("cpu", "what the kernels run on", TEXT, heading="Where it runs")
     scheduler: str | None = choice(None, "address of a Dask scheduler, such as tcp://host:8786", TEXT, optional=True)
     host: str | None = choice(
         None,
@@ -261,12 +264,18 @@ class Resources(Checked):
         integer(1, 4096),
         optional=True,
     )
+    memory_limit: str | int = choice(
+        "auto",
+        "memory of each local worker, such as '4 GiB'",
+        MEMORY,
+    )
     hot_rows: int | None = choice(
         None,
         "most used rows: on cpu each thread trains its own copy of them, where there is more than one, 254 / threads "
         "when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         integer(0, 4096),
         optional=True,
+        heading="How threads and warps share rows",
     )
     flush_words: int = choice(
         512, "centers after which a thread adds its copies of the 16 most used rows to the model", integer(1, 8192)
@@ -278,18 +287,16 @@ class Resources(Checked):
         integer(1, 65536),
         optional=True,
     )
-    memory_limit: str | int = choice(
-        "auto",
-        "memory of each local worker, such as '4 GiB'",
-        MEMORY,
+    block_size: str | int = choice(
+        "64 MiB", "text read by one task and held by one shard", SIZE, heading="What a task reads and when it is saved"
     )
-    block_size: str | int = choice("64 MiB", "text read by one task and held by one shard", SIZE)
     checkpoint_seconds: float = choice(60.0, "time between checkpoints; 0 writes one a round", number(0))
     eval_every: int | None = choice(
         None,
         "rounds or passes between evaluations; only the last is evaluated when not given",
         integer(1),
         optional=True,
+        heading="What is measured meanwhile",
     )
     eval_similarity: tuple[str, ...] = choice((), "word pairs with human scores, to evaluate training on", URLS)
     eval_analogy: tuple[str, ...] = choice((), "analogy questions, to evaluate training on", URLS)
@@ -301,6 +308,7 @@ class Resources(Checked):
         300.0,
         "seconds that an answer of a store is waited for; what fails or does not come is asked for again, four times",
         number(0, open_low=True),
+        heading="Stores",
     )
     storage_options: Mapping[str, Any] = choice({}, "options for fsspec (credentials, endpoints)", OPTIONS, secret=True)
 

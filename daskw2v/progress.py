@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+# What a call is given: "show" shows how far it is on stderr, None does not
+Watching = Listener | Literal["show"] | None
 
 
 def saying(listener: Listener, stage: str, unit: str) -> Callable[[str], None]:

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from distributed import Client
 
 from daskw2v.arguments import check_arguments, check_kind
+from daskw2v.console import listening
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import BusyError, Daskw2vError, ParameterError
 from daskw2v.extras import needed
 from daskw2v.lease import hold
 from daskw2v.locations import Location, as_url
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.gates import Gates, check_gates
 from daskw2v.retraining.night import Night, Result, record, served_version
 from daskw2v.retraining.notify import Notices, tell
@@ -37,7 +38,7 @@ def retrain(
     notices: Notices | None = None,
     full: bool = False,
     client: Client | None = None,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> Summary:
     """Make a new version of a model from text that is new since the one that is served, and serve it if it is good.
 
@@ -80,27 +81,28 @@ def retrain(
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     began, clock = datetime.now(UTC), time.monotonic()
 
-    def tell_all(result: Result) -> Summary:
+    def tell_all(result: Result, listen: Listener) -> Summary:
         summary = _summary(result, store, began, time.monotonic() - clock)
         for problem in tell(summary, notices, resources.storage_options):
-            listener(Progress("notify", 0, 0, "notices", message=problem))
+            listen(Progress("notify", 0, 0, "notices", message=problem))
         return summary
 
-    try:
-        with hold(store, "retrain", f"the retraining in {store.url}") as lease:
-            asked = settled_params(params)
-            night = Night(inputs, store, asked, resources, policy, gates, full, lease.guarding(listener))
-            result = night.run(client)
-            summary = tell_all(result)
-            if result.outcome is Outcome.PUBLISHED:
-                record(store, summary)
-            return summary
-    except BusyError as busy:
-        return tell_all(Result(Outcome.BUSY, str(busy)))
-    except Exception as error:
-        message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-        tell_all(Result(Outcome.FAILED, message))
-        raise
+    with listening(listener) as listen:
+        try:
+            with hold(store, "retrain", f"the retraining in {store.url}") as lease:
+                asked = settled_params(params)
+                night = Night(inputs, store, asked, resources, policy, gates, full, lease.guarding(listen))
+                result = night.run(client)
+                summary = tell_all(result, listen)
+                if result.outcome is Outcome.PUBLISHED:
+                    record(store, summary)
+                return summary
+        except BusyError as busy:
+            return tell_all(Result(Outcome.BUSY, str(busy)), listen)
+        except Exception as error:
+            message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
+            tell_all(Result(Outcome.FAILED, message), listen)
+            raise
 
 
 def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:

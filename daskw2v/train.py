@@ -12,6 +12,8 @@ from distributed import Client
 
 from daskw2v.arguments import check_arguments
 from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage, waits_for_workers
+from daskw2v.compiling import compiling_said
+from daskw2v.console import listening
 from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import ParameterError
@@ -27,7 +29,7 @@ from daskw2v.objectives import check_options, find_objective, settled
 from daskw2v.params import Params, Resources, tokenizer_name
 from daskw2v.phrases.build import build_phrases, check_joined
 from daskw2v.phrases.score import check_phrases, with_threshold
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.repair import mending
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
@@ -36,7 +38,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
-from daskw2v.strategies.base import Outcome, Share, check_pairs
+from daskw2v.strategies.base import Outcome, Share, check_pairs, words_per_second
 from daskw2v.strategies.beginning import anchored, find_base, write_base
 from daskw2v.strategies.rewriting import declare_like, rewrite
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
@@ -49,7 +51,7 @@ def train(
     params: Params | None = None,
     resources: Resources | None = None,
     client: Client | None = None,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> Vectors:
     """Train word vectors from text, on a Dask cluster.
 
@@ -70,7 +72,8 @@ def train(
     client
         The cluster; by default the one at `resources.scheduler`, or a local one for the time of the call.
     listener
-        Called with `Progress` as the stages go on.
+        Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
+        lines elsewhere, on stderr; None for silence.
 
     Returns
     -------
@@ -105,12 +108,12 @@ def train(
     if params.base_model is not None:
         find_base(store, params)
 
-    def make(cluster: Client) -> Vectors:
-        corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listener)
-        return train_model(corpus, vocabulary, store, params, resources, cluster, listener)
+    def make(cluster: Client, listen: Listener) -> Vectors:
+        corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listen)
+        return train_model(corpus, vocabulary, store, params, resources, cluster, listen)
 
-    with ready_cluster(client, store, resources, listener) as cluster:
-        return mending(store, listener, partial(make, cluster))
+    with listening(listener) as listen, ready_cluster(client, store, resources, listen) as cluster:
+        return mending(store, listen, partial(make, cluster, listen))
 
 
 @contextmanager
@@ -121,7 +124,8 @@ def ready_cluster(client: Client | None, store: Store, resources: Resources, lis
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)
-        yield cluster
+        with compiling_said(cluster, listener):
+            yield cluster
 
 
 def read_text(
@@ -141,7 +145,7 @@ def train_model(
     params: Params,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
@@ -149,8 +153,12 @@ def train_model(
     check_joined(corpus, params)
     params = settled_params(params)
     run_id = run_identity(corpus, vocabulary, params)
-    with hold_run(store, run_id) as lease, waits_for_workers(resources, lease.guarding(listener)):
-        listen, models = lease.guarding(listener), store / "models"
+    with (
+        listening(listener, client) as heard,
+        hold_run(store, run_id) as lease,
+        waits_for_workers(resources, listen := lease.guarding(heard)),
+    ):
+        models = store / "models"
         version = next_version(models, run_id)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
@@ -216,12 +224,12 @@ def build_matrix(
     params: Params,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    with waits_for_workers(resources, listener):
-        return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listener)
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+        return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listen)
 
 
 def _run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources) -> Run:
@@ -307,6 +315,7 @@ def _manifest(
     words, spent, pairs, loss = (
         sum(entry[name] for entry in outcome.history) for name in ("words", "seconds", "pairs", "loss")
     )
+    compiling = sum(entry.get("compiling", 0.0) for entry in outcome.history)
     joining = {"phrases": sum(found.seconds for found in corpus.passes)} if corpus.passes else {}
     stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
@@ -330,7 +339,8 @@ def _manifest(
         "metrics": {
             "words": words,
             "seconds": round(spent, 3),
-            "words_per_second": round(words / max(spent, 1e-9)),
+            "compiling_seconds": round(compiling, 3),
+            "words_per_second": round(words_per_second(outcome.history)),
             "pairs": pairs,
             "loss": loss / pairs if pairs else None,
             "history": outcome.history,

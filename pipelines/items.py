@@ -9,11 +9,9 @@ others, whatever their order: so windows reach far, and are not shrunk as they a
 
 import argparse
 
-from rich.console import Console
-
-from daskw2v import Params, Resources, Store, train
+from daskw2v import Params, Resources, Store, show_progress, train
 from daskw2v.cluster import connect
-from daskw2v.console import watching
+from daskw2v.exits import one_sentence
 from daskw2v.sequences.sessions import COLUMN, Sessions, write_sessions
 
 PARAMS = Params(column=COLUMN, window=100, shrink_windows=False, min_count=5, sample=1e-3)
@@ -48,7 +46,7 @@ def main() -> None:
         drop_repeats=options.drop_repeats,
     )
     resources = Resources(scheduler=options.scheduler)
-    with connect(resources) as client, watching(Console(stderr=True)) as listener:
+    with connect(resources) as client, show_progress() as listener:
         files = write_sessions(options.inputs, Store(options.work), sessions, resources, client, listener)
         params = PARAMS.replace(window=options.window, min_count=options.min_count, epochs=options.epochs)
         vectors = train(files, work=options.work, params=params, resources=resources, client=client, listener=listener)
@@ -58,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with one_sentence():
+        main()

@@ -11,11 +11,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from daskw2v import Gates, Notices, Params, Policy, Resources, Store, Vectors, export, retrain
-from daskw2v.console import watching
-from daskw2v.errors import Daskw2vError
+from daskw2v.exits import one_sentence
 from daskw2v.options import fields_in, read_config, required, table
 from daskw2v.retraining.outcome import Outcome
 
@@ -29,16 +26,14 @@ def main() -> int:
     asked = parser.parse_args()
     values = read_config(asked.config, ("inputs", "work", *TABLES))
     resources = fields_in(Resources, values)
-    with watching(Console(stderr=True)) as listener:
-        summary = retrain(
-            required(values, "inputs"),
-            work=required(values, "work"),
-            params=fields_in(Params, values),
-            resources=resources,
-            full=asked.full,
-            listener=listener,
-            **{name: table(cls, values, name, asked.config) for name, cls in TABLES.items()},
-        )
+    summary = retrain(
+        required(values, "inputs"),
+        work=required(values, "work"),
+        params=fields_in(Params, values),
+        resources=resources,
+        full=asked.full,
+        **{name: table(cls, values, name, asked.config) for name, cls in TABLES.items()},
+    )
     print(f"{summary.outcome.label}: {summary.message}")
     if summary.outcome in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):
         publish_export(Store(values["work"], dict(resources.storage_options)), resources)
@@ -55,8 +50,5 @@ def publish_export(work: Store, resources: Resources) -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with one_sentence():
         sys.exit(main())
-    except (Daskw2vError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(int(Outcome.FAILED))

@@ -10,17 +10,11 @@ A run that was cut short goes on where it stopped; a run whose input did not cha
 
 import argparse
 import json
-import sys
 
 from daskw2v import Params, Resources, evaluate, export, train
-from daskw2v.progress import Progress
+from daskw2v.exits import one_sentence
 
 PARAMS = Params(vector_size=300, window=5, negative=5, epochs=3, min_count=10)
-
-
-def report(progress: Progress) -> None:
-    amount = f"{progress.done:.0f}/{progress.total:.0f} {progress.unit} " if progress.total else ""
-    print(f"{progress.stage}: {amount}{progress.message}", file=sys.stderr)
 
 
 def arguments() -> argparse.Namespace:
@@ -48,7 +42,6 @@ def main() -> None:
         work=options.work,
         params=params,
         resources=Resources(scheduler=options.scheduler),
-        listener=report,
     )
     print(json.dumps(evaluate(vectors, options.similarity, options.analogy).as_dict(), indent=1))
     if options.export:
@@ -56,4 +49,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with one_sentence():
+        main()

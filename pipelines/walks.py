@@ -9,11 +9,9 @@ by blanks. What was cut short goes on where it stopped; the vectors' words are t
 
 import argparse
 
-from rich.console import Console
-
-from daskw2v import Params, Resources, Store, train
+from daskw2v import Params, Resources, Store, show_progress, train
 from daskw2v.cluster import connect
-from daskw2v.console import watching
+from daskw2v.exits import one_sentence
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.walks import COLUMN, Walks, write_walks
 
@@ -52,7 +50,7 @@ def main() -> None:
     )
     walks = Walks(number=options.walks, length=options.length, p=options.p, q=options.q, seed=options.seed)
     resources = Resources(scheduler=options.scheduler)
-    with connect(resources) as client, watching(Console(stderr=True)) as listener:
+    with connect(resources) as client, show_progress() as listener:
         files = write_walks(options.inputs, Store(options.work), edges, walks, resources, client, listener)
         params = PARAMS.replace(epochs=options.epochs, seed=options.seed)
         vectors = train(files, work=options.work, params=params, resources=resources, client=client, listener=listener)
@@ -62,4 +60,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with one_sentence():
+        main()

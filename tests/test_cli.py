@@ -2,6 +2,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +11,15 @@ from click.testing import CliRunner
 from daskw2v import demo, options
 from daskw2v.cli import estimating, evaluating, main, models, program, training
 from daskw2v.corpus.pieces import ReadReport
+from daskw2v.devices import DEVICES
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation.results import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
+from daskw2v.objectives import OBJECTIVES
 from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
+from daskw2v.strategies import STRATEGIES
+from daskw2v.strategies.merge import MERGE_RULES
 
 
 class FakeVectors:
@@ -154,6 +159,59 @@ def test_train__imports_from_the_current_directory_as_python_m_does(calls, monke
     for _ in range(2):
         assert run("train", "a", "--work", "w").exit_code == 0
     assert path.count(os.getcwd()) == (0 if safe_path else 1)
+
+
+def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch):
+    metrics = {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0}
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, "metrics": metrics})
+    result = run("train", "a", "--work", "w")
+    assert "12,345 words/s in 2.0 s, after 12.0 s of compiling kernels" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (("--size", "100"), "No such option: --size. Give --vector-size."),
+        (("-size", "100"), "No such option: -size. Give --vector-size."),
+        (("--minCount=3",), "No such option: --minCount. Give --min-count."),
+        (("-cbow", "1"), "No such option: -cbow. Give --objective (sgns and sg_hs are skip-gram"),
+        (("-window", "5"), "No such option: -window. Give --window."),
+        (("--vector-sise", "5"), "No such option: --vector-sise. Give --vector-size."),
+    ],
+)
+def test_train__answers_names_of_others_by_its_own(calls, given, remedy):
+    result = run("train", "a", "--work", "w", *given)
+    assert result.exit_code == 2
+    assert remedy in " ".join(result.stderr.split())
+
+
+def test_config__answers_names_of_others_by_its_own(tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text("size = 3\n")
+    with pytest.raises(
+        ParameterError, match=r"sets size, which is no parameter\. The names .*For size: Give vector_size"
+    ):
+        options.read_config(config)
+
+
+def test_train__groups_its_options_and_lists_their_choices(calls):
+    lines = run("train", "--help").output.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings[:3] == ["Options:", "How text becomes tokens:", "Which bigrams become words:"]
+    assert headings[-2:] == ["What is measured meanwhile:", "Stores:"]
+    text = " ".join(" ".join(lines).split())
+    for name, registry in (
+        ("strategy", STRATEGIES),
+        ("objective", OBJECTIVES),
+        ("merge", MERGE_RULES),
+        ("device", DEVICES),
+    ):
+        assert f"--{name} [{'|'.join(registry)}]" in text
+    assert "--optimizer [sgd|adam]" in text
+    for cls in (Params, Resources):
+        for f in fields(cls):
+            if f.metadata["choices"]:
+                assert f"--{f.name.replace('_', '-')} [{'|'.join(f.metadata['choices'])}]" in text
 
 
 def test_train__reads_flags_and_storage_options(calls):
@@ -384,27 +442,40 @@ def test_export__writes_and_names_the_url(calls):
     assert calls["export"] == ("v.bin", "text", {})
 
 
-def test_info__tells_sizes_and_metadata(calls):
+def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):
     sizes = {"words": 2, "vector_size": 3, "url": "w/models/v1"}
     assert json.loads(run("info", "m", "--json").stdout) == {**sizes, **FakeVectors.metadata}
-    rows = dict(line.split(maxsplit=1) for line in run("info", "m").stdout.splitlines())
-    assert {name: value.rstrip() for name, value in rows.items()} == {
-        "words": "2",
-        "vector_size": "3",
-        "url": "w/models/v1",
-        "params.window": "4",
-        "corpus.tokens": "4321",
-        "corpus.report.bytes_read": "0",
-        "corpus.report.lines": "0",
-        "corpus.report.replaced": "0",
-        "corpus.report.skipped": "0",
-        "corpus.report.cut": "0",
-        "corpus.report.first_offence": "None",
-        "metrics.words_per_second": "12345",
-        "metrics.seconds": "2",
-        "metrics.loss": "1.5",
-        "metrics.history": "9 entries (shown by --json)",
-    }
+    stages = [{"stage": "encode", "seconds": 0.25}, {"stage": "train", "seconds": 2.0}]
+    metrics = {**FakeVectors.metadata["metrics"], "stages": stages, "evaluations": []}
+    params = {"tokenizer": "lower", "column": "text", "window": 4, "n_groups": None, "centered": True, "gone": 1}
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, "params": params, "metrics": metrics})
+    assert [line.rstrip() for line in run("info", "m").stdout.splitlines()] == [
+        "model",
+        "  url   w/models/v1",
+        "  size  2 words x 3",
+        "",
+        "params",
+        "  how text becomes tokens                     tokenizer lower, column text",
+        "  what is learned                             window 4",
+        "  how the rows of a word-context matrix meet  centered yes",
+        "  others                                      gone 1",
+        "",
+        "text",
+        "  tokens             4,321",
+        "  report bytes read  0",
+        "  report lines       0",
+        "  report replaced    0",
+        "  report skipped     0",
+        "  report cut         0",
+        "",
+        "training",
+        "  words per second  12,345",
+        "  seconds           2",
+        "  loss              1.5",
+        "  history           9 entries (shown by --json)",
+        "  stages            stage encode, seconds 0.25",
+        "                    stage train, seconds 2",
+    ]
 
 
 def test_demo__writes_text_trains_and_shows_neighbours(calls, monkeypatch, tmp_path):

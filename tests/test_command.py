@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,11 +26,11 @@ def command(tmp_path_factory):
     program.write_text(PROGRAM)
     here = tmp_path_factory.mktemp("here")
     (here / "own_words.py").write_text(TOKENIZER)
-    env = {**os.environ, "PYTHONPATH": str(Path(daskw2v.__file__).parents[1])}
 
-    def run(*words):
-        line = [sys.executable, program, *map(str, words)]
-        return subprocess.run(line, cwd=here, env=env, capture_output=True, text=True, timeout=200)
+    def run(*words, path=str(Path(daskw2v.__file__).parents[1]), start=subprocess.run):
+        line, env = [sys.executable, program, *map(str, words)], {**os.environ, "PYTHONPATH": path}
+        limits = {"timeout": 200} if start is subprocess.run else {}
+        return start(line, cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **limits)
 
     return run
 
@@ -87,3 +88,42 @@ def test_command__says_what_is_wrong_in_one_line(command, tmp_path):
     assert failed.returncode == 2
     assert "absent.txt" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_command__does_not_show_what_workers_say_of_an_error(command, tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"one \xff two\n")
+    failed = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", "--errors", "strict", *TRAIN)
+    assert failed.returncode == 2
+    said, error = (line for line in failed.stderr.splitlines() if not line.startswith(("encode:", "compile:")))
+    assert said.startswith("cluster: dashboard")
+    assert error.startswith("Error: ")
+
+
+def test_command__says_that_an_extra_is_missing_and_no_more(command, tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("one two\n")
+    hidden = tmp_path / "hidden" / "numba_cuda"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ModuleNotFoundError('hidden', name='numba_cuda')\n")
+    paths = f"{hidden.parent}{os.pathsep}{Path(daskw2v.__file__).parents[1]}"
+    failed = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", "--device", "cuda", path=paths)
+    assert failed.returncode == 2
+    said, error = failed.stderr.splitlines()
+    assert said.startswith("cluster: dashboard")
+    assert error == "Error: numba_cuda is not installed. Run: pip install 'daskw2v[cuda]'."
+
+
+def test_command__ends_an_interrupted_run_with_one_sentence(command, tmp_path):
+    (tmp_path / "text.txt").write_text("one two three four five six seven\n" * 20_000)
+    endless = ("--epochs", "100000", "--min-count", "1", "--sample", "0", "--threads", "1")
+    began = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", *endless, start=subprocess.Popen)
+    with began:
+        lines = []
+        for line in began.stderr:
+            lines.append(line)
+            if line.startswith("train: ") and "words/s" in line:
+                began.send_signal(signal.SIGINT)
+                break
+        lines += began.stderr.readlines()
+    assert began.returncode == 130
+    assert lines[-1] == "Interrupted. The same command goes on where it stopped.\n"
+    assert {line.partition(": ")[0] for line in lines[:-1]} <= {"cluster", "encode", "compile", "vocabulary", "train"}

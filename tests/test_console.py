@@ -1,10 +1,15 @@
 """Progress for people: bars on a terminal, lines elsewhere."""
 
+import io
+
 import pytest
 from rich.console import Console
 
-from daskw2v import console
+from daskw2v import build_corpus, console, train
+from daskw2v.errors import ParameterError
+from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
+from daskw2v.storage import Store
 
 
 def test_lines__writes_start_end_and_a_line_every_few_seconds():
@@ -67,10 +72,10 @@ def test_short__keeps_three_digits(number, text):
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_watching__draws_bars_that_fit_the_terminal(width):
+def test_show_progress__draws_bars_that_fit_the_terminal(width):
     now = [0.0]
     screen = Console(force_terminal=True, record=True, width=width, get_time=lambda: now[0])
-    with console.watching(screen) as listener:
+    with console.show_progress(screen) as listener:
         listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
         listener(Progress("vocabulary", 1, 1, "steps", message="a message that is too long " * 9))
         for done in (1, 2):  # further apart than Rich looks back by itself
@@ -82,3 +87,52 @@ def test_watching__draws_bars_that_fit_the_terminal(width):
     assert "100% of 1 steps    took 0:00:00 a message" in vocabulary
     assert "20% of 56G tokens left 8:00:00 9.12M words/s  loss 12.346" in train
     assert (len(vocabulary) % width, len(train)) == (0, width)
+
+
+class Notebook(Console):
+    """As in Jupyter, where Rich finds it by IPython."""
+
+    def __init__(self):
+        super().__init__(file=io.StringIO(), force_jupyter=False, width=80)
+        self.is_jupyter = True
+
+    def print(self, *objects, **_):
+        self.file.write(f"{objects[0]}\n")
+
+
+@pytest.mark.parametrize("terminal", ["dumb", "notebook"])
+def test_show_progress__writes_lines_where_bars_cannot_be_drawn(monkeypatch, terminal):
+    monkeypatch.setattr(console, "find_spec", lambda _: None)  # no ipywidgets
+    screen = Notebook() if terminal == "notebook" else Console(
+        file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "dumb"}
+    )  # fmt: skip
+    with console.show_progress(screen) as listener:
+        listener(Progress("encode", 0, 2, "blocks"))
+    assert screen.file.getvalue() == "encode: 0/2 blocks\n"
+
+
+def test_listening__takes_a_listener_or_none_and_nothing_else(capsys):
+    said = []
+    with console.listening(said.append) as listener:
+        listener(Progress("encode", 0, 2, "blocks"))
+    with console.listening(None) as listener:
+        listener(Progress("encode", 1, 2, "blocks"))
+    assert [report.done for report in said] == [0]
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ParameterError, match="listener='loud' is no function"), console.listening("loud"):
+        pass
+
+
+def test_calls__show_progress_unless_told_otherwise(client, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("a b c d\n" * 50)
+    params = Params(vector_size=8, min_count=1, epochs=1)
+    how = {"params": params, "resources": Resources(threads=1), "client": client}
+    train(tmp_path / "text.txt", work=tmp_path / "silent", **how, listener=None)
+    assert capsys.readouterr() == ("", "")
+    train(tmp_path / "text.txt", work=tmp_path / "shown", **how)
+    stages = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert [stage for stage in dict.fromkeys(stages) if stage != "compile"] == [
+        "cluster", "encode", "vocabulary", "train", "publish"
+    ]  # fmt: skip
+    build_corpus(tmp_path / "text.txt", Store(str(tmp_path / "stage")), params, Resources(), client)
+    assert capsys.readouterr().err.startswith("encode: 0/400 bytes")

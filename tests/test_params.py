@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.errors import ParameterError
+from daskw2v.errors import ParameterError, UnknownParameterError
+from daskw2v.meant import _MEANINGS
 from daskw2v.params import Params, Resources
 
 FIELDS = [(cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)]
@@ -149,3 +150,45 @@ def test_storage_options__are_no_shared_default():
 @pytest.mark.parametrize(("size", "n_bytes"), [("32 MiB", 1 << 25), (1000, 1000), ("1kB", 1000)])
 def test_block_bytes__reads_sizes(size, n_bytes):
     assert Resources(block_size=size).block_bytes == n_bytes
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "remedy"),
+    [
+        (Params, "size", "Give vector_size."),
+        (Params, "iter", "Give epochs."),
+        (Params, "minCount", "Give min_count."),
+        (Params, "sg", "Give objective (sgns and sg_hs are skip-gram, cbow_ns and cbow_hs are CBOW)."),
+        (Params, "hs", "Give objective (sg_hs and cbow_hs have hierarchical softmax"),
+        (Params, "max_vocab_size", "Give max_final_vocab (words are counted exactly"),
+        (Params, "trim_rule", "Give vocabulary (a list"),
+        (
+            Params,
+            "workers",
+            "Give threads to Resources (worker processes of a local cluster are workers of Resources).",
+        ),
+        (Params, "threads", "Give threads to Resources."),
+        (Params, "compute_loss", "Leave it out. The loss is always computed"),
+        (Params, "widnow", "Give window."),
+        (Params, "colour", "The names are: tokenizer, format,"),
+        (Resources, "size", "Give vector_size to Params."),
+        (Resources, "window", "Give window to Params."),
+        (Resources, "worker", "Give workers."),
+    ],
+)
+def test_unknown_name__is_answered_by_the_one_that_is_meant(cls, name, remedy):
+    for make in (cls, cls().replace):
+        with pytest.raises(UnknownParameterError) as caught:
+            make(**{name: "hunter2"})
+        assert caught.value.problem == f"{cls.__name__} got an unexpected keyword argument {name!r}."
+        assert caught.value.remedy.startswith(remedy)
+        assert isinstance(caught.value, ParameterError)  # and Python's own kind, which callers may look for
+        assert isinstance(caught.value, TypeError)
+
+
+def test_meanings__name_what_there_is():
+    fields = {f.name for cls in (Params, Resources) for f in dataclasses.fields(cls)}
+    meant = {name: meaning.name for name, meaning in _MEANINGS.items() if meaning.name}
+    assert set(meant.values()) <= fields
+    assert not {name for name in _MEANINGS if name in fields} - {"workers"}
+    assert all(name == name.lower() for name in _MEANINGS)

@@ -14,13 +14,16 @@ EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in grou
 EVENTS = "user,item,time\n" + "".join(f"{u},{10 * (u % 2) + i},{i}\n" for u in range(60) for i in range(9))
 
 
-def run(script, *options, code=0):
+def run(script, *options, code=0, error="Error: "):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, ROOT / "pipelines" / script, *options],
         env=environment, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    if code == 2:
+        assert error in done.stderr.splitlines()[-1]
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
@@ -31,6 +34,31 @@ def test_walks__bring_close_what_is_connected(tmp_path):
     assert node == "b"
     assert {word.split()[0] for word in near[:5]} <= set("acdefgh")
     assert Path(url, "manifest.json").exists()
+
+
+def test_walks__say_that_a_node_is_not_there(tmp_path):
+    (tmp_path / "edges.txt").write_text(EDGES)
+    options = ["--work", tmp_path, "--strings", "--length", "5", "--epochs", "1", "--similar", "nosuch"]
+    run("walks.py", tmp_path / "edges.txt", *options, code=2, error="Error: 'nosuch' is not among the 16 words")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--work", "work", "--user", "customer"), "events.csv has no column 'customer'."),
+        (("--work", "events.csv"), "cannot be written"),
+    ],
+)
+def test_items__say_what_is_wrong(tmp_path, monkeypatch, options, error):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.csv").write_text(EVENTS)
+    run("items.py", "events.csv", *options, code=2, error=error)
+
+
+def test_train_corpus__says_that_no_scheduler_answers(tmp_path):
+    options = ["--work", tmp_path, "--scheduler", "nowhere://1"]
+    run("train_corpus.py", tmp_path / "text.txt", *options, code=2, error="Error: No scheduler answers at")
 
 
 def test_items__bring_close_what_is_met_together(tmp_path):

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 from dask.utils import format_bytes
-from rich.console import Console
 
+from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import main
 from daskw2v.cluster import connect, waits_for_workers
-from daskw2v.console import watching
+from daskw2v.console import show_progress
 from daskw2v.corpus.sources import find_sources
 from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
 from daskw2v.objectives import check_options
-from daskw2v.options import choose, config_option, fields_of, read_config
+from daskw2v.options import config_option, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy
@@ -55,7 +55,7 @@ def _workers(resources: Resources) -> Mapping[Workers, float]:
     if resources.scheduler is None:
         return local_workers(resources)
     with (
-        watching(Console(stderr=True, highlight=False)) as listener,
+        show_progress() as listener,
         waits_for_workers(resources, listener),
         connect(resources) as client,
     ):

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.printing import flat, print_json, print_neighbours, print_table
+from daskw2v.cli.facts import groups_of
+from daskw2v.cli.printing import print_groups, print_json, print_neighbours
 from daskw2v.cli.program import main, model_argument, open_once
 from daskw2v.models.export import export
 from daskw2v.models.index.build import build_index
@@ -103,4 +104,4 @@ def info(model: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     if as_json:
         print_json(_summary(vectors))
     else:
-        print_table(("", ""), flat(_summary(vectors)))
+        print_groups(groups_of(vectors))

@@ -24,6 +24,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
+def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
+    """Print tables of two columns, each below its title."""
+    for number, (title, rows) in enumerate(groups):
+        click.echo(f"{'' if number == 0 else chr(10)}{title}")
+        print_table(("", ""), ((f"  {name}", text) for name, text in rows))
+
+
 def print_neighbours(neighbours: Iterable[tuple[str, float]]) -> None:
     """Print words with their cosines."""
     print_table(("word", "cosine"), ((word, f"{cosine:.4f}") for word, cosine in neighbours))

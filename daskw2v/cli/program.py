@@ -2,14 +2,13 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
-from daskw2v.errors import Daskw2vError
+from daskw2v.exits import one_sentence
 from daskw2v.models.vectors import Vectors
 from daskw2v.options import Command, wants_traceback
 
@@ -45,19 +44,8 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; leave with 2 after an error of ours or of the system, with 130 after Ctrl-C."""
-        try:
+        with one_sentence(lambda: wants_traceback(ctx)):
             return super().invoke(ctx)
-        except BrokenPipeError:  # `daskw2v similar ... | head` is no error: click ends quietly
-            raise
-        except (Daskw2vError, OSError) as error:
-            if wants_traceback(ctx):
-                traceback.print_exc()
-            else:
-                click.echo(f"Error: {' '.join(str(error).splitlines())}", err=True)
-            ctx.exit(2)
-        except KeyboardInterrupt:
-            click.echo("Interrupted. The same command goes on where it stopped.", err=True)
-            ctx.exit(130)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
+from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.printing import print_json, print_table
 from daskw2v.cli.program import import_from_here, main
-from daskw2v.console import watching
-from daskw2v.options import choose, config_option, fields_of, read_config, required, table
+from daskw2v.console import show_progress
+from daskw2v.options import config_option, read_config, required, table
 from daskw2v.params import Params, Resources
 from daskw2v.retrain import retrain
 from daskw2v.retraining.gates import Gates
@@ -61,7 +61,7 @@ def retrain_command(
     params, resources = choose(ctx, {name: value for name, value in values.items() if name not in _SAYS})
     import_from_here()
     signal.signal(signal.SIGTERM, _leave)
-    with watching(Console(stderr=True, highlight=False)) as listener:
+    with show_progress() as listener:
         summary = retrain(
             list(inputs) or required(values, "inputs", "INPUT"), work=work or required(values, "work", "--work"),
             params=params, resources=resources, policy=policy, gates=gates, notices=notices, full=full,

@@ -10,12 +10,13 @@ import click
 from rich.console import Console
 
 from daskw2v import demo as demo_corpus
+from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import import_from_here, main
-from daskw2v.console import watching
+from daskw2v.console import show_progress
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.options import choose, config_option, fields_of, read_config
+from daskw2v.options import config_option, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.report import write_report
 from daskw2v.train import train
@@ -25,7 +26,7 @@ from daskw2v.wording import counted
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
     """Train with progress on stderr, and say on stdout what came out."""
     console = Console(stderr=True, highlight=False)
-    with watching(console) as listener:
+    with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
     for note in _notes(vectors.metadata):
         console.print(f"Note: {note}", markup=False, soft_wrap=True)
@@ -42,7 +43,9 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
     if phrases := vectors.metadata.get("phrases"):
         yield "phrases", ", then ".join(f"{found['n_phrases']:,}" for found in phrases)
     yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
-    yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds']:,.1f} s"
+    compiling = metrics.get("compiling_seconds", 0.0)
+    after = f", after {compiling:,.1f} s of compiling kernels" if compiling else ""
+    yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds'] - compiling:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
 
 

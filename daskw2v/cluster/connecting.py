@@ -4,7 +4,7 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numba
@@ -14,6 +14,7 @@ from daskw2v.cluster.waiting import await_worker
 from daskw2v.cluster.workers import ask_workers
 from daskw2v.errors import ClusterError, StoreError
 from daskw2v.gpus import RESOURCE, VARIABLE, visible_gpus
+from daskw2v.logs import QuietTasks, silenced, start_quiet_tracker
 from daskw2v.params import Resources
 from daskw2v.storage import Store
 
@@ -44,6 +45,7 @@ def connect(resources: Resources) -> Iterator[Client]:
             yield client
         return
     with _uninterrupted():
+        start_quiet_tracker()
         cluster = LocalCluster(  # bound to loopback unless told: nobody else can reach it
             n_workers=resources.workers,
             threads_per_worker=resources.threads,
@@ -52,8 +54,14 @@ def connect(resources: Resources) -> Iterator[Client]:
             dashboard_address="127.0.0.1:0",
             **(_with_gpus(resources.workers) if resources.device == "cuda" else {}),
         )
-    with cluster, Client(cluster) as client:
-        yield client
+    with ExitStack() as ending:
+        client = ending.enter_context(Client(ending.enter_context(cluster)))
+        client.register_plugin(QuietTasks())
+        try:
+            yield client
+        finally:
+            with silenced():  # workers that end amid a task are killed
+                ending.close()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from daskw2v.devices.cuda_replica import CudaReplica
 from daskw2v.devices.meeting import Meeting
 from daskw2v.devices.part import Part
 from daskw2v.devices.replica import Replica
-from daskw2v.errors import ClusterError
+from daskw2v.errors import ClusterError, Daskw2vError
 from daskw2v.gpus import RESOURCE
 from daskw2v.params import Resources
 from daskw2v.registry import find, refuse_unread
@@ -95,7 +95,7 @@ def trainers_of(client: Client, device: str) -> Trainers:
     if of.check is None or of.resource is None or trainers.takes or not may_grow(client):
         return trainers
     try:
-        ask_workers(client, of.check, workers=trainers.threads)
+        ask_workers(client, _lacking, device, workers=trainers.threads)
     except ClusterError as error:
         await_worker(client, {of.resource: 1}, error.problem)
         return find_trainers(client, of.resource)
@@ -104,6 +104,16 @@ def trainers_of(client: Client, device: str) -> Trainers:
 
 def check_workers(client: Client, device: str) -> None:
     """Check that workers that train on a device can; raises what its `check` raises on one of them."""
+    if find_device(device).check is not None:
+        ask_workers(client, _lacking, device, workers=trainers_of(client, device).threads)
+
+
+def _lacking(device: str) -> Daskw2vError | None:
+    """Return why this process cannot train on a device: what a worker raises, Dask writes to its log."""
     check = find_device(device).check
-    if check is not None:
-        ask_workers(client, check, workers=trainers_of(client, device).threads)
+    try:
+        if check is not None:
+            check()
+    except Daskw2vError as error:
+        return error
+    return None

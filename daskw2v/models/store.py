@@ -9,7 +9,6 @@ its rows are spread over partitions, by partitions; it is read in order of ids i
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from daskw2v.intact import METADATA, StoredArray
 from daskw2v.limits import typed
 from daskw2v.models.rows import Floats, StoredRows
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.release import VERSION
 from daskw2v.storage import Store, open_array, write_rows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.ids import StableIds
@@ -299,7 +299,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
             **manifest,
             _TABLES: {name: list(table.shape) for name, table in tables.items()},
             _SUBWORDS: network is not None,
-            "daskw2v": _package_version(),
+            "daskw2v": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )
@@ -387,10 +387,3 @@ def _check_finite(store: Store, name: str, table: StoredRows) -> None:
                 f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: training diverged.",
                 "Train with a lower alpha.",
             )
-
-
-def _package_version() -> str:
-    try:
-        return metadata.version("daskw2v")
-    except metadata.PackageNotFoundError:
-        return "unknown (not installed)"

@@ -8,6 +8,7 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.arguments import check_arguments
+from daskw2v.console import listening
 from daskw2v.errors import ParameterError
 from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
@@ -15,7 +16,7 @@ from daskw2v.phrases import tasks
 from daskw2v.phrases.bigrams import count_buckets
 from daskw2v.phrases.score import Rules, check_phrases
 from daskw2v.phrases.tasks import Pass, finished
-from daskw2v.progress import Listener, Progress, saying, silent
+from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest, groups_exist
 from daskw2v.shards.tasks import remove_losers, run_tasks
 from daskw2v.storage import Store
@@ -32,7 +33,7 @@ def build_phrases(
     params: Params,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> Corpus:
     """Find the phrases of a corpus, and join them: `params.phrases` times, each on what the one before has left.
 
@@ -66,8 +67,9 @@ def build_phrases(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_phrases(params)
-    for _ in range(params.phrases):
-        corpus = _join_once(corpus, store, params, resources, client, listener)
+    with listening(listener, client) as listen:
+        for _ in range(params.phrases):
+            corpus = _join_once(corpus, store, params, resources, client, listen)
     return corpus
 
 

@@ -9,12 +9,13 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from daskw2v.cluster import await_worker, check_cluster, gather, waits_for_workers, workers_known
+from daskw2v.console import listening
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import Source, find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError
 from daskw2v.extras import needed
 from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.numbering import Names, Piece, encode_block, merge_names, pieces_of, read_names
 from daskw2v.sequences.rows import Layout, Rows, deal_piece, fill_rows, graph_bytes
@@ -61,7 +62,7 @@ def build_graph(
     edges: EdgeList,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> StoredGraph:
     """Make the graph of an edge list: its nodes numbered, its edges in order; one that is there already is returned.
 
@@ -93,8 +94,8 @@ def build_graph(
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
-    with waits_for_workers(resources, listener):
-        return _stored(inputs, work, edges, resources, client, listener)
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+        return _stored(inputs, work, edges, resources, client, listen)
 
 
 def _stored(

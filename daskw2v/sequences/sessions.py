@@ -17,13 +17,14 @@ from distributed import Client
 
 from daskw2v.checked import is_number
 from daskw2v.cluster import check_cluster, gather, waits_for_workers
+from daskw2v.console import listening
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import Source, find_sources
 from daskw2v.credentials import Options
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.extras import needed
 from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.stages import contents_of, stage
 from daskw2v.storage import Store
@@ -81,7 +82,7 @@ class Sessions:
 
 
 def write_sessions(
-    inputs: Inputs, work: Store, sessions: Sessions, resources: Resources, client: Client, listener: Listener = silent
+    inputs: Inputs, work: Store, sessions: Sessions, resources: Resources, client: Client, listener: Watching = "show"
 ) -> list[str]:
     """Bring the events of each user together, cut them into sessions, and write these as lists, in the column `items`.
 
@@ -119,10 +120,10 @@ def write_sessions(
         If pandas or pyarrow is not installed.
     """
     needed("pandas", _EXTRA)
-    with waits_for_workers(resources, listener):
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
         check_cluster(client, work)
         sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
-        with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listener) as (home, guarded):
+        with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listen) as (home, guarded):
             manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
     return [(home / name).url for name in manifest["files"]]
 

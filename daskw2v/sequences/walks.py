@@ -11,10 +11,11 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.checked import is_number
+from daskw2v.console import listening
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
 from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.graph import StoredGraph, build_graph
@@ -84,7 +85,7 @@ def write_walks(
     walks: Walks,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> list[str]:
     """Walk on the graph of an edge list, and write the walks as lists of nodes, in the column `walk`.
 
@@ -119,13 +120,15 @@ def write_walks(
     InputError, ClusterError, MissingExtraError
         As `build_graph` does.
     """
-    graph = build_graph(inputs, work, edges, resources, client, listener)
-    n_parts = max(1, math.ceil(graph.names.size * walks.length / _PART))
-    files = [f"part-{number:06d}.parquet" for number in range(walks.number * n_parts)]
-    with stage(work, _HOME, [graph.home.name, asdict(walks)], listener) as (home, guarded):
-        if home.read_manifest() is None:
-            _write(home, graph, walks, files, client, guarded)
-            home.write_manifest({"graph": graph.home.name, "nodes": graph.names.size, "files": files, **asdict(walks)})
+    with listening(listener, client) as listen:
+        graph = build_graph(inputs, work, edges, resources, client, listen)
+        n_parts = max(1, math.ceil(graph.names.size * walks.length / _PART))
+        files = [f"part-{number:06d}.parquet" for number in range(walks.number * n_parts)]
+        made = {"graph": graph.home.name, "nodes": graph.names.size, "files": files, **asdict(walks)}
+        with stage(work, _HOME, [graph.home.name, asdict(walks)], listen) as (home, guarded):
+            if home.read_manifest() is None:
+                _write(home, graph, walks, files, client, guarded)
+                home.write_manifest(made)
     return [(home / name).url for name in files]
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.arguments import check_arguments
+from daskw2v.console import listening
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
@@ -18,7 +19,7 @@ from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_id
 from daskw2v.errors import DamageError, InputError
 from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, saying, silent
+from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, Corpus, Shard, corpus_identity, digest, groups_exist, write_shard
 from daskw2v.shards.quarantine import Quarantine
@@ -182,7 +183,7 @@ def build_corpus(
     params: Params,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> Corpus:
     """Read the text once, and write it as corpus shards.
 
@@ -226,9 +227,12 @@ def build_corpus(
     if known is not None:
         return known
     home = store / "shards" / encoding_signature(params, resources.block_bytes)
-    with hold(store, home.name, f"the text in {store.url}", waiting=saying(listener, "encode", "bytes")) as lease:
+    with (
+        listening(listener, client) as listen,
+        hold(store, home.name, f"the text in {store.url}", waiting=saying(listen, "encode", "bytes")) as lease,
+    ):
         known = Corpus.find(store, identity, params.max_bad_blocks)  # whom we waited for may have done it
-        return known or _build(identity, sources, store, home, params, resources, client, lease.guarding(listener))
+        return known or _build(identity, sources, store, home, params, resources, client, lease.guarding(listen))
 
 
 def _build(

@@ -1,12 +1,14 @@
 """What a strategy is: a value that says how workers meet; and what all strategies share."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from distributed import Client
 
+from daskw2v import compiling
 from daskw2v.errors import TrainingError
 from daskw2v.objectives.base import FloatArray, Objective
 from daskw2v.params import Params, Resources
@@ -19,7 +21,7 @@ from daskw2v.wording import counted
 class Totals(NamedTuple):
     """What a training task did: pairs, their summed loss, whether all is finite; corpus words, if it read any.
 
-    And where, and how long it took.
+    And where, how long it took, and how much of that kernels were compiled there.
     """
 
     pairs: int
@@ -28,6 +30,18 @@ class Totals(NamedTuple):
     words: int = 0
     worker: str = ""
     seconds: float = 0.0
+    compiling: float = 0.0
+
+
+class Clock:
+    """Measures a task: its seconds, and how many of them its process compiled kernels."""
+
+    def __init__(self) -> None:
+        self._began, self._compiled = time.perf_counter(), compiling.here.seconds
+
+    def read(self) -> tuple[float, float]:
+        """Return both, as `Totals` ends with them."""
+        return time.perf_counter() - self._began, compiling.here.seconds - self._compiled
 
 
 class Share(NamedTuple):
@@ -53,7 +67,8 @@ class Outcome(NamedTuple):
     Parameters
     ----------
     history
-        An entry for each round or pass: progress, words, pairs, loss, alpha, seconds.
+        An entry for each round or pass: progress, words, pairs, loss, alpha, seconds, and those of them in which
+        kernels were compiled.
     threads
         Threads of a training task.
     shares
@@ -158,7 +173,14 @@ def entry_of(number: int, progress: int, totals: Iterable[Totals], alpha: float,
         "loss": sum(t.loss for t in done),
         "alpha": alpha,
         "seconds": round(seconds, 4),
+        "compiling": round(min(max((t.compiling for t in done), default=0.0), seconds), 4),
     }
+
+
+def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
+    """Return the words of entries by their seconds, less those in which kernels were compiled."""
+    seconds = sum(entry["seconds"] - entry.get("compiling", 0.0) for entry in history)  # earlier checkpoints have none
+    return float(sum(entry["words"] for entry in history) / max(seconds, 1e-3))
 
 
 def progress_of(entry: dict[str, Any], total: int) -> Progress:
@@ -168,6 +190,6 @@ def progress_of(entry: dict[str, Any], total: int) -> Progress:
         entry["progress"],
         total,
         "tokens",
-        words_per_second=entry["words"] / max(entry["seconds"], 1e-9),
+        words_per_second=words_per_second([entry]),
         loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
     )

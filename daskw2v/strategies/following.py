@@ -9,7 +9,6 @@ Gradients come by blocks of words and add up in the order of these: so they are 
 (data parallelism, section 3.3).
 """
 
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -30,7 +29,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.shared import share
 from daskw2v.storage import Store, read_array, write_array
-from daskw2v.strategies.base import Totals
+from daskw2v.strategies.base import Clock, Totals
 from daskw2v.strategies.beginning import first_weights
 from daskw2v.strategies.column_schedule import Step
 from daskw2v.strategies.part import INPUT, OUTPUT, Parts, Rows, Start, Words, columns_of, open_part
@@ -96,7 +95,7 @@ def open_network(run: Run, held: Held) -> Network:
 
 def follow(parts: Parts, blocks: Sequence[Words], step: Step, held: Held, outputs: Sequence[Rows]) -> Followed:
     """Task: let the rows of blocks move along a step's columns; return what the network is asked for."""
-    began, run, pairs = time.perf_counter(), parts.run, 0
+    clock, run, pairs = Clock(), parts.run, 0
     weights = open_network(run, held).weights
     characters = [_characters(run, words) for words in blocks]
     rows = [forward(weights, of_block) for of_block in characters]
@@ -115,7 +114,7 @@ def follow(parts: Parts, blocks: Sequence[Words], step: Step, held: Held, output
     ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
     finite = bool(np.isfinite(moved).all())
-    totals = Totals(pairs, loss, finite, 0, this_worker(), time.perf_counter() - began)
+    totals = Totals(pairs, loss, finite, 0, this_worker(), *clock.read())
     return Followed(asked, totals, losses)
 
 

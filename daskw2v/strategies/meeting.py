@@ -1,6 +1,5 @@
 """The task that trains where partitions meet: a pure function of their rows and of the buckets they share."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.shards.tasks import new_attempt
 from daskw2v.shared import by_fields, share
 from daskw2v.storage import Store
-from daskw2v.strategies.base import Totals
+from daskw2v.strategies.base import Clock, Totals
 from daskw2v.strategies.beginning import first_rows
 from daskw2v.strategies.rotations import Pass, Step
 from daskw2v.vocabulary.partition import Partitions
@@ -159,7 +158,7 @@ def meet(
     sources, outputs, totals
         The partitions that met, and what was done.
     """
-    began, words = time.perf_counter(), dict[int, Words]()
+    clock, words = Clock(), dict[int, Words]()
 
     def open_outputs() -> Iterator[tuple[int, FloatArray]]:
         for k, held in outputs.items():
@@ -195,7 +194,7 @@ def meet(
     now = {k: settle(INPUT, k, group.take_source(k)) for k in sources}
     then = {k: settle(OUTPUT, k, group.take_output(k)) for k in outputs}
     pairs, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
-    return now, then, Totals(pairs, loss, all(finite), 0, this_worker(), time.perf_counter() - began)
+    return now, then, Totals(pairs, loss, all(finite), 0, this_worker(), *clock.read())
 
 
 def join_parts(parts: Parts, *held: Some) -> FloatArray:

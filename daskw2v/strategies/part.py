@@ -1,6 +1,5 @@
 """The task of strategy `columns`: the rows of a part of the words train columns of the word-context matrix."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.shared import share
 from daskw2v.storage import Store
-from daskw2v.strategies.base import Totals
+from daskw2v.strategies.base import Clock, Totals
 from daskw2v.strategies.beginning import first_rows
 from daskw2v.strategies.column_schedule import Step
 
@@ -124,7 +123,7 @@ def train_part(
     keep_losses
         Whether to return what each input row lost.
     """
-    began, words = time.perf_counter(), parts.words[part]
+    clock, words = Clock(), parts.words[part]
     tables = {t: [parts.rows(t, part, rows), *parts.moments_of(t, part, kept)] for t, (rows, kept) in moving.items()}
     worked = open_part(parts, tables, standing, threads)
     losses, loss, pairs = list[FloatArray](), 0.0, 0
@@ -143,7 +142,7 @@ def train_part(
     return Trained(
         {table: rows for table, (rows, *_) in taken.items()},
         {table: kept for table, (_, *kept) in taken.items()},
-        Totals(pairs, loss, finite, 0, this_worker(), time.perf_counter() - began),
+        Totals(pairs, loss, finite, 0, this_worker(), *clock.read()),
         np.array(losses, np.float32),
     )
 

@@ -1,6 +1,5 @@
 """The task that trains: one replica's work of one round, a pure function of the model's blocks and the text."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from daskw2v.sampling.segments import cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
 from daskw2v.shared import share
 from daskw2v.storage import Store
-from daskw2v.strategies.base import Totals
+from daskw2v.strategies.base import Clock, Totals
 from daskw2v.strategies.blocks import Block
 from daskw2v.strategies.schedule import Work
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -53,7 +52,7 @@ def train_replica(
     run: Run, threads: Threads, work: Work, blocks: Sequence[Block], *rows: FloatArray
 ) -> tuple[list[FloatArray], Totals]:
     """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
-    began = time.perf_counter()
+    clock = Clock()
     params, objective = run.params, find_objective(run.params.objective)
     text = _text(run.work, run.corpus, run.vocabulary, params)
     tables: dict[str, list[FloatArray]] = {}
@@ -64,7 +63,7 @@ def train_replica(
     pairs, loss = replica.train(_loads(params, text, work, of_device.positions, words))
     trained = [share(part) for parts in replica.take().values() for part in parts]
     finite = all(map(is_finite, trained))
-    return trained, Totals(pairs, loss, finite, sum(words), this_worker(), time.perf_counter() - began)
+    return trained, Totals(pairs, loss, finite, sum(words), this_worker(), *clock.read())
 
 
 @lru_cache(maxsize=2)

@@ -10,11 +10,12 @@ import zarr
 from distributed import Client
 
 from daskw2v.arguments import check_arguments
+from daskw2v.console import listening
 from daskw2v.corpus.formats import read_file
 from daskw2v.errors import InputError
 from daskw2v.lease import hold
 from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, saying, silent
+from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.layout import Corpus, digest, groups_exist
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_task, run_tasks
 from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
@@ -137,7 +138,7 @@ def build_vocabulary(
     params: Params,
     resources: Resources,
     client: Client,
-    listener: Listener = silent,
+    listener: Watching = "show",
 ) -> StoredVocabulary:
     """Count the words of a corpus exactly, choose which to keep, and give them ids.
 
@@ -175,10 +176,12 @@ def build_vocabulary(
     if known is not None:
         return known
 
-    waiting = saying(listener, "vocabulary", "steps")
-    with hold(store, key, f"the vocabulary in {store.url}", waiting=waiting) as lease:
+    with (
+        listening(listener, client) as listen,
+        hold(store, key, f"the vocabulary in {store.url}", waiting=saying(listen, "vocabulary", "steps")) as lease,
+    ):
         known = _find(store, key, identity)  # whom we waited for may have done it
-        return known or _build(store, key, identity, paths, listed, corpus, params, client, lease.guarding(listener))
+        return known or _build(store, key, identity, paths, listed, corpus, params, client, lease.guarding(listen))
 
 
 def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:

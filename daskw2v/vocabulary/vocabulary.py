@@ -1,7 +1,7 @@
 """The words a model knows: flat UTF-8 bytes, counts, and an id for each; no object for a word not asked for."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -16,8 +16,11 @@ from daskw2v.storage import read_array, write_array
 from daskw2v.vocabulary.index import WordIndex
 from daskw2v.wording import counted
 
+_AT_ONCE = 4096  # words that iteration makes
+_SHOWN = 3
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Words in order of their ids: most frequent first, equal counts by bytes.
 
@@ -37,6 +40,15 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the words in order of their ids, some thousand at a time."""
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self.between(start, min(start + _AT_ONCE, len(self)))
+
+    def __repr__(self) -> str:
+        first = ", ".join(map(repr, self.between(0, min(_SHOWN, len(self)))))
+        return f"<Vocabulary of {len(self):,} words: {first}{', ...' if len(self) > _SHOWN else ''}>"
 
     def __contains__(self, word: object) -> bool:
         return self.find(word) is not None

@@ -14,12 +14,22 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 def test_from_words__keeps_words_and_order(words, others, data):
     vocabulary = Vocabulary.from_words(words, range(len(words)))
     assert vocabulary.words == words
+    assert list(vocabulary) == words
     assert [vocabulary.id(word) for word in words] == list(range(len(vocabulary)))
     assert [vocabulary.word(i) for i in range(len(words))] == words
     start, stop = (data.draw(st.integers(0, len(words))) for _ in range(2))
     assert vocabulary.between(start, stop) == words[start:stop]
     ids = {word: i for i, word in enumerate(words)}
     assert [vocabulary.find(word) for word in others] == [ids.get(word) for word in others]
+
+
+def test_iteration__makes_some_words_at_a_time_and_repr_shows_the_first():
+    words = [f"word{i}" for i in range(10_000)]
+    vocabulary = Vocabulary.from_words(words, [1] * len(words))
+    assert list(vocabulary) == words
+    assert repr(vocabulary) == "<Vocabulary of 10,000 words: 'word0', 'word1', 'word2', ...>"
+    assert repr(Vocabulary.from_words(["a"], [1])) == "<Vocabulary of 1 words: 'a'>"
+    assert "words" not in vars(vocabulary)
 
 
 def test_find__makes_no_object_for_each_word():
