@@ -57,8 +57,9 @@ if __name__ == "__main__":
         sys.stdin.read()
 """
 
-# Two topics: words of one are near each other, and far from those of the other.
-TOPICS = (["king", "queen", "man", "woman", *(f"court{i}" for i in range(16))], [f"sea{i}" for i in range(20)])
+# Two topics: words of one are near each other, and far from those of the other. Together they are more than a model
+# has dimensions (100): fewer words of two versions let no rotation between them follow.
+TOPICS = (["king", "queen", "man", "woman", *(f"court{i}" for i in range(96))], [f"sea{i}" for i in range(100)])
 
 
 def sentences(seed, count):
