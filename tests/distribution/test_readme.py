@@ -173,6 +173,7 @@ def test_readme__has_blocks_that_are_run_and_no_others():
     assert [text for text in SUBSTITUTES if not any(text in code for _, code in BLOCKS)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # kernels are compiled anew
 def test_readme__runs_from_the_first_block_to_the_last(installed, cluster, webhook):
     url, posted = webhook
