@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check audit clean
+.PHONY: help demo test check audit gpu clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -13,7 +13,7 @@ demo: $(VENV)/.base ## Train on Python's own documentation and show what was lea
 	@$(BIN)/daskw2v demo
 
 test: $(VENV)/.test ## Run the tests
-	@$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -q -m 'not slow' -n logical --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .
@@ -25,6 +25,9 @@ audit: $(VENV)/.check ## Look for known vulnerabilities of what is installed (as
 	@$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audit.txt
 	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r $(VENV)/audit.txt
 
+gpu: $(if $(INSTALLED),,$(VENV)/.gpu) ## Test and measure on an NVIDIA GPU (WHEELS=folder: no network; INSTALLED=python: nothing installed)
+	@$(or $(INSTALLED),$(BIN)/python) -m benchmarks.gpu $(GPU)
+
 clean: ## Remove the environments, caches and the demo's work
 	@rm -rf .venv* demo-work build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -33,9 +36,10 @@ clean: ## Remove the environments, caches and the demo's work
 $(VENV)/.base: REQUIREMENT = .
 $(VENV)/.test: REQUIREMENT = .[test]
 $(VENV)/.check: REQUIREMENT = .[check]
-$(VENV)/.base $(VENV)/.test $(VENV)/.check: pyproject.toml
+$(VENV)/.gpu: REQUIREMENT = .[test,cuda]
+$(VENV)/.base $(VENV)/.test $(VENV)/.check $(VENV)/.gpu: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("daskw2v needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(REQUIREMENT)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(WHEELS),--no-index --find-links '$(WHEELS)') --editable '$(REQUIREMENT)'
 	@touch $@

@@ -17,24 +17,20 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from benchmarks.common import ANALOGY, SIMILARITY, alternate, finish, spread, wiki_parts, write_text
+from benchmarks.epochs import epoch_seconds
 from benchmarks.fma_peak import measure_peak
 from benchmarks.texts import Text, encode
 from daskw2v.devices import Threads
 from daskw2v.evaluation import evaluate
-from daskw2v.objectives import OBJECTIVES, find_objective, start_alpha
+from daskw2v.objectives import OBJECTIVES
 from daskw2v.params import Params, Resources
-from daskw2v.sampling.run import Run
-from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import train_replica
-from daskw2v.strategies.schedule import Work
 from daskw2v.train import train
 
 QUALITY_ROWS = (0, 31, 127)
@@ -82,22 +78,6 @@ def widths(threads: Sequence[int], rows: Sequence[int], flushes: Sequence[int]) 
 def name_of(width: Threads) -> str:
     flush = f", flush {width.flush_words}" if width.hot_rows else ""
     return f"{width.n} thread(s), {width.hot_rows} rows{flush}"
-
-
-def epoch_seconds(text: Text, params: Params, width: Threads) -> Callable[[], float]:
-    """Return a function that trains an epoch and returns how long that took."""
-    run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
-    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
-    rows = [initial_block(params, block) for block in blocks]
-    work = Work(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
-
-    def measure() -> float:
-        began = time.perf_counter()
-        train_replica(run, width, work, blocks, *rows)
-        return time.perf_counter() - began
-
-    measure()  # compiles
-    return measure
 
 
 def compare_speed(text: Text, objective: str, choices: Sequence[Threads], times: int, out: TextIO) -> list[Speed]:

@@ -7,12 +7,13 @@ import platform
 import statistics
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import psutil
 from distributed import Client, LocalCluster
@@ -54,9 +55,25 @@ def cluster_of(n: int, memory_limit: str = "auto") -> Iterator[Client]:
         yield client
 
 
-def alternate(runs: Mapping[str, Callable[[], float]], times: int) -> dict[str, list[float]]:
+class Took(NamedTuple):
+    """Time, and what processors worked: in this process and in those that it started and that have ended."""
+
+    seconds: float
+    processor_seconds: float
+
+
+def stopwatch() -> Callable[[], Took]:
+    """Return what tells the time since now."""
+    began, used = time.perf_counter(), sum(os.times()[:4])
+    return lambda: Took(time.perf_counter() - began, sum(os.times()[:4]) - used)
+
+
+Result = TypeVar("Result")
+
+
+def alternate(runs: Mapping[str, Callable[[], Result]], times: int) -> dict[str, list[Result]]:
     """Call each run `times` times, one after the other in turn, so that a slow minute hits all of them."""
-    results: dict[str, list[float]] = {name: [] for name in runs}
+    results: dict[str, list[Result]] = {name: [] for name in runs}
     for _ in range(times):
         for name, run in runs.items():
             results[name].append(run())

@@ -24,7 +24,7 @@ from distributed import Client
 from benchmarks.common import alternate, cluster_of, finish, spread, write_text
 from benchmarks.quality import Place, Variant, compare, report
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
-from daskw2v.objectives import find_objective
+from daskw2v.objectives import settled
 
 ONE = "one worker"
 
@@ -67,7 +67,7 @@ class Trainer:
 
 def variants_of(options: argparse.Namespace) -> dict[str, Params]:
     """Return what is compared; the first is what the others are measured by."""
-    plain = Params(epochs=options.epochs, alpha=find_objective("sgns").alpha)
+    plain = settled(Params(epochs=options.epochs))
     turned = plain.replace(strategy="rotation", n_partitions=options.partitions)
     several = {f"{rule}, p={options.partitions}": turned.replace(negative_rule=rule) for rule in options.rules}
     return {ONE: plain, **several}

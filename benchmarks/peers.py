@@ -9,25 +9,29 @@ Words are counted as ours are: raw words of the vocabulary, before subsampling, 
   trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary.
   Its CBOW always averages. Each run is a process of its own, since version 0.9.3 with less than ten threads leaves
   part of its input table as memory happened to be: only fresh memory, all zeros, does not end in NaN.
+
+Both are imported when they are asked for: what only reads scores that are kept needs neither.
 """
 
 import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fasttext
 import numpy as np
-from gensim.models import Word2Vec
 
+from benchmarks.common import Took, stopwatch
+from benchmarks.epochs import Epoch
+from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
 from daskw2v.params import Params
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
+
+FRESH = {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}  # makes glibc take each table from the system, as zeros
 
 
 class Kind(NamedTuple):
@@ -62,13 +66,13 @@ def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     }
 
 
-def _gensim_model(text: Path, params: Params, threads: int) -> Word2Vec:
-    model = Word2Vec(**gensim_arguments(params, threads))
+def _gensim_model(text: Path, params: Params, threads: int) -> Any:
+    model = needed("gensim.models", "bench").Word2Vec(**gensim_arguments(params, threads))
     model.build_vocab(corpus_file=str(text))
     return model
 
 
-def _train_gensim(model: Word2Vec, text: Path, epochs: int) -> None:
+def _train_gensim(model: Any, text: Path, epochs: int) -> None:
     examples, words = model.corpus_count, model.corpus_total_words
     model.train(corpus_file=str(text), total_examples=examples, total_words=words, epochs=epochs)
 
@@ -82,14 +86,14 @@ def train_gensim(text: Path, params: Params, threads: int) -> Vectors:
     return Vectors(Vocabulary.from_words(words, counts), np.ascontiguousarray(model.wv.vectors, np.float32))
 
 
-def gensim_speed(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], float]:
-    """Return a function that trains an epoch and returns words/s."""
+def gensim_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], Epoch]:
+    """Return what trains an epoch."""
     model = _gensim_model(text, params, threads)
 
-    def measure() -> float:
-        began = time.perf_counter()
+    def measure() -> Epoch:
+        took = stopwatch()
         _train_gensim(model, text, 1)
-        return vocabulary.total / (time.perf_counter() - began)
+        return Epoch(vocabulary.total, *took())
 
     return measure
 
@@ -115,34 +119,45 @@ def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, An
     }
 
 
-def fasttext_speed(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], float]:
-    """Return a function that trains an epoch and returns words/s."""
+def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, threads: int) -> Callable[[], Epoch]:
+    """Return what trains an epoch."""
     lines = text.read_bytes().count(b"\n")
     words = (vocabulary.raw_words + lines) * vocabulary.total / (vocabulary.total + lines)  # trained in its epoch
     command = [sys.executable, "-m", "benchmarks.peers", json.dumps(fasttext_arguments(text, params, threads))]
-    # Makes glibc take each table from the system, as zeros.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 17)}
+    environment = {**os.environ, **FRESH}
 
-    def measure() -> float:
+    def measure() -> Epoch:
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-        return words / float(answer)
+        return Epoch(words, *json.loads(answer))
 
     return measure
 
 
-def fasttext_seconds(arguments: dict[str, Any]) -> float:
+def fasttext_took(arguments: dict[str, Any]) -> Took:
     """Return what an epoch takes besides counting words and making tables."""
+    fasttext = needed("fasttext", "bench")
 
-    def seconds(epochs: int) -> float:
-        began = time.perf_counter()
+    def train(epochs: int) -> Took:
+        took = stopwatch()
         fasttext.train_unsupervised(**arguments, epoch=epochs)
-        return time.perf_counter() - began
+        return took()
 
-    without = seconds(0)
-    return seconds(1) - without
+    without, whole = train(0), train(1)
+    return Took(*(b - a for a, b in zip(without, whole, strict=True)))
 
 
-SPEED = {"gensim": gensim_speed, "fasttext": fasttext_speed}
+def _speed(epoch: Callable[..., Callable[[], Epoch]]) -> Callable[..., Callable[[], float]]:
+    """Return what takes the same arguments, and whose runs return words/s."""
 
-if __name__ == "__main__":  # a process of `fasttext_speed`
-    print(fasttext_seconds(json.loads(sys.argv[1])))
+    def prepare(*arguments: Any) -> Callable[[], float]:
+        run = epoch(*arguments)
+        return lambda: run().speed
+
+    return prepare
+
+
+EPOCHS = {"gensim": gensim_epoch, "fasttext": fasttext_epoch}
+SPEED = {tool: _speed(epoch) for tool, epoch in EPOCHS.items()}
+
+if __name__ == "__main__":  # a process of `fasttext_epoch`
+    print(json.dumps(fasttext_took(json.loads(sys.argv[1]))))

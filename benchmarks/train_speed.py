@@ -1,15 +1,20 @@
 """Training speed against gensim and fastText, in the same run on the same text, and against the processor.
 
 Speed is in raw in-vocabulary corpus words per second, before subsampling. What is timed of ours is the whole task
-that a worker runs (reading shards, subsampling, training, copying the model in and out); `benchmarks.peers` says what
-is timed of others. GFLOP/s counts the multiplications and additions that the updates are made of (see
-`count_operations`), and no others; the peak is measured in the same run (`benchmarks.fma_peak`). Where the peak of two
-threads is not twice that of one, others use the machine: then what two threads gain says nothing.
+that a worker runs (reading shards, subsampling, training, copying the model in and out), compiled before;
+`benchmarks.peers` says what is timed of others, and `benchmarks.whole_runs` times all that a user waits for. By default
+all contexts of a center share their negatives (`negative_sharing="shared"`), as pWord2Vec's do; `daskw2v, pair` draws
+them for each pair, as word2vec.c, gensim and fastText do. Each line also has the ratios of words by a second of one
+processor, which say more where others use the machine.
 
-All of it is 24 combinations, and the peers take nearly all of the time: some three hours. Choose with the options:
+GFLOP/s counts the multiplications and additions that the updates are made of (see `count_operations`), and no others;
+the peak is measured in the same run (`benchmarks.fma_peak`). Where the peak of two threads is not twice that of one,
+others use the machine: then what two threads gain says nothing.
 
-    python -m benchmarks.train_speed [--parts 3] [--times 5] [--objectives sgns cbow_ns] [--threads 1 2]
-        [--settings "d=100 sample 1e-4"] [--tools daskw2v gensim fasttext] [--json]
+The peers take nearly all of the time: with all 100 MB some 40 minutes a setting. Choose with the options:
+
+    python -m benchmarks.train_speed [--parts 10] [--times 3] [--objectives sgns cbow_ns] [--threads 1 2]
+        [--settings "d=100 sample 1e-4" ...] [--tools daskw2v "daskw2v, pair" gensim fasttext] [--json]
 """
 
 import argparse
@@ -20,18 +25,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from benchmarks.common import alternate, finish, spread
-from benchmarks.epochs import our_speed
+from benchmarks.epochs import Epoch, our_epoch
 from benchmarks.fma_peak import measure_peak
-from benchmarks.peers import KINDS, SPEED
+from benchmarks.peers import EPOCHS, KINDS
 from benchmarks.texts import Text, encode
 from benchmarks.windows import count_contexts
+from daskw2v.devices import threads_of
 from daskw2v.objectives import settled
-from daskw2v.params import Params
+from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import cut, keep_thresholds
@@ -42,12 +48,13 @@ SETTINGS = {
     "d=128 sample off": Params(vector_size=128, sample=0),
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
 }
-TOOLS = ("daskw2v", *SPEED)
+PAIR = "daskw2v, pair"
+TOOLS = ("daskw2v", PAIR, *EPOCHS)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A median; `gflops` and `share_of_peak` are known of daskw2v only."""
+    """Medians; `gflops` and `share_of_peak` are known of daskw2v only."""
 
     objective: str
     setting: str
@@ -55,6 +62,7 @@ class Row:
     tool: str
     words_per_second: float
     spread: str
+    words_per_processor_second: float
     gflops: float | None = None
     share_of_peak: float | None = None
 
@@ -83,41 +91,47 @@ def count_operations(text: Text, params: Params) -> float:
     return float(operations * params.vector_size)
 
 
+def epoch_of(tool: str, text: Text, params: Params, threads: int) -> Callable[[], Epoch]:
+    """Return what trains an epoch by a tool."""
+    if tool in EPOCHS:
+        return EPOCHS[tool](text.path, text.vocabulary, params, threads)
+    shared = params.replace(negative_sharing="pair") if tool == PAIR else params
+    return our_epoch(text, shared, threads_of(threads, Resources()))
+
+
 def compare(text: Text, objective: str, setting: str, threads: int, tools: Sequence[str], times: int) -> list[Row]:
     """Measure all tools in turn."""
-    params = SETTINGS[setting].replace(objective=objective)
-    params = settled(params)
-    runs: dict[str, Callable[[], float]] = {"peak": partial(measure_peak, threads)}
+    params = settled(SETTINGS[setting].replace(objective=objective))
+    runs: dict[str, Callable[[], Any]] = {"peak": partial(measure_peak, threads)}
     for tool in tools:
-        ours = tool == "daskw2v"
-        runs[tool] = (
-            our_speed(text, params, threads) if ours else SPEED[tool](text.path, text.vocabulary, params, threads)
-        )
+        if tool != PAIR or not KINDS[objective].tree:  # a tree has no negatives
+            runs[tool] = epoch_of(tool, text, params, threads)
     results = alternate(runs, times)
-    peak, rows = max(results.pop("peak")), []
-    for tool, speeds in results.items():
-        speed, gflops, share = statistics.median(speeds), None, None
-        if tool == "daskw2v":
-            gflops = count_operations(text, params) / text.vocabulary.total * speed / 1e9
-            share = gflops / peak
-        rows.append(Row(objective, setting, threads, tool, speed, spread(speeds), gflops, share))
+    peak = max(results.pop("peak"))
+    operations = count_operations(text, params) / text.vocabulary.total  # a word; whoever shares its negatives
+    rows = []
+    for tool, epochs in results.items():
+        speeds = [epoch.speed for epoch in epochs]
+        speed, economy = statistics.median(speeds), statistics.median(epoch.economy for epoch in epochs)
+        gflops = operations * speed / 1e9 if tool not in EPOCHS else None
+        share = gflops / peak if gflops is not None else None
+        rows.append(Row(objective, setting, threads, tool, speed, spread(speeds), economy, gflops, share))
     return rows
 
 
 def report(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a line: million words/s of each tool, and how many times its speed ours is."""
-    ours = next((row for row in rows if row.gflops is not None), None)
-    parts = []
+    """Print a line: million words/s of each tool, and how many times its speed ours is, by processor time too."""
+    ours, parts = rows[0], []
     for row in rows:
         part = f"{row.tool} {row.words_per_second / 1e6:.3f} ({row.spread})"
-        if row is ours:
+        if row.gflops is not None:
             part += f" at {row.gflops:.1f} GFLOP/s, {row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}"
-        elif ours is not None:
-            part += f" {ours.words_per_second / row.words_per_second:.1f}x"
+        if row is not ours:
+            by_processor = ours.words_per_processor_second / row.words_per_processor_second
+            part += f" {ours.words_per_second / row.words_per_second:.1f}x ({by_processor:.1f}x by processor time)"
         parts.append(part)
-    first = rows[0]
     print(
-        f"{first.objective}, {first.setting}, {first.threads} thread(s), million words/s: {'; '.join(parts)}",
+        f"{ours.objective}, {ours.setting}, {ours.threads} thread(s), million words/s: {'; '.join(parts)}",
         file=out, flush=True,
     )  # fmt: skip
 
@@ -133,10 +147,10 @@ def report_threads(rows: Sequence[Row], out: TextIO) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=3, help="tenths of the 100 MB corpus")
-    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=[next(iter(SETTINGS))])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--json", action="store_true", help="rows as JSON; the lines then go to stderr")

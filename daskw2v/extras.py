@@ -22,7 +22,7 @@ def one_thread() -> AbstractContextManager[Any]:
     return limits
 
 
-def needed(module: str, extra: str) -> ModuleType:
+def needed(module: str, extra: str, instead: str = "") -> ModuleType:
     """Import a module that comes with an extra of this package.
 
     Parameters
@@ -31,6 +31,8 @@ def needed(module: str, extra: str) -> ModuleType:
         Its full name, such as `sklearn.cluster`.
     extra
         The extra that installs it, such as `evaluation`.
+    instead
+        When another one is needed, and which.
 
     Raises
     ------
@@ -43,5 +45,6 @@ def needed(module: str, extra: str) -> ModuleType:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it is installed: what is missing is a module of its own
         raise MissingExtraError(
-            f"{module.partition('.')[0]} is not installed.", f"Run: pip install 'daskw2v[{extra}]'."
+            f"{module.partition('.')[0]} is not installed.",
+            f"Run: pip install 'daskw2v[{extra}]'. {instead}".rstrip(),
         ) from None

@@ -248,7 +248,16 @@ class Resources(Checked):
         TEXT,
         optional=True,
     )
-    workers: int = choice(1, "worker processes of a local cluster", integer(1, 4096))
+    workers: int = choice(
+        1, "worker processes of a local cluster; where device is cuda, each has a GPU of its own", integer(1, 4096)
+    )
+    worker_timeout: float | None = choice(
+        None,
+        "seconds to wait for a worker, at the start and while all are gone; 3600 when not given, but 300 on a local "
+        "cluster that is not adaptive",
+        number(0, open_low=True),
+        optional=True,
+    )
     threads: int | None = choice(
         None,
         "threads of each worker, and of a training task; all cores when not given",

@@ -11,7 +11,7 @@ from distributed import Client
 
 from daskw2v.arguments import check_arguments, check_kind
 from daskw2v.console import listening
-from daskw2v.corpus.sources import Inputs
+from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import BusyError, Daskw2vError, ParameterError
 from daskw2v.extras import needed
 from daskw2v.lease import hold

@@ -11,10 +11,10 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.arguments import check_arguments
-from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage
+from daskw2v.cluster import Usage, check_cluster, connect, gather, scheduler_watched, usage, waits_for_workers
 from daskw2v.compiling import compiling_said
 from daskw2v.console import listening
-from daskw2v.corpus.sources import Inputs
+from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.devices import check_device, check_workers
 from daskw2v.errors import ParameterError
 from daskw2v.estimate import check_encoding, check_training, known_text
@@ -38,7 +38,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.storage import Store
 from daskw2v.strategies import check_strategy, find_strategy, word_losses
-from daskw2v.strategies.base import Outcome, Share, words_per_second
+from daskw2v.strategies.base import Outcome, Share, check_pairs, words_per_second
 from daskw2v.strategies.beginning import anchored, find_base, write_base
 from daskw2v.strategies.rewriting import declare_like, rewrite
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
@@ -61,7 +61,8 @@ def train(
     Parameters
     ----------
     inputs
-        fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not.
+        fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not, or of folders of them: one, or a
+        list.
     work
         URL of the directory for everything that is made; client and workers must share it.
     params
@@ -92,7 +93,7 @@ def train(
     MissingExtraError
         If a worker lacks what the device needs.
     TrainingError
-        If the model diverges, or tasks keep killing their workers.
+        If the model diverges, no pair of words is left to train, or tasks keep killing their workers.
     DamageError
         If what was written is damaged and cannot be made again, or is damaged time and again.
     StoreError
@@ -102,6 +103,7 @@ def train(
     resources = Resources() if resources is None else resources
     check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
     check_choices(params, resources)
+    names_of(inputs)  # what is no name is refused before a cluster is started
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     if params.base_model is not None:
         find_base(store, params)
@@ -117,7 +119,8 @@ def train(
 @contextmanager
 def ready_cluster(client: Client | None, store: Store, resources: Resources, listener: Listener) -> Iterator[Client]:
     """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
-    with nullcontext(client) if client is not None else connect(resources) as cluster, scheduler_watched():
+    connected = nullcontext(client) if client is not None else connect(resources)
+    with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
         listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
         check_cluster(cluster, store)
         check_workers(cluster, resources.device)
@@ -150,7 +153,11 @@ def train_model(
     check_joined(corpus, params)
     params = settled_params(params)
     run_id = run_identity(corpus, vocabulary, params)
-    with listening(listener, client) as heard, hold_run(store, run_id) as lease:
+    with (
+        listening(listener, client) as heard,
+        hold_run(store, run_id) as lease,
+        waits_for_workers(resources, lease.guarding(heard)),
+    ):
         listen, models = lease.guarding(heard), store / "models"
         version = next_version(models, run_id)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
@@ -185,6 +192,7 @@ def write_version(
     before, began = usage(client), time.monotonic()
     judge = _judge(client, vocabulary, corpus.n_tokens * params.epochs, resources, listener)
     outcome = find_strategy(params.strategy).train(client, run, place, corpus.n_tokens, resources, listener, judge)
+    check_pairs(outcome.history, vocabulary.size, params)
     judge.finish()
     trained = place / "trained" if params.anchor else home
     outcome.save(trained)
@@ -220,7 +228,7 @@ def build_matrix(
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    with listening(listener, client) as listen:
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
         return context_matrix.build_matrix(client, _run(corpus, vocabulary, store, params, resources), listen)
 
 

@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import fsspec
 import hypothesis
 import pytest
 from distributed import Client
@@ -18,9 +19,29 @@ def client():
 
 
 @pytest.fixture(scope="session")
+def s3():
+    """Options for an object store on this machine, with one bucket."""
+    moto = pytest.importorskip("moto.server", reason="no object store: install moto[server]")
+    pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "a-key", "secret": "a-secret", "endpoint_url": f"http://{host}:{port}"}
+    fsspec.filesystem("s3", **options).mkdir("bucket")
+    yield options
+    server.stop()
+
+
+@pytest.fixture(scope="session")
 def data():
     """The folder of real text and evaluation sets; tests that need it skip where it is missing."""
     folder = Path(os.environ.get("DASKW2V_DATA", "../shared/data"))
     if not (folder / "eval").is_dir():
         pytest.skip(f"no evaluation data at {folder} (set DASKW2V_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch; tests that need it skip where it is missing."""
+    return pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")

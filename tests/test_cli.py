@@ -268,7 +268,7 @@ def test_estimate__tells_what_each_stage_takes_and_what_was_guessed(text):
     assert lines[6] == "10,000,000 words, by the files' sizes"
     assert "distinct words and " in lines[7]
     assert "guessed by Heaps' law" in lines[7]
-    assert lines[8].endswith("fits into the memory_limit of 2 workers of 1 threads, 2.00 GiB each")
+    assert lines[8].endswith("fits into the memory_limit of 2 workers of 1 thread, 2.00 GiB each")
 
 
 def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
@@ -277,7 +277,7 @@ def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
     assert result.exit_code == 0, result.output
     assert "guessed" not in result.output
     assert "model 17.88 GiB" in result.output  # 2 * 4 * 300 * 8 million
-    assert "does not fit into the memory_limit of 1 workers of 1 threads" in result.output
+    assert "does not fit into the memory_limit of 1 worker of 1 thread," in result.output
     rotated = run("estimate", text, *known, "--strategy", "rotation", "--n-partitions", "64")
     assert "its partitions go through the work directory" in rotated.output
 
@@ -296,7 +296,7 @@ def test_estimate__asks_the_workers_of_a_scheduler(text, client, monkeypatch):
     monkeypatch.setattr(estimating, "connect", connect)
     result = run("estimate", text, "--scheduler", "tcp://there:1")
     assert result.exit_code == 0, result.output
-    assert "of 1 workers of 2 threads" in result.output
+    assert "of 1 worker of 2 threads" in result.output
 
 
 def test_estimate__refuses_what_train_would(text):

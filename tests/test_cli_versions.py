@@ -66,7 +66,7 @@ def test_diff__tells_words_that_entered_and_left(work):
     told = run("diff", work, OLD)
     assert "+ new" in told
     assert "- old" in told
-    assert "1 words entered, 1 left, 1 stayed; 50 -> 20 tokens." in told
+    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in told
     assert "window: 5 -> 2" in told
     found = json.loads(run("diff", work, NEW, OLD, "--json"))
     assert (found["entered"], found["left"], found["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,16 +15,20 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
 from distributed.comm import CommClosedError
 
-from daskw2v import cluster, train
+from daskw2v import train
 from daskw2v.cluster import (
     Trainers,
     ask_workers,
+    await_worker,
     check_cluster,
     connect,
+    connecting,
     find_trainers,
     first_done,
     gather,
     shared_memory,
+    waiting,
+    waits_for_workers,
 )
 from daskw2v.errors import ClusterError, InputError, TrainingError
 from daskw2v.params import Resources
@@ -92,19 +97,19 @@ def test_gather__says_that_the_scheduler_is_gone(client):
 
 
 def test_gather__does_not_wait_for_results_that_nobody_can_make_again(monkeypatch):
-    monkeypatch.setattr(cluster, "_CHECK", 0.1)
-    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    monkeypatch.setattr(waiting, "_CHECK", 0.1)
+    monkeypatch.setattr(waiting, "_FIXED", 0.3)
     with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as dying, Client(dying) as client:
         done = client.submit(echo, 1)
         assert gather(client, [done], "echo") == [1]
         dying.sync(dying.workers[0].close)
         with pytest.raises(ClusterError, match="no worker for"):
-            cluster._fetch(client, [done], None)
+            waiting._fetch(client, [done], None)
 
 
 def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr(cluster, "_CHECK", 0.1)
-    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    monkeypatch.setattr(waiting, "_CHECK", 0.1)
+    monkeypatch.setattr(waiting, "_FIXED", 0.3)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as client,
@@ -114,7 +119,7 @@ def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
 
 
 def test_gather__keeps_nothing_of_a_caller_that_waited_long(client, monkeypatch):
-    monkeypatch.setattr(cluster, "_CHECK", 0.1)
+    monkeypatch.setattr(waiting, "_CHECK", 0.1)
 
     def play():
         held = Round()
@@ -145,22 +150,26 @@ def test_find_trainers__are_those_that_declare_a_resource_or_all(mixed):
 
 
 def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed, monkeypatch):
-    monkeypatch.setattr(cluster, "_CHECK", 0.1)
-    monkeypatch.setattr(cluster, "_ALONE", 0.3)
+    monkeypatch.setattr(waiting, "_CHECK", 0.1)
+    monkeypatch.setattr(waiting, "_GROWING", 0.3)
     task = mixed.submit(echo, 1, resources={"TPU": 2})
     with pytest.raises(ClusterError, match=r"no worker with --resources TPU=2 for 0.3 s.*Start workers with --res"):
         gather(mixed, [task], "echo", {"TPU": 2})
     assert first_done(mixed, [mixed.submit(echo, 2, resources={"GPU": 1})], {"GPU": 1})
 
 
-def test_check_cluster__needs_a_worker(monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+def test_check_cluster__needs_a_worker(tmp_path):
+    heard = []
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as client,
-        pytest.raises(ClusterError, match="has no worker after"),
+        waits_for_workers(Resources(worker_timeout=0.2), heard.append),
+        pytest.raises(ClusterError, match=r"has had no worker for 0.2 s, since 2.* \(worker_timeout=0.2\).*Start work"),
     ):
         check_cluster(client, Store(str(tmp_path)))
+    (said,) = heard
+    assert (said.stage, said.total) == ("cluster", 0)
+    assert re.match(r"waiting for a worker since 2\d{3}-.*, for 0.2 s at most", said.message)
 
 
 def test_check_cluster__refuses_workers_of_other_versions(client, tmp_path, monkeypatch):
@@ -183,7 +192,7 @@ def test_check_cluster__leaves_nothing_behind(client, tmp_path):
 
 
 def test_connect__says_that_no_scheduler_answers(monkeypatch):
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    monkeypatch.setattr(connecting, "_PATIENCE", 0.2)
     with (
         pytest.raises(ClusterError, match=r"No scheduler answers at scheduler='tcp://127\.0\.0\.1:9'"),
         connect(Resources(scheduler="tcp://127.0.0.1:9")),
@@ -238,3 +247,69 @@ def test_train__says_that_the_scheduler_is_gone_when_its_client_has_given_up(tmp
 
         with pytest.raises(ClusterError, match="The scheduler is gone"):
             train(tmp_path / "text.txt", work=tmp_path / "work", client=client, listener=give_up)
+
+
+def test_ask_workers__names_a_worker_that_is_registered_and_cannot_be_reached(mixed):
+    deaf = next(iter(mixed.nthreads()))
+
+    async def refuse(address, connect=mixed.cluster.scheduler.rpc.connect, **options):
+        if address == deaf:
+            raise OSError(f"Timed out trying to connect to {address} after 30 s")
+        return await connect(address, **options)
+
+    mixed.cluster.scheduler.rpc.connect = refuse
+    with pytest.raises(ClusterError, match=rf"cannot reach the worker {deaf}, which is registered.*firewall"):
+        ask_workers(mixed, echo, 1)
+
+    def fail_there():
+        raise FileNotFoundError(2, "no such file", "text.txt")
+
+    with pytest.raises(FileNotFoundError, match=r"text\.txt"):
+        ask_workers(mixed, fail_there, workers=[address for address in mixed.nthreads() if address != deaf])
+
+
+def test_await_worker__waits_for_one_that_declares_a_resource(mixed, monkeypatch):
+    heard = []
+    with (
+        waits_for_workers(Resources(worker_timeout=0.2), heard.append),
+        pytest.raises(ClusterError, match=r"no worker with --resources TPU=1 for 0.2 s.*\. No TPU there\. Start"),
+    ):
+        await_worker(mixed, {"TPU": 1}, "No TPU there.")
+    await_worker(mixed, {"GPU": 1})
+    assert len(heard) == 1
+
+
+def test_first_done__tells_again_and_again_since_when_it_waits(monkeypatch):
+    monkeypatch.setattr(waiting, "_CHECK", 0.05)
+    monkeypatch.setattr(waiting, "_AGAIN", 0.0)
+    heard = []
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        Client(empty) as client,
+        waits_for_workers(Resources(worker_timeout=0.4), heard.append),
+        pytest.raises(ClusterError),
+    ):
+        first_done(client, [client.submit(echo, 1)])
+    assert len(heard) > 1
+    assert len({said.message for said in heard}) == 1, "it is the same wait"
+
+
+def test_waits_for_workers__holds_for_the_block():
+    with waits_for_workers(Resources(worker_timeout=7), print):
+        assert waiting._terms.get() == (7.0, print)
+    assert waiting._terms.get().timeout is None
+
+
+@pytest.mark.parametrize(("adaptive", "timeout"), [(False, waiting._FIXED), (True, waiting._GROWING)])
+def test_worker_timeout__is_an_hour_where_workers_may_come(adaptive, timeout):
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
+        if adaptive:
+            cluster.adapt(minimum=0, maximum=1)
+        with Client(cluster) as client:
+            assert waiting._Wait(client, None)._timeout == timeout
+            if adaptive:
+                cluster._adaptive.stop()
+                assert waiting._Wait(client, None)._timeout == waiting._FIXED
+        with Client(cluster.scheduler_address) as client:
+            assert waiting._Wait(client, None)._timeout == waiting._GROWING
+    assert (waiting._FIXED, waiting._GROWING) == (300, 3600)

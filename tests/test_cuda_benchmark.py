@@ -3,11 +3,13 @@
 import argparse
 import importlib
 import io
+import json
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,6 +61,54 @@ def test_main__says_that_there_is_no_gpu(tmp_path):
     assert result.returncode == 1
     assert "cuda" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_table__that_fails_takes_no_later_one_down(tmp_path, monkeypatch, capsys):
+    def fail(bench):
+        raise ValueError("out of luck")
+
+    def succeed(bench):
+        bench.table("good", "it", ("figure",)).row("row", 1.5)
+
+    of = {"bad": SimpleNamespace(bad=fail), "good": SimpleNamespace(good=succeed)}
+    monkeypatch.setattr(main, "TABLES", {name: name for name in of})
+    monkeypatch.setattr(main, "NO_GPU", set(of))
+    monkeypatch.setattr(main, "import_module", lambda name: of[name.rpartition(".")[2]])
+    bench = bench_of(tmp_path, tables=["bad", "good"])
+    assert main.run(bench) == ["bad"]
+    assert [table.rows[0].cells for table in bench.tables] == [{"figure": 1.5}]
+    assert "out of luck" in capsys.readouterr().err
+
+
+def test_main__ends_with_an_error_where_a_table_failed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks.cuda", "--tables", "batching"])
+    monkeypatch.setattr(main, "run", lambda bench: ["batching"])
+    with pytest.raises(SystemExit, match=r"These tables failed.*batching"):
+        main.main()
+
+
+def test_row__is_in_the_file_as_soon_as_it_is_known(tmp_path):
+    path = tmp_path / "rows"
+    bench = bench_of(tmp_path)
+    bench.keep = tables.keeper(path)
+    bench.table("speed", "of it", ("words/s", "warps"), ".2f").row("sgns", tables.Spread(2.0, 1.0, 3.0), np.int64(7))
+    assert json.loads(path.read_text()) == {
+        "paper": "cuda", "table": "speed: of it", "name": "sgns", "form": ".2f",
+        "cells": {"words/s": {"middle": 2.0, "low": 1.0, "high": 3.0}, "warps": 7},
+    }  # fmt: skip
+
+
+def test_bytes__are_counted_from_the_text_where_the_profiler_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(demand.shutil, "which", lambda name: sys.executable)  # which knows no --csv
+    monkeypatch.setattr(demand, "over_text", lambda: ["cbow_ns"])
+    monkeypatch.setattr(demand.Windows, "waiting", lambda self: {"ring": True})
+    bench = bench_of(tmp_path, vocabularies=[40], tokens=200)
+    demand.demand(bench)
+    (first, second) = bench.tables[0].rows
+    for row in (first, second):
+        assert row.cells["asked for"] > 0
+        assert row.cells["ncu: L2"] == "ncu failed"
+    assert bench.out.getvalue().count("ncu failed: ") == 1, "it is not asked again"
 
 
 def test_peer__is_run_with_the_same_text_and_timed(tmp_path):
@@ -195,9 +245,12 @@ from benchmarks.cuda.ceilings import ceilings
 from benchmarks.cuda.correctness import correctness
 from benchmarks.cuda.speed import speed_of
 from daskw2v import Params
-bench = Bench(argparse.Namespace(times=1, dims=[8], vocabularies=[40], tokens=80, parts=0), Path(), sys.stdout)
-correctness(bench, 6)
-ceilings(bench, 16, 2, 8)
+options = argparse.Namespace(
+    times=1, dims=[8], vocabularies=[40], tokens=80, parts=0, words=6, rows_a_warp=4
+)
+bench = Bench(options, Path(), sys.stdout)
+correctness(bench)
+ceilings(bench, 16, 2)
 assert all(cell < 1e-4 for row in bench.tables[0].rows for cell in row.cells.values())
 assert all(row.cells["GB/s"].middle > 0 for row in bench.tables[1].rows)
 found = speed_of(bench, Params(vector_size=8, sample=0.01), bench.corpora[0], task=False)

@@ -66,6 +66,7 @@ class Cluster:
     def __init__(self, limit, threads=1, n=1):
         one = {"nthreads": threads, "memory_limit": limit, "resources": {}}
         self._workers = {f"tcp://worker:{i}": one for i in range(n)}
+        self.cluster = None
 
     def scheduler_info(self, n_workers):
         return {"workers": self._workers}
@@ -259,6 +260,7 @@ def test_workers_of__tells_kinds_apart():
     infos = {str(n): {**info, "resources": {}} for n, info in enumerate([small, large, small])}
     fake = SimpleNamespace(
         scheduler_info=lambda n_workers: {"workers": infos},
+        cluster=None,
     )
     memory = 6 * 2 * GB
     assert workers_of(fake, "cpu") == {Workers(3, 1, memory): 2 * GB, Workers(3, 4, memory): math.inf}

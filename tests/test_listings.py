@@ -10,30 +10,15 @@ import pytest
 from daskw2v.errors import DamageError
 from daskw2v.storage import Store, open_array, write_array
 
-moto = pytest.importorskip("moto.server", reason="no object store: install moto[server]")
-pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
-
-
-@pytest.fixture(scope="module")
-def options():
-    """Options for a store on this machine, with one bucket."""
-    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "a-key", "secret": "a-secret", "endpoint_url": f"http://{host}:{port}"}
-    fsspec.filesystem("s3", **options).mkdir("bucket")
-    yield options
-    server.stop()
-
 
 @pytest.fixture
-def elsewhere(options):
+def elsewhere(s3):
     """The same store, as another machine has it."""
-    return fsspec.filesystem("s3", **options, skip_instance_cache=True, use_listings_cache=False)
+    return fsspec.filesystem("s3", **s3, skip_instance_cache=True, use_listings_cache=False)
 
 
-def test_store__sees_what_others_write_after_a_listing(options, elsewhere):
-    store = Store("s3://bucket/seen", options)
+def test_store__sees_what_others_write_after_a_listing(s3, elsewhere):
+    store = Store("s3://bucket/seen", s3)
     store.write_bytes("first", b"1")
     assert store.children() == ["first"]
     elsewhere.pipe_file("bucket/seen/second", b"2")
@@ -43,8 +28,8 @@ def test_store__sees_what_others_write_after_a_listing(options, elsewhere):
     assert store.children() == ["first", "folder", "second"]
 
 
-def test_store__sees_what_others_delete_and_replace_after_a_listing(options, elsewhere):
-    store = Store("s3://bucket/gone", options)
+def test_store__sees_what_others_delete_and_replace_after_a_listing(s3, elsewhere):
+    store = Store("s3://bucket/gone", s3)
     store.write_bytes("first", b"1")
     store.write_bytes("second", b"2")
     assert store.children() == ["first", "second"]
@@ -55,8 +40,8 @@ def test_store__sees_what_others_delete_and_replace_after_a_listing(options, els
     assert store.read_bytes("second") == b"22"
 
 
-def test_store__removes_what_others_wrote_after_a_listing(options, elsewhere):
-    store = Store("s3://bucket/removed", options)
+def test_store__removes_what_others_wrote_after_a_listing(s3, elsewhere):
+    store = Store("s3://bucket/removed", s3)
     store.write_bytes("first", b"1")
     assert store.children() == ["first"]
     elsewhere.pipe_file("bucket/removed/second", b"2")
@@ -64,8 +49,8 @@ def test_store__removes_what_others_wrote_after_a_listing(options, elsewhere):
     assert elsewhere.find("bucket/removed") == []
 
 
-def test_range__behind_the_end_of_an_object_is_damage(options, elsewhere):
-    store = Store("s3://bucket/ranges", options)
+def test_range__behind_the_end_of_an_object_is_damage(s3, elsewhere):
+    store = Store("s3://bucket/ranges", s3)
     store.write_bytes("file", b"0123456789")
     assert store.read_range("file", 4, 8) == b"4567"
     elsewhere.pipe_file("bucket/ranges/file", b"01")
@@ -75,8 +60,8 @@ def test_range__behind_the_end_of_an_object_is_damage(options, elsewhere):
 
 
 @pytest.mark.parametrize("left", [0, 1, 100])
-def test_shard__of_which_little_is_left_is_damage(options, elsewhere, left):
-    store = Store(f"s3://bucket/shard-{left}", options)
+def test_shard__of_which_little_is_left_is_damage(s3, elsewhere, left):
+    store = Store(f"s3://bucket/shard-{left}", s3)
     write_array(store.create_group(), "values", np.arange(900), 100, one_shard=True)
     object_ = f"bucket/shard-{left}/values/c/0"
     elsewhere.pipe_file(object_, elsewhere.cat_file(object_)[:left])

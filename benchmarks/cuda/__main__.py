@@ -2,24 +2,27 @@
 
     python -m benchmarks.cuda [--tables kernels correctness ceilings sweep speed batching bytes quality cost peers]
         [--parts 10] [--times 5] [--dims 100 128] [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132]
-        [--epochs 5] [--seeds 1 2 3] [--cache DIR] [--price 3.0] [--cpu-price 1.0] [--json]
+        [--epochs 5] [--seeds 1 2 3] [--cache DIR] [--price 3.0] [--cpu-price 1.0] [--rows FILE] [--json]
         [--peer NAME='command with {text} {output} {size} {window} {negative} {epochs} {sample}' ...]
 
 `kernels` needs no GPU, only daskw2v[cuda], and nvdisasm for instructions of machine code: some 5 minutes on one core.
 All others end with an error where there is none, and need daskw2v[cuda,bench]. `quality` keeps its scores in --cache;
 `bytes` asks Nsight Compute where `ncu` is on PATH; `cost` wants a price; `peers` runs other programs on the same text,
-such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed.
+such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed;
+--vocabularies without a number, drawn texts. A table that fails is reported, and the others go on.
 """
 
 import argparse
 import sys
 import tempfile
+import traceback
 from importlib import import_module
 from pathlib import Path
 
 from benchmarks.common import finish
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.peers import peer_of
+from benchmarks.papers.tables import keeper
 from daskw2v.cuda import check_gpu, load
 from daskw2v.errors import Daskw2vError
 from daskw2v.extras import needed
@@ -45,8 +48,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--parts", type=int, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5, help="runs of each, where time is taken")
     parser.add_argument("--dims", type=int, nargs="+", default=[100, 128], help="kernels, correctness: vector sizes")
-    parser.add_argument("--vocabularies", type=int, nargs="+", default=[71_000, 555_514], help="words of drawn texts")
+    parser.add_argument("--vocabularies", type=int, nargs="*", default=[71_000, 555_514], help="words of drawn texts")
     parser.add_argument("--tokens", type=int, default=20_000_000, help="of drawn texts")
+    parser.add_argument("--words", type=int, default=2000, help="correctness: of the text")
+    parser.add_argument("--rows-a-warp", type=int, default=1024, help="ceilings: read or added by a warp")
     parser.add_argument("--fewest", type=int, default=132, help="sweep, quality: warps in flight to begin with")
     parser.add_argument("--epochs", type=int, default=5, help="quality, peers")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="quality")
@@ -56,6 +61,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND", help="peers: another program"
     )
+    parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
     parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
     options = parser.parse_args(arguments)
     priced = options.price is not None or options.cpu_price is not None
@@ -70,8 +76,8 @@ def function_of(table: str) -> str:
     return "demand" if table == "bytes" else table
 
 
-def run(bench: Bench) -> None:
-    """Print the tables of the options.
+def run(bench: Bench) -> list[str]:
+    """Print the tables of the options; return the names of those that failed, whose errors stand on stderr.
 
     Raises
     ------
@@ -81,23 +87,37 @@ def run(bench: Bench) -> None:
     if not NO_GPU.issuperset(bench.options.tables):
         check_gpu()
         gpu = load("numba.cuda").get_current_device()
-        bench.note(f"GPU: {gpu.name}, compute capability {gpu.compute_capability}")
+        bench.note(f"GPU: {gpu.name}, compute capability {'.'.join(map(str, gpu.compute_capability))}")
     if "kernels" in bench.options.tables:
         needed("numba_cuda", "cuda")
-    for name in bench.options.tables:
+    return [name for name in bench.options.tables if not printed(name, bench)]
+
+
+def printed(name: str, bench: Bench) -> bool:
+    """Print a table; tell whether that went well. What fails takes no later table down."""
+    try:
         module = import_module(f"benchmarks.cuda.{TABLES[name]}")
         getattr(module, function_of(name))(bench)
+    except Daskw2vError as error:
+        print(f"\n{name}: {error}", file=sys.stderr, flush=True)
+        return False
+    except Exception:
+        print(f"\n{name}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def main() -> None:
     options = parse()
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(options, Path(name), sys.stderr if options.json else sys.stdout)
+        bench = Bench(options, Path(name), sys.stderr if options.json else sys.stdout, keep=keeper(options.rows))
         try:
-            run(bench)
+            failed = run(bench)
         except Daskw2vError as error:
             sys.exit(str(error))
     finish([row for table in bench.tables for row in table.rows], bench.out, as_json=options.json)
+    if failed:
+        sys.exit(f"These tables failed, as is told above: {', '.join(failed)}.")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from benchmarks.common import alternate
 from benchmarks.cuda.zipf import zipf_counts, zipf_segment
-from benchmarks.papers.tables import Spread, Table
+from benchmarks.papers.tables import Keep, Spread, Table
 from benchmarks.texts import Text, encode
 from daskw2v.params import Params
 from daskw2v.sampling.reader import SegmentReader
@@ -48,15 +48,18 @@ class Bench:
         Where tables are printed.
     tables
         All tables so far.
+    keep
+        As in Table.
     """
 
     options: argparse.Namespace
     folder: Path
     out: TextIO
     tables: list[Table] = field(default_factory=list)
+    keep: Keep | None = None
 
     def table(self, name: str, title: str, columns: Sequence[str], form: str = ".1f") -> Table:
-        found = Table("cuda", f"{name}: {title}", columns, self.out, form)
+        found = Table("cuda", f"{name}: {title}", columns, self.out, form, keep=self.keep)
         self.tables.append(found)
         return found
 

@@ -16,7 +16,6 @@ from daskw2v.objectives.cuda.pieces import room
 from daskw2v.sampling.rng import below, draw
 
 _AT_ONCE = 4  # rows that a warp has under way
-_ROWS_A_WARP = 1024
 
 
 def copying(width: int) -> Any:
@@ -72,10 +71,10 @@ def adding(width: int, rows_met: int) -> Any:
     return run
 
 
-def ceilings(bench: Bench, width: int = 128, warps: int | None = None, n: int | None = None) -> None:
-    """Print GB/s of rows of `width` floats, by `warps` in flight, over `n` rows a run."""
+def ceilings(bench: Bench, width: int = 128, warps: int | None = None) -> None:
+    """Print GB/s of rows of `width` floats, by `warps` in flight."""
     warps = warps or room()
-    n = n or warps * _ROWS_A_WARP
+    n = warps * bench.options.rows_a_warp
     table = bench.table(
         "ceilings", f"GB/s of rows of {4 * width} bytes, {warps:,} warps; a copy counts what it reads and writes",
         ("table, MB", "GB/s"),

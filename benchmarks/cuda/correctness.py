@@ -33,8 +33,9 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
     return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)
 
 
-def correctness(bench: Bench, n_tokens: int = 2000) -> None:
+def correctness(bench: Bench) -> None:
     """Print the largest difference of tables, and that of the loss."""
+    n_tokens = bench.options.words
     table = bench.table(
         "correctness",
         f"one warp, {n_tokens:,} words, against float64: largest difference over the largest move, and of the loss",

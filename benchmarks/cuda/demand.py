@@ -31,20 +31,30 @@ def counted(lines: Sequence[str]) -> dict[str, float]:
 
 
 def profiled(program: str, what: dict[str, Any]) -> dict[str, float]:
-    """Return what Nsight Compute counts in a process that trains once."""
+    """Return what Nsight Compute counts in a process that trains once.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails: not every machine lets it read the GPU's counters.
+    """
     command = [
         program, "--csv", "--print-units", "base", "--clock-control", "none", "--launch-count", "1",
         "--metrics", ",".join(METRICS), sys.executable, "-m", "benchmarks.cuda.once", json.dumps(what),
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
-        sys.exit(f"ncu failed: {answer.stdout[-2000:]}{answer.stderr[-2000:]}")
-    return counted(answer.stdout.splitlines())
+        raise RuntimeError(f"ncu failed: {answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+    found = counted(answer.stdout.splitlines())
+    if not found.keys() >= METRICS.keys():
+        raise RuntimeError(f"ncu counted {sorted(found)}, not {sorted(METRICS)}: {answer.stdout[-2000:]}")
+    return found
 
 
 def demand(bench: Bench) -> None:
     """Print bytes of a trained word."""
     program, options = shutil.which("ncu"), bench.options
+    lacking = "no ncu"
     table = bench.table(
         "bytes", "bytes of a trained word, d=128, N=5, sample 0; asked for, counted from the text, and by ncu",
         ("asked for", *(f"ncu: {name}" for name in METRICS.values())),
@@ -59,10 +69,17 @@ def demand(bench: Bench) -> None:
                 prepared = OBJECTIVES[objective].prepare(params, corpus.counts)
                 case = Windows(params, words.segment, 0, 0, [], prepared, [])
                 asked = rows_of(params, words.segment, prepared, **case.waiting())
-                cells: list[Any] = ["no ncu"] * len(METRICS)
+                cells: list[Any] = [lacking] * len(METRICS)
                 if program:
-                    found = profiled(program, {"params": params.as_dict(), "words": n_words, "tokens": options.tokens})
-                    cells = [found[name] / len(words.segment.tokens) for name in METRICS]
+                    what = {"params": params.as_dict(), "words": n_words, "tokens": options.tokens}
+                    try:
+                        found = profiled(program, what)
+                    except RuntimeError as error:  # it will not do better for others
+                        bench.note(str(error))
+                        program, lacking = None, "ncu failed"
+                        cells = [lacking] * len(METRICS)
+                    else:
+                        cells = [found[name] / len(words.segment.tokens) for name in METRICS]
                 table.row(f"{objective}, {corpus.name}, {mode}", asked.bytes_of(params), *cells)
     for level, value in PAPER.values.items():
         bench.note(

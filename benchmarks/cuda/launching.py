@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.cuda.bench import Corpus
 from daskw2v.cuda import load
 from daskw2v.devices.lending import lent
-from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.objectives import OBJECTIVES, settled, start_alpha
 from daskw2v.objectives.base import Rate, Warps
 from daskw2v.params import Params
 from daskw2v.simd import padded
@@ -56,7 +56,7 @@ class Launch:
 
     def run(self) -> None:
         """Train all of the text once, without waiting for the end."""
-        rate = Rate(self._params.alpha, 0.0, 0)
+        rate = Rate(start_alpha(self._params), 0.0, 0)
         self._train(self._segment, 0, self.trained, self._memory, rate, 0, self._prepared)
 
     def seconds(self) -> float:

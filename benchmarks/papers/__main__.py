@@ -2,7 +2,7 @@
 
     python -m benchmarks.papers [000] [001] [002] [003] [004]
         [--parts 10] [--time-parts 3] [--times 3] [--threads 1 2] [--epochs 5] [--seeds 1 2 3]
-        [--tools gensim fasttext] [--cache DIR] [--json]
+        [--tools gensim fasttext] [--cache DIR] [--rows FILE] [--json]
         001: [--workers 1 2 4 8] [--rules momentum mean touched]
         002: [--classifier cnn]
         003: [--constants FILE]
@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks.common import finish
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
+from benchmarks.papers.tables import keeper
 from benchmarks.peers import SPEED
 from daskw2v.strategies.merge import MERGE_RULES
 
@@ -60,6 +61,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--classifier", choices=w2v_cl.CLASSIFIERS, default="logistic", help="002: of texts")
     parser.add_argument("--constants", type=Path, help="003: file of the cost model's; written where it is missing")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
+    parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
     parser.add_argument("--json", action="store_true", help="rows as JSON; the tables then go to stderr")
     return parser.parse_args(arguments)
 
@@ -67,7 +69,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     options = parse()
     with tempfile.TemporaryDirectory() as name:
-        session = Session(options, Path(name), sys.stderr if options.json else sys.stdout)
+        out = sys.stderr if options.json else sys.stdout
+        session = Session(options, Path(name), out, keep=keeper(options.rows))
         for number in options.papers:
             session.begin(number, PAPERS[number].PAPER)
             PAPERS[number].run(session)

@@ -7,7 +7,7 @@ training whose score is not kept. The paper's gain is that of many cores; here a
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.cached_rows import epoch_seconds
+from benchmarks.epochs import epoch_seconds
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.peers import SPEED

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from benchmarks.common import alternate, machine
 from benchmarks.epochs import our_speed
 from benchmarks.fma_peak import measure_peak
-from benchmarks.papers.tables import Figures, Paper, Spread, Table
+from benchmarks.papers.tables import Figures, Keep, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
 from benchmarks.texts import Text, encode, encode_file
@@ -44,6 +44,8 @@ class Session:
         All tables so far.
     number
         Of the paper that tables are of now.
+    keep
+        As in Table.
     """
 
     options: argparse.Namespace
@@ -51,6 +53,7 @@ class Session:
     out: TextIO
     tables: list[Table] = field(default_factory=list)
     number: str = ""
+    keep: Keep | None = None
     _texts: dict[tuple[int, int], Text] = field(default_factory=dict)
 
     def begin(self, number: str, paper: Paper) -> None:
@@ -67,7 +70,7 @@ class Session:
     def table(self, figures: Figures | str, title: str, columns: Sequence[str], form: str = ".3f") -> Table:
         """Begin a table that stands for a place of the paper."""
         source = figures if isinstance(figures, str) else figures.source
-        found = Table(self.number, f"{source[0].upper()}{source[1:]}: {title}", columns, self.out, form)
+        found = Table(self.number, f"{source[0].upper()}{source[1:]}: {title}", columns, self.out, form, keep=self.keep)
         self.tables.append(found)
         return found
 

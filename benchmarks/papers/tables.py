@@ -1,8 +1,10 @@
 """What a paper says, and tables of it beside ours: Markdown rows as they come, and the same as values."""
 
+import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
 from typing import Any, Self, TextIO
 
 
@@ -83,6 +85,24 @@ class Row:
     cells: dict[str, Cell]
 
 
+Keep = Callable[[Row, str], None]
+
+
+def keeper(path: Path | None) -> Keep | None:
+    """Return what adds a row, and the format of its numbers, to a file as a line of JSON; None for no file."""
+    if path is None:
+        return None
+
+    def plain(value: Any) -> Any:
+        return asdict(value) if is_dataclass(value) else value.item()  # a scalar of NumPy
+
+    def keep(row: Row, form: str) -> None:
+        with path.open("a") as out:
+            print(json.dumps({**asdict(row), "form": form}, default=plain), file=out)
+
+    return keep
+
+
 @dataclass
 class Table:
     """Prints its head when it is made, and each row when it is known.
@@ -100,6 +120,8 @@ class Table:
         Format of numbers that are not whole.
     rows
         What it has printed.
+    keep
+        Called with each row at once: what a run that is killed has measured is kept.
     """
 
     paper: str
@@ -108,6 +130,7 @@ class Table:
     out: TextIO
     form: str = ".3f"
     rows: list[Row] = field(default_factory=list)
+    keep: Keep | None = None
 
     def __post_init__(self) -> None:
         print(f"\n**{self.title}**\n", file=self.out)
@@ -118,6 +141,8 @@ class Table:
         """Print a row, with a cell for each column."""
         self.rows.append(Row(self.paper, self.title, name, dict(zip(self.columns, cells, strict=True))))
         self._line(name, *cells)
+        if self.keep:
+            self.keep(self.rows[-1], self.form)
 
     def _line(self, *cells: Cell) -> None:
         print(f"| {' | '.join(text_of(cell, self.form) for cell in cells)} |", file=self.out, flush=True)

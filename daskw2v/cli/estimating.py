@@ -11,7 +11,8 @@ from dask.utils import format_bytes
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import main
-from daskw2v.cluster import connect
+from daskw2v.cluster import connect, waits_for_workers
+from daskw2v.console import show_progress
 from daskw2v.corpus.sources import find_sources
 from daskw2v.estimate import Text, Workers, estimate, guess_text, local_workers, workers_of
 from daskw2v.objectives import check_options
@@ -19,6 +20,7 @@ from daskw2v.options import config_option, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.phrases.score import check_phrases
 from daskw2v.strategies import check_strategy
+from daskw2v.wording import counted
 
 
 @main.command("estimate", no_args_is_help=True)
@@ -52,7 +54,11 @@ def estimate_command(
 def _workers(resources: Resources) -> Mapping[Workers, float]:
     if resources.scheduler is None:
         return local_workers(resources)
-    with connect(resources) as client:
+    with (
+        show_progress() as listener,
+        waits_for_workers(resources, listener),
+        connect(resources) as client,
+    ):
         return workers_of(client, resources.device)
 
 
@@ -71,7 +77,7 @@ def _guesses(text: Text, types: int | None, words: int | None) -> list[str]:
 
 
 def _verdict(need: int, workers: Workers, limit: float) -> str:
-    which = f"{workers.n} workers of {workers.threads} threads"
+    which = f"{counted(workers.n, 'worker')} of {counted(workers.threads, 'thread')}"
     if math.isinf(limit):
         return f"{which} have no memory_limit"
     answer = "fits" if need <= limit else "does not fit"

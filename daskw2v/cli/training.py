@@ -20,6 +20,7 @@ from daskw2v.options import config_option, read_config
 from daskw2v.params import Params, Resources
 from daskw2v.report import write_report
 from daskw2v.train import train
+from daskw2v.wording import counted
 
 
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
@@ -52,21 +53,17 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was not as the user might think: lines that were changed, words that were not found."""
     report = metadata["corpus"]["report"]
     if count := report["replaced"]:
-        yield f"{_count(count, 'line')} held invalid Unicode, which U+FFFD now stands for."
+        yield f"{counted(count, 'line')} held invalid Unicode, which U+FFFD now stands for."
     if count := report["skipped"]:
-        yield f"{_count(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out."
+        yield f"{counted(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out."
     if report["first_offence"]:
         yield f"The first of them: {report['first_offence']}."
     if count := report["cut"]:
-        yield f"Lines longer than 4 MiB were cut at whitespace, {_count(count, 'time')}."
+        yield f"Lines longer than 4 MiB were cut at whitespace, {counted(count, 'time')}."
     vocabulary = metadata.get("vocabulary", {})  # models of earlier versions have none
     if count := vocabulary.get("missing", 0):
         shown = ", ".join(vocabulary.get("missing_words", ()))
-        yield f"{_count(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+        yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
 
 
 @main.command("train", no_args_is_help=True)

@@ -10,6 +10,7 @@ from daskw2v.cli.program import main
 from daskw2v.models.difference import differences
 from daskw2v.models.versions import Version, Versions
 from daskw2v.options import Command, storage_option
+from daskw2v.wording import counted
 
 _SHOWN = 20  # words
 
@@ -115,7 +116,7 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
     ]  # fmt: skip
     print_table(("word", "count", *(["id"] if found.ids else []), "reason"), rows)
     entered, left = len(found.entered), len(found.left)
-    click.echo(f"{entered} words entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
+    click.echo(f"{counted(entered, 'word')} entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
     for name, entries in (("entered", found.entered), ("left", found.left)):
         for reason, words in Counter(entry.reason for entry in entries).most_common():
             click.echo(f"{words} {name}: {reason}")

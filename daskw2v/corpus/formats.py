@@ -89,7 +89,7 @@ def read_file(url: Location, storage_options: Mapping[str, Any], most: int, pati
         If it cannot be found or read, or has more than `most` bytes.
     """
     content = bytearray()
-    for source in find_sources(url, "text", storage_options, patience):
+    for source in find_sources(url, "text", storage_options, patience, folders=False):
         with open_source(source, storage_options, patience) as file:
             parts = iter(partial(file.read, CHUNK), b"")
             for chunk in decompressed(file, source.compression, source.url) if source.compression else parts:

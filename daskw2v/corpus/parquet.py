@@ -53,7 +53,8 @@ def _holds_lists(schema: Any, column: str, url: str) -> bool:
     present = ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
     matches = schema.get_all_field_indices(column)
     if len(matches) != 1:
-        raise InputError(f"{url} has {len(matches)} columns {column!r}.", f"Give column; the columns are: {present}.")
+        found = f"{len(matches)} columns" if matches else "no column"
+        raise InputError(f"{url} has {found} {column!r}.", f"Give column; the columns are: {present}.")
     kind = schema.field(matches[0]).type
     if _is_string(kind):
         return False

@@ -2,19 +2,18 @@
 
 import hashlib
 import io
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 
-import fsspec
-
-from daskw2v.credentials import refuse_secret
-from daskw2v.errors import Daskw2vError, InputError, MissingExtraError, ParameterError, StoreError
-from daskw2v.locations import Location, as_url, filesystem
+from daskw2v.corpus.inputs import Inputs, names_of
+from daskw2v.corpus.names import FORMATS, check_readable, compression_of, format_of, of_one_format
+from daskw2v.corpus.search import find_files
+from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
+from daskw2v.locations import filesystem
 from daskw2v.steady import PATIENCE, SteadyFile, steadily
 
 try:
@@ -27,21 +26,13 @@ try:
 except ImportError:
     pa = pq = None
 
-_FORMATS = ("text", "jsonl", "parquet")
-COMPRESSIONS = {
-    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
-}  # fmt: skip
-_PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-_SUFFIXES = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
 # What filesystems call a content's identity; where they have none, its last change.
 _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
 _BUFFER = 1 << 20  # bytes asked for at once
-_THREADS = 16  # of metadata requests at once
+_THREADS = 16  # of footers read at once
 
 
 @dataclass(frozen=True)
@@ -95,29 +86,38 @@ class Block:
         return hashlib.blake2b(repr(identity).encode(), digest_size=10).hexdigest()
 
 
-Inputs = Location | Sequence[Location]
-
-
 def find_sources(
     inputs: Inputs,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     patience: float = PATIENCE,
+    *,
+    tables: bool = False,
+    folders: bool = True,
+    work: str | None = None,
 ) -> list[Source]:
     """Find the files that are named.
 
     Parameters
     ----------
     inputs
-        fsspec URL, local path or glob pattern, or several. A pattern stands for the files it matches, sorted;
-        directories that it matches are passed over.
+        fsspec URL, local path or glob pattern, or a list of these. A folder stands for all files below it, sorted, but
+        for those whose names, or whose folders' names, begin with `.` or `_`; a pattern for the files that it matches,
+        sorted, and those of the folders that it matches.
     format
         "text", "jsonl" or "parquet"; by each file's name when not given: `.jsonl`, `.ndjson` and `.json` are
-        JSONL, `.parquet` and `.pq` Parquet, all others text. Compression always goes by the name.
+        JSONL, `.parquet` and `.pq` Parquet, all others text. Compression always goes by the name. Of a folder the files
+        are read that are of this format by their names; when not given, all of them must be of one.
     storage_options
         Options for fsspec.
     patience
         Seconds to wait for each answer of where they lie.
+    tables
+        Take files that end in .csv and .tsv, as text, for who reads their columns.
+    folders
+        Take folders; else one that is named is refused, and one that a pattern matches passed over.
+    work
+        URL of the work directory, which is passed over where a folder holds it.
 
     Returns
     -------
@@ -127,87 +127,28 @@ def find_sources(
     Raises
     ------
     InputError
-        If nothing is found, a directory or a pipe is named, a URL holds a secret, a file is packed in a way that
-        cannot be read, or the filesystem does not answer.
+        If nothing is found, a pipe is named, a folder holds files of several formats, a URL holds a secret, a file is
+        packed in a way that cannot be read or is no text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
     ParameterError
         If `format` is unknown, or an input is no URL or path.
     """
-    if format is not None and format not in _FORMATS:
-        raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}, or none.")
-    names = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes) else [inputs]
-    if not names:
-        raise InputError("No input is named.", "Give at least one file, URL or pattern.")
-    urls = [as_url(name, "input") for name in names]
-    found = (found for name in urls for found in _matches(name, storage_options or {}, patience))
-    return [_source(url, info, format) for url, info in found]
+    if format is not None and format not in FORMATS:
+        raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(FORMATS)}, or none.")
+    found: list[Source] = []
+    for name in names_of(inputs):
+        files, in_folders = find_files(name, storage_options or {}, patience, folders=folders, work=work)
+        if in_folders:
+            read = set(of_one_format(name, [url for url, _ in files], format, tables=tables))
+            files = [(url, info) for url, info in files if url in read]
+        found += [_source(url, info, format, tables=tables) for url, info in files]
+    return found
 
 
-def _matches(name: str, storage_options: Mapping[str, Any], patience: float) -> list[tuple[str, dict[str, Any]]]:
-    """Return URL and fsspec's info of each file that a name stands for."""
-    refuse_secret(name)
-    if "::" in name:
-        raise InputError(
-            f"{name} is a chain of filesystems, which cannot be read in blocks.", "Name the files themselves."
-        )
-    fs, path = filesystem(name, storage_options)
-    prefix = _prefix(name, fs, path)
-    ask = partial(steadily, place=name, patience=patience)
-    with _explained(name):
-        fs.invalidate_cache()
-        if ask(fs.isfile, path):  # first: a file's name may look like a pattern
-            return [(prefix + path, ask(fs.info, path))]
-        if ask(fs.isdir, path):
-            raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
-        if ask(fs.exists, path):
-            raise InputError(
-                f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
-            )
-        paths = sorted(ask(fs.glob, path)) if fsspec.core.has_magic(path) else []
-        with ThreadPoolExecutor(_THREADS) as pool:
-            # info, not the listing: open_source compares with it, and some filesystems tell the two differently
-            found = list(zip(paths, pool.map(partial(ask, fs.info), paths), strict=True))
-    files = [(prefix + p, info) for p, info in found if info["type"] == "file"]
-    if not files:
-        raise InputError(
-            f"{name} matches no file.",
-            "Check the path, broken links, and the rights to its folders; workers must see the same files.",
-        )
-    return files
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn what a filesystem raises into our error."""
-    try:
-        yield
-    except Exception as error:  # each protocol's package has errors of its own
-        said = error.__cause__ if isinstance(error, StoreError) else error
-        if isinstance(said, Daskw2vError):
-            raise
-        raise InputError(
-            f"{name} cannot be looked for ({type(said).__name__}: {said}).",
-            "Check the path, broken links, the rights and the network.",
-        ) from error
-
-
-def _prefix(name: str, fs: Any, path: str) -> str:
-    """Return what makes a URL of a path: protocol, and for some filesystems the host; "" for local files."""
-    if "file" in fs.protocol:
-        return ""
-    return name[: -len(path)] if name.endswith(path) else fs.unstrip_protocol(path)[: -len(path)]
-
-
-def _source(url: str, info: Mapping[str, Any], format: str | None) -> Source:
-    root, suffix = os.path.splitext(url.lower())
-    compression = COMPRESSIONS.get(suffix)
-    inner = os.path.splitext(root)[1] if compression else suffix
-    if inner in _PACKED:
-        raise InputError(f"{url} is packed as {inner}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
-    format = format or _SUFFIXES.get(inner, "text")
-    if format == "parquet" and compression:
-        raise InputError(f"{url} is Parquet inside {compression}.", "Unpack it: Parquet compresses by itself.")
+def _source(url: str, info: Mapping[str, Any], format: str | None, *, tables: bool = False) -> Source:
+    format, compression = format or format_of(url, tables=tables), compression_of(url)
+    check_readable(url, format)
     if compression == "zstd" and zstandard is None:
         raise MissingExtraError(f"Reading {url} needs zstandard.", "Run: pip install 'daskw2v[zstd]'.")
     if format == "parquet" and pa is None:

@@ -16,6 +16,7 @@ from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.pieces import Text, Tokens, tokens_of
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.params import tokenizer_name
+from daskw2v.wording import counted
 
 Tokenizer = Callable[[bytes], Text | Tokens]
 LineFunction = Callable[[list[str]], list[list[str]]]
@@ -151,7 +152,7 @@ class _Function:
         sentences = self.function(lines)
         if not isinstance(sentences, list) or len(sentences) != len(lines):
             found = f"{len(sentences)}" if isinstance(sentences, list) else f"a {type(sentences).__name__}"
-            self._refuse(f"{found} for {len(lines)} lines")
+            self._refuse(f"{found} for {counted(len(lines), 'line')}")
         for sentence in sentences:
             if not isinstance(sentence, list | tuple):
                 self._refuse(f"a {type(sentence).__name__} for a line")

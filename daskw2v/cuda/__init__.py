@@ -13,6 +13,8 @@ import numba
 from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 
+_OLDER = "With a driver before 580, or a GPU of the generation Volta, install daskw2v[cuda12] in its place."
+
 
 def load(module: str) -> ModuleType:
     """Import a module that needs Numba's CUDA target, or this target itself; raises as `check_gpu` does."""
@@ -32,12 +34,12 @@ def check_gpu() -> None:
     """
     if numba.config.ENABLE_CUDASIM:
         return
-    needed("numba_cuda", "cuda")
+    needed("numba_cuda", "cuda", _OLDER)
     cuda = import_module("numba.cuda")
     if not cuda.is_available():
         error = " ".join(str(cuda.cuda_error()).split())
         raise ClusterError(
             f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({error}).",
             "Start workers where there is an NVIDIA GPU, one worker a GPU (with --resources GPU=1, if others that have "
-            "none shall do the rest), or train with device='cpu'.",
+            f"none shall do the rest), or train with device='cpu'. {_OLDER}",
         )

@@ -14,6 +14,8 @@ LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
 SUMS = 8  # that a warp makes at once
+# Little text takes few warps: no reason to warn of each launch
+numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
 
 

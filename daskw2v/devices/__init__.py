@@ -5,26 +5,28 @@ from typing import NamedTuple
 
 from distributed import Client
 
-from daskw2v.cluster import Trainers, ask_workers, find_trainers
+from daskw2v.cluster import Trainers, ask_workers, await_worker, find_trainers, may_grow
 from daskw2v.cuda import check_gpu
 from daskw2v.devices.base import Piece, Threads, threads_of
 from daskw2v.devices.cpu_meeting import CpuMeeting
 from daskw2v.devices.cpu_part import CpuPart
 from daskw2v.devices.cpu_replica import CpuReplica
 from daskw2v.devices.cuda_meeting import CudaMeeting
+from daskw2v.devices.cuda_memory import free_memory, gpu_memory_watched
 from daskw2v.devices.cuda_part import CudaPart
 from daskw2v.devices.cuda_replica import CudaReplica
 from daskw2v.devices.meeting import Meeting
 from daskw2v.devices.part import Part
 from daskw2v.devices.replica import Replica
-from daskw2v.errors import Daskw2vError
+from daskw2v.errors import ClusterError, Daskw2vError
+from daskw2v.gpus import RESOURCE
 from daskw2v.params import Resources
 from daskw2v.registry import find, refuse_unread
 
 __all__ = [
     "DEVICES", "CpuMeeting", "CpuPart", "CpuReplica", "CudaMeeting", "CudaPart", "CudaReplica", "Device", "Meeting",
-    "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "threads_of",
-    "trainers_of",
+    "Part", "Piece", "Replica", "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched",
+    "threads_of", "trainers_of",
 ]  # fmt: skip
 
 
@@ -41,6 +43,8 @@ class Device(NamedTuple):
         Raises where a process cannot train on the device.
     resource
         What Dask's workers declare that have one, where some have none.
+    free_memory
+        Returns the bytes that are free on the device of a process, where it has memory of its own.
     """
 
     options: tuple[str, ...]
@@ -49,11 +53,12 @@ class Device(NamedTuple):
     meeting: type[Meeting]
     check: Callable[[], None] | None = None
     resource: str | None = None
+    free_memory: Callable[[], float] | None = None
 
 
 DEVICES = {
     "cpu": Device(("hot_rows", "flush_words"), CpuPart, CpuReplica, CpuMeeting),
-    "cuda": Device(("hot_rows", "max_in_flight"), CudaPart, CudaReplica, CudaMeeting, check_gpu, "GPU"),
+    "cuda": Device(("hot_rows", "max_in_flight"), CudaPart, CudaReplica, CudaMeeting, check_gpu, RESOURCE, free_memory),
 }
 
 
@@ -75,8 +80,26 @@ def check_device(resources: Resources) -> None:
 
 
 def trainers_of(client: Client, device: str) -> Trainers:
-    """Return the workers that train on a device: those that declare its resource, or all where none does."""
-    return find_trainers(client, find_device(device).resource)
+    """Return the workers that train on a device: those that declare its resource, or all where none does.
+
+    One is waited for: any, and where workers may come and those there are cannot train, one that declares the resource.
+
+    Raises
+    ------
+    ClusterError
+        If none has come in time.
+    """
+    of = find_device(device)
+    await_worker(client)
+    trainers = find_trainers(client, of.resource)
+    if of.check is None or of.resource is None or trainers.takes or not may_grow(client):
+        return trainers
+    try:
+        ask_workers(client, _lacking, device, workers=trainers.threads)
+    except ClusterError as error:
+        await_worker(client, {of.resource: 1}, error.problem)
+        return find_trainers(client, of.resource)
+    return trainers
 
 
 def check_workers(client: Client, device: str) -> None:

@@ -1,17 +1,20 @@
 """What cannot fit is refused before it starts, and not killed hours later."""
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
 
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.corpus.sources import Inputs, Source, find_sources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import Source, find_sources
 from daskw2v.errors import ClusterError, ParameterError
 from daskw2v.estimate import data
-from daskw2v.estimate.base import Stage, Workers, shown
+from daskw2v.estimate.base import Part, Stage, Workers, shown
 from daskw2v.estimate.text import Text, guess_text
 from daskw2v.estimate.training import TRAINING
-from daskw2v.estimate.workers import workers_of
+from daskw2v.estimate.workers import gpus_of, workers_of
 from daskw2v.objectives import find_objective
 from daskw2v.params import Params, Resources
 from daskw2v.shards.layout import Corpus, corpus_identity
@@ -19,6 +22,26 @@ from daskw2v.storage import Store
 from daskw2v.strategies.rotation import ROTATION
 
 Change = tuple[str, Stage]  # what can be changed, and what the stage takes then
+
+
+class _Memory(NamedTuple):
+    """A memory that stages are held against: what they take of it, and how a message tells of it."""
+
+    bytes: Callable[[Stage], int]
+    parts: Callable[[Stage], tuple[Part, ...]]
+    place: str
+    limit: str
+    remedy: str
+
+
+_HOST = _Memory(
+    attrgetter("bytes"), attrgetter("worker"), "in a worker process", "memory_limit is {}",
+    "Give workers a memory_limit of {}",
+)  # fmt: skip
+_GPU = _Memory(
+    attrgetter("gpu_bytes"), attrgetter("gpu"), "in the memory of a GPU", "{} are free there",
+    "Give workers GPUs with {} that nothing else uses",
+)  # fmt: skip
 
 
 def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params, resources: Resources) -> None:
@@ -36,20 +59,21 @@ def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params,
     most = max((kind.threads for kind in kinds), default=1)
     if _fits(_encode([Source("", most * resources.block_bytes, "", "text", None)], params, resources), kinds):
         return
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
     if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check(
-            "Reading the text", _encode(sources, params, resources), kinds, _smaller_blocks(sources, params, resources)
-        )
+            "Reading the text", _HOST, _encode(sources, params, resources), kinds,
+            _smaller_blocks(sources, params, resources),
+        )  # fmt: skip
 
 
 def check_training(client: Client, params: Params, resources: Resources, text: Text) -> None:
-    """Check that workers have the memory to train; raises as `check_encoding` does."""
+    """Check that workers, and their GPUs, have the memory to train; raises as `check_encoding` does."""
 
     def need(workers: Workers, params: Params = params, text: Text = text) -> Stage:
         return TRAINING[params.strategy](params, resources, text, workers)
 
-    def changes(workers: Workers, limit: float) -> Iterator[Change]:
+    def changes(memory: _Memory, workers: Workers, limit: float) -> Iterator[Change]:
         if params.strategy == ROTATION.name:
             more = params.replace(n_partitions=2 * params.n_partitions, n_groups=None)
             yield f"n_partitions={more.n_partitions}", need(workers, more)
@@ -58,10 +82,11 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
         yield from _one_thread(workers, need)
         smaller = params.replace(vector_size=max(1, params.vector_size // 2))
         yield f"vector_size={smaller.vector_size}", need(workers, smaller)
-        kept = _most_words(text, limit, lambda text: need(workers, text=text).bytes)
+        kept = _most_words(text, limit, lambda text: memory.bytes(need(workers, text=text)))
         yield f"max_final_vocab={kept.vocabulary}", need(workers, text=kept)
 
-    _check("Training", need, workers_of(client, resources.device), changes)
+    _check("Training", _HOST, need, workers_of(client, resources.device), changes)
+    _check("Training", _GPU, need, gpus_of(client, resources.device), changes)
 
 
 def _encode(sources: list[Source], params: Params, resources: Resources) -> Callable[[Workers], Stage]:
@@ -71,10 +96,10 @@ def _encode(sources: list[Source], params: Params, resources: Resources) -> Call
 
 def _smaller_blocks(
     sources: list[Source], params: Params, resources: Resources
-) -> Callable[[Workers, float], Iterator[Change]]:
+) -> Callable[[_Memory, Workers, float], Iterator[Change]]:
     """Return what can be changed where text is read."""
 
-    def changes(workers: Workers, _: float) -> Iterator[Change]:
+    def changes(_: _Memory, workers: Workers, __: float) -> Iterator[Change]:
         size = max(1, resources.block_bytes // 4)
         smaller = _encode(sources, params, resources.replace(block_size=size))
         yield f"block_size={format_bytes(size)!r}", smaller(workers)
@@ -115,19 +140,20 @@ def _fits(need: Callable[[Workers], Stage], kinds: dict[Workers, float]) -> bool
 
 def _check(
     what: str,
+    memory: _Memory,
     need: Callable[[Workers], Stage],
     kinds: dict[Workers, float],
-    changes: Callable[[Workers, float], Iterator[Change]],
+    changes: Callable[[_Memory, Workers, float], Iterator[Change]],
 ) -> None:
     for kind, limit in kinds.items():
         stage = need(kind)
-        if stage.bytes <= limit:
+        size = memory.bytes(stage)
+        if size <= limit:
             continue
-        helping = [(name, to.bytes) for name, to in changes(kind, limit) if to.bytes < stage.bytes]
-        written = "; or ".join(f"{name}, which takes {format_bytes(size)}" for name, size in helping)
+        helping = [(name, less) for name, to in changes(memory, kind, limit) if (less := memory.bytes(to)) < size]
+        written = "; or ".join(f"{name}, which takes {format_bytes(less)}" for name, less in helping)
         raise ClusterError(
-            f"{what} takes about {format_bytes(stage.bytes)} in a worker process ({shown(stage.worker)}), and "
-            f"memory_limit is {format_bytes(int(limit))}.",
-            f"Give workers a memory_limit of {format_bytes(stage.bytes * 5 // 4)}"
-            + (f"; or {written}." if written else "."),
+            f"{what} takes about {format_bytes(size)} {memory.place} ({shown(memory.parts(stage))}), and "
+            f"{memory.limit.format(format_bytes(int(limit)))}.",
+            memory.remedy.format(format_bytes(size * 5 // 4)) + (f"; or {written}." if written else "."),
         )

@@ -3,25 +3,47 @@
 import logging
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from dask.system import CPU_COUNT
 from distributed import Client
 from distributed.worker_memory import parse_memory_limit
 
-from daskw2v.cluster import shared_memory, workers_known
-from daskw2v.devices import trainers_of
+from daskw2v.cluster import Trainers, ask_workers, shared_memory, workers_known
+from daskw2v.devices import find_device, trainers_of
 from daskw2v.estimate.base import Workers
 from daskw2v.params import Resources
 
 
 def workers_of(client: Client, device: str) -> dict[Workers, float]:
-    """Return the kinds of workers that a cluster has, each with the least limit among them; infinity for none."""
-    workers, memory = workers_known(client), shared_memory(client)
-    trainers = trainers_of(client, device).threads
+    """Return the kinds of workers that train, each with the least limit among them; infinity for none.
+
+    One is waited for. Those that an adaptive cluster may yet start are counted.
+    """
+    trainers = trainers_of(client, device)
+    limits = {name: worker["memory_limit"] or math.inf for name, worker in workers_known(client).items()}
+    return _kinds(client, trainers, limits)
+
+
+def gpus_of(client: Client, device: str) -> dict[Workers, float]:
+    """Return the kinds of workers that train, each with the least memory that is free on the device of one.
+
+    Nothing for a device that has no memory of its own.
+    """
+    free = find_device(device).free_memory
+    if free is None:
+        return {}
+    trainers = trainers_of(client, device)
+    return _kinds(client, trainers, ask_workers(client, free, workers=trainers.threads))
+
+
+def _kinds(client: Client, trainers: Trainers, limits: Mapping[str, Any]) -> dict[Workers, float]:
+    n, memory = len(trainers.threads) + trainers.coming, shared_memory(client)
     found: dict[Workers, float] = {}
-    for worker in (workers[address] for address in trainers if address in workers):
-        kind = Workers(len(trainers), worker["nthreads"], memory)
-        found[kind] = min(found.get(kind, math.inf), worker["memory_limit"] or math.inf)
+    for address, threads in trainers.threads.items():
+        if address in limits:
+            kind = Workers(n, threads, memory)
+            found[kind] = min(found.get(kind, math.inf), limits[address])
     return found
 
 

@@ -51,7 +51,7 @@ def export(
     format = _by_name(url) if format is None else format
     if format not in (*_FOLDERS, *_WRITERS):
         raise ParameterError(
-            f"format={format!r} of {url} is unknown.",
+            f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
             f"Give one of {', '.join((*_WRITERS, *_FOLDERS))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):

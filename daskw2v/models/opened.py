@@ -13,6 +13,7 @@ from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocab
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 
 class Opened(NamedTuple):
@@ -39,7 +40,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
     stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
     if len(vocabulary) != len(stored):
         raise StoreError(
-            f"{store.url} has {len(vocabulary)} words and {len(stored)} input rows.",
+            f"{store.url} has {counted(len(vocabulary), 'word')} and {counted(len(stored), 'input row')}.",
             "It is damaged: take it from a copy, or delete it and train again.",
         )
     if in_memory is None:

@@ -27,6 +27,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 _TABLES, _SUBWORDS, _SOURCES, _IDS = "tables", "subwords", "sources", "ids"
 _SOURCES_FILE = f"{_SOURCES}.json"
@@ -287,7 +288,8 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
     if words != (rows := len(tables["input"])):
         raise StoreError(
-            f"{store.url} has {words} words and {rows} input rows.", "Write the vocabulary it was trained on."
+            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
+            "Write the vocabulary it was trained on.",
         )
     for name, table in tables.items():
         _check_finite(store, name, table)
@@ -350,7 +352,7 @@ def _count_words(store: Store) -> int:
 
 def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
     if len(ids) != (words := _count_words(store)):
-        raise StoreError(f"{store.url} has {words} words and {len(ids)} stable ids.", remedy)
+        raise StoreError(f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}.", remedy)
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:

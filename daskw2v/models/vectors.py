@@ -23,6 +23,7 @@ from daskw2v.models.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.steady import PATIENCE
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
@@ -84,7 +85,7 @@ class Vectors:
         shape, dtype = np.shape(self.vectors), getattr(self.vectors, "dtype", None)
         if dtype != np.float32 or len(shape) != 2 or shape[0] != len(self.vocabulary):
             raise ParameterError(
-                f"Vectors of shape {shape} and type {dtype} for {len(self.vocabulary)} words.",
+                f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
                 "Give a float32 matrix with one row for each word.",
             )
         if self.subwords is not None and self.subwords.vector_size != shape[1]:
@@ -94,7 +95,9 @@ class Vectors:
             )
         ids = self.stable_ids
         if ids is not None and (ids.shape != (shape[0],) or ids.dtype != np.int64):
-            raise ParameterError(f"Stable ids {ids.dtype} {ids.shape} for {shape[0]} words.", "Give an int64 for each.")
+            raise ParameterError(
+                f"Stable ids {ids.dtype} {ids.shape} for {counted(shape[0], 'word')}.", "Give an int64 for each."
+            )
 
     @classmethod
     def open(

@@ -21,6 +21,7 @@ from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest, groups_exis
 from daskw2v.shards.tasks import remove_losers, run_tasks
 from daskw2v.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
+from daskw2v.wording import counted
 
 HOME = "phrases"
 Call = Callable[[str, Callable[..., Any], Sequence[tuple[Any, ...]]], list[dict[str, Any]]]
@@ -160,7 +161,11 @@ def _caller(client: Client, listener: Listener, done: int, total: int) -> Call:
         results: dict[int, dict[str, Any]] = {}
         for number, result in run_tasks(client, step, function, dict(enumerate(jobs))):
             results[number], done = result, done + 1
-            listener(Progress("phrases", done, total, "tasks", message=f"{step}: {len(results)} of {len(jobs)} tasks"))
+            listener(
+                Progress(
+                    "phrases", done, total, "tasks", message=f"{step}: {len(results)} of {counted(len(jobs), 'task')}"
+                )
+            )
         return [results[number] for number in range(len(jobs))]
 
     listener(Progress("phrases", done, total, "tasks"))

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from distributed import Client
 
-from daskw2v.corpus.sources import Inputs, Source, find_sources, plan_blocks
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import Source, find_sources, plan_blocks
 from daskw2v.errors import InputError
 from daskw2v.evaluation import Score, evaluate
 from daskw2v.lease import hold_run
@@ -45,6 +46,7 @@ from daskw2v.train import (
 )
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
+from daskw2v.wording import counted
 
 RECORD = "retraining"  # what a version's manifest tells of its run, and the folder of records
 _SHOWN = 3  # files that a message names
@@ -89,7 +91,13 @@ class Night:
     def run(self, client: Client | None) -> Result:
         """Take all steps that are left; who calls holds the lease of retraining, and tells what came of it."""
         served, resources = served_version(self.work), self.resources
-        now = find_sources(self.inputs, self.params.format, resources.storage_options, resources.store_timeout)
+        now = find_sources(
+            self.inputs,
+            self.params.format,
+            resources.storage_options,
+            resources.store_timeout,
+            work=self.work.url,
+        )
         if served is not None and self._made(served) and not self.full and not any(compare(self._sources(served), now)):
             if RECORD not in served.manifest or _is_recorded(self.work, served.name):
                 return _nothing(f"The text is that of {served.name}, which is served.")
@@ -138,7 +146,7 @@ class Night:
         trained = new.metadata["corpus"]["tokens"]
         figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **changes.figures()}
         before = None if served is None else Vectors.open((self._models / served.name).url, options)
-        self._say("judge", f"{len(new)} words" + ("" if served is None else f" against {served.name}"))
+        self._say("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
         sets = self._sets()
         evaluated = Evaluated(new, self._scores(new, sets))
         against = novelty = None
@@ -206,7 +214,9 @@ class Night:
         """Return digits that stand for the sets to evaluate on, as they are; None where a set is a folder."""
         urls = [url for kind in sorted(self.resources.eval_sets) for url in self.resources.eval_sets[kind]]
         try:
-            found = find_sources(urls, "text", self.resources.storage_options, self.resources.store_timeout)
+            found = find_sources(
+                urls, "text", self.resources.storage_options, self.resources.store_timeout, folders=False
+            )
         except InputError:  # if it cannot be read at all, evaluation says so
             return None
         return digest([[source.url, source.size, source.version] for source in found])

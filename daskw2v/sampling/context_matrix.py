@@ -33,6 +33,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import Corpus, digest, groups_exist
 from daskw2v.shards.tasks import new_attempt, run_task, run_tasks
 from daskw2v.storage import Store, open_array
+from daskw2v.wording import counted
 
 PAIRS = 1 << 22  # sampled by one task, at most: 32 MB of entries
 _HOME, _MATRIX = "matrices", "matrix"
@@ -164,11 +165,11 @@ def _run(
         results: dict[int, Any] = {}
         for number, result in run_tasks(client, stage, function, {i: (build, i, *job) for i, job in enumerate(jobs)}):
             results[number], done = result, done + 1
-            message = f"{stage}: {len(results)} of {len(jobs)} tasks"
+            message = f"{stage}: {len(results)} of {counted(len(jobs), 'task')}"
             listener(Progress("matrix", done, total, "tasks", message=message))
         return [results[number] for number in range(len(jobs))]
 
-    listener(Progress("matrix", 0, total, "tasks", message=f"{len(stretches)} pieces of text"))
+    listener(Progress("matrix", 0, total, "tasks", message=f"{counted(len(stretches), 'piece')} of text"))
     sampled = call("sample", sample_text, stretches)
     texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]

@@ -19,6 +19,7 @@ from daskw2v.sampling.dealing import Integers
 from daskw2v.sampling.rng import draw
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 RULES = ("context_size", "window", "shrink_windows", "sample")  # what a matrix and its base have in common
 
@@ -87,7 +88,7 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     if shared:
         raise InputError(
             f"{shared[0]} is in the text of base_matrix={params.base_matrix!r}, but the corpus does not begin with all "
-            f"of that text ({n} files, read by the same rules and unchanged).",
+            f"of that text ({counted(n, 'file')}, read by the same rules and unchanged).",
             "Name the base's files first and in their order, with new text in files of its own; or name new files "
             "only; or leave base_matrix out.",
         )
@@ -112,7 +113,7 @@ def match_words(old: Vocabulary, new: Vocabulary) -> Integers:
     ids = [new.find(word) for word in old.words]
     if None in ids:
         raise VocabularyError(
-            f"{ids.count(None)} of {len(ids)} words of the base matrix are not in the vocabulary, such as "
+            f"{ids.count(None)} of {counted(len(ids), 'word')} of the base matrix are not in the vocabulary, such as "
             f"{old.word(ids.index(None))!r}.",
             "Name the base's files in front of new ones, so that their words count, and keep as many words (min_count, "
             "max_final_vocab, vocabulary); or leave base_matrix out.",

@@ -8,9 +8,10 @@ from typing import Any
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, gather
+from daskw2v.cluster import await_worker, check_cluster, gather, waits_for_workers, workers_known
 from daskw2v.console import listening
-from daskw2v.corpus.sources import Inputs, Source, find_sources, plan_blocks
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import Source, find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError
 from daskw2v.extras import needed
 from daskw2v.params import Resources
@@ -21,6 +22,7 @@ from daskw2v.sequences.rows import Layout, Rows, deal_piece, fill_rows, graph_by
 from daskw2v.sequences.stages import contents_of, stage
 from daskw2v.shards.tasks import remove_losers, run_tasks
 from daskw2v.storage import Store
+from daskw2v.wording import counted
 
 _PART = 1 << 21  # edges of a part of the rows, about
 _MERGED = 8  # parts whose names one task merges
@@ -70,7 +72,7 @@ def build_graph(
     Parameters
     ----------
     inputs
-        URLs, paths or patterns of the edges.
+        URLs, paths, folders or patterns of the edges.
     work
         The work directory, which all workers can reach.
     edges
@@ -92,10 +94,16 @@ def build_graph(
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+        return _stored(inputs, work, edges, resources, client, listen)
+
+
+def _stored(
+    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Listener
+) -> StoredGraph:
     check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options)
-    asked = [contents_of(sources), asdict(edges)]
-    with listening(listener, client) as listen, stage(work, _HOME, asked, listen) as (home, guarded):
+    sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+    with stage(work, _HOME, [contents_of(sources), asdict(edges)], listener) as (home, guarded):
         manifest = home.read_manifest() or _build(home, sources, edges, resources, client, guarded)
         names, rows = Names(*manifest["names"]), tuple(Rows(*part) for part in manifest["rows"])
         graph = StoredGraph(home, names, rows)
@@ -103,7 +111,7 @@ def build_graph(
             (home / temporary).remove()
         remove_losers(home, {"names": {names.path.rpartition("/")[2]}})
     size = graph_bytes(names.size, graph.n_edges, even=all(part.even for part in rows)) + manifest["name_bytes"]
-    _check_room(client, size, f"The graph of {names.size:,} nodes and {graph.n_edges:,} edges")
+    _check_room(client, size, f"The graph of {counted(names.size, 'node')} and {counted(graph.n_edges, 'edge')}")
     return graph
 
 
@@ -122,7 +130,9 @@ def _build(
     encoded = call("read edges", encode_block, [(block, place, edges) for block in blocks])
     pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]
     if not pieces:
-        raise InputError(f"{len(sources)} files hold no edge.", "Check the files, and how their columns are named.")
+        raise InputError(
+            f"There is no edge in {counted(len(sources), 'file')}.", "Check the files, and how their columns are named."
+        )
     if len({manifest["strings"] for manifest in encoded if manifest["pieces"]}) > 1:
         raise InputError("Some files name nodes by integers, others by strings.", "Write all in one way.")
     parts = [piece.names for piece in pieces]
@@ -147,7 +157,7 @@ def _fill(
     nodes = client.submit(read_names, home, names, pure=False)
     (name_bytes,) = gather(client, [client.submit(_bytes_of, nodes, pure=False)], "Reading the nodes")
     n_edges = sum(piece.edges for piece in pieces) * (1 if edges.directed else 2)
-    _check_room(client, name_bytes + _NAME * names.size, f"The table of {names.size:,} nodes")
+    _check_room(client, name_bytes + _NAME * names.size, f"The table of {counted(names.size, 'node')}")
     n_parts = min(names.size, max(1, math.ceil(n_edges / _PART)))
     layout = Layout(home, names.size, n_parts, edges.directed, edges.weight is not None)
     dealt = call("deal edges", deal_piece, [(layout, i, piece, nodes) for i, piece in enumerate(pieces)])
@@ -163,7 +173,8 @@ def _bytes_of(nodes: Any) -> int:
 
 def _check_room(client: Client, size: int, what: str) -> None:
     """Refuse what each worker has to hold and cannot."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    await_worker(client)
+    workers = workers_known(client).values()
     limit = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
     if size > _SHARE * limit:
         raise ClusterError(

@@ -16,9 +16,10 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.checked import is_number
-from daskw2v.cluster import check_cluster, gather
+from daskw2v.cluster import check_cluster, gather, waits_for_workers
 from daskw2v.console import listening
-from daskw2v.corpus.sources import Inputs, Source, find_sources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import Source, find_sources
 from daskw2v.credentials import Options
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.extras import needed
@@ -27,6 +28,7 @@ from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.stages import contents_of, stage
 from daskw2v.storage import Store
+from daskw2v.wording import counted
 
 try:
     import pandas as pd
@@ -91,7 +93,7 @@ def write_sessions(
     Parameters
     ----------
     inputs
-        URLs, paths or patterns of Parquet or CSV files.
+        URLs, paths, folders or patterns of Parquet or CSV files.
     work
         The work directory, which all workers can reach.
     sessions
@@ -118,11 +120,11 @@ def write_sessions(
         If pandas or pyarrow is not installed.
     """
     needed("pandas", _EXTRA)
-    check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options)
-    asked = [contents_of(sources), asdict(sessions)]
-    with listening(listener, client) as listen, stage(work, _HOME, asked, listen) as (home, guarded):
-        manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
+    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+        check_cluster(client, work)
+        sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+        with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listen) as (home, guarded):
+            manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
     return [(home / name).url for name in manifest["files"]]
 
 
@@ -141,11 +143,12 @@ def _write(
         n_items = sum(gather(client, client.compute(jobs), "Sessions"))
     if not n_items:
         raise InputError(
-            f"{len(sources)} files hold no session of {sessions.least} items.", "Give a longer gap, or a lower least."
+            f"There is no session of {counted(sessions.least, 'item')} in {counted(len(sources), 'file')}.",
+            "Give a longer gap, or a lower least.",
         )
     manifest = {"files": files, "items": n_items, **asdict(sessions)}
     home.write_manifest(manifest)
-    listener(Progress("sessions", n_files, n_files, "files", message=f"{n_items} items"))
+    listener(Progress("sessions", n_files, n_files, "files", message=counted(n_items, "item")))
     return manifest
 
 
@@ -158,7 +161,7 @@ def _explained(sources: Sequence[Source]) -> Iterator[None]:
         raise
     except (ValueError, TypeError, KeyError, OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{sources[0].url} (of {len(sources)} files) cannot be read as events ({error}).",
+            f"{sources[0].url} (of {counted(len(sources), 'file')}) cannot be read as events ({error}).",
             "Give Parquet, or CSV with a header, whose columns have one type throughout.",
         ) from error
 

@@ -12,7 +12,7 @@ from distributed import Client
 
 from daskw2v.checked import is_number
 from daskw2v.console import listening
-from daskw2v.corpus.sources import Inputs
+from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
 from daskw2v.params import Resources
 from daskw2v.progress import Listener, Progress, Watching
@@ -96,7 +96,7 @@ def write_walks(
     Parameters
     ----------
     inputs
-        URLs, paths or patterns of the edges.
+        URLs, paths, folders or patterns of the edges.
     work
         The work directory, which all workers can reach.
     edges

@@ -1,7 +1,7 @@
 """From text to corpus shards: every block is read once, by one task."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,8 +12,9 @@ from distributed import Client
 from daskw2v.arguments import check_arguments
 from daskw2v.console import listening
 from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.pieces import ReadReport, Text, Tokens
-from daskw2v.corpus.sources import Block, Inputs, Source, find_sources, plan_blocks
+from daskw2v.corpus.sources import Block, Source, find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError
 from daskw2v.lease import hold
@@ -25,6 +26,7 @@ from daskw2v.shards.quarantine import Quarantine
 from daskw2v.shards.tasks import new_attempt, remove_losers, run_tasks
 from daskw2v.shards.whitespace import split
 from daskw2v.storage import Store
+from daskw2v.wording import counted
 
 _THREADS = 16  # that read manifests, which mostly wait
 _BATCH = 1 << 14  # words found before they are looked up: some 100 KB of text, which stay in the cache
@@ -191,7 +193,7 @@ def build_corpus(
     Parameters
     ----------
     inputs
-        URLs, paths or patterns.
+        URLs, paths, folders or patterns.
     store
         The work directory, which all workers can reach.
     params, resources
@@ -219,7 +221,7 @@ def build_corpus(
         If more blocks than `max_bad_blocks` keep killing their workers.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
     identity = corpus_identity(sources, params)
     known = Corpus.find(store, identity, params.max_bad_blocks)
     if known is not None:
@@ -257,16 +259,23 @@ def _build(
             Shard(**{**s, "path": f"shards/{home.name}/{s['path']}", "block": block.key}) for s in manifest["shards"]
         ]
     if not shards:
-        raise InputError(
-            f"{len(sources)} files of {sum(s.size for s in sources)} bytes hold no word "
-            f"({report.skipped} lines were skipped, the first: {report.first_offence}).",
-            "Check the inputs, the tokenizer and the column.",
-        )
+        raise _no_word(sources, report)
     seconds = round(time.monotonic() - began, 3)
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks)
     corpus.save(store)
     remove_losers(home, {key: {manifest["attempt"]} for key, manifest in manifests.items()})
     return corpus
+
+
+def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
+    size = counted(sum(source.size for source in sources), "byte")
+    skipped = (
+        f" ({counted(report.skipped, 'line')} skipped, the first: {report.first_offence})" if report.skipped else ""
+    )
+    return InputError(
+        f"There is no word in {counted(len(sources), 'file')} of {size}{skipped}.",
+        "Check the inputs, the tokenizer and the column.",
+    )
 
 
 def _encode_all(
@@ -287,11 +296,11 @@ def _encode_all(
     weights = {key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()}
     done, total = 0.0, sum(weights.values())
     jobs = {key: (block, home, rules) for key, block in distinct.items()}
-    listener(Progress("encode", 0, total, "bytes", message=f"{len(jobs)} blocks"))
+    listener(Progress("encode", 0, total, "bytes", message=counted(len(jobs), "block")))
     quarantine = Quarantine(distinct, params.max_bad_blocks, listener)
     for finished, (key, _) in enumerate(run_tasks(client, "encode", _encode, jobs, excuse=quarantine.suspect), 1):
         done += weights[key]
-        listener(Progress("encode", done, total, "bytes", message=f"{finished} of {len(jobs)} blocks"))
+        listener(Progress("encode", done, total, "bytes", message=f"{finished} of {counted(len(jobs), 'block')}"))
     # Whoever shares a worker with a block that kills it is blamed with it: each alone, then
     for key in list(quarantine.suspects):
         for _ in run_tasks(client, "encode", _encode, {key: jobs[key]}, excuse=quarantine.condemn):

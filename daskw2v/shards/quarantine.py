@@ -6,6 +6,7 @@ from daskw2v.corpus.sources import Block
 from daskw2v.errors import Daskw2vError, InputError, TrainingError
 from daskw2v.progress import Listener, Progress
 from daskw2v.shards.layout import BadBlock
+from daskw2v.wording import counted
 
 
 class Quarantine:
@@ -39,6 +40,6 @@ class Quarantine:
             return False
         block = self._blocks[key]
         self.bad[key] = BadBlock(block.source.url, block.start, block.stop, error.problem)
-        message = f"{len(self.bad)} of at most {self._most} bad blocks is left out: {error.problem}"
+        message = f"{counted(len(self.bad), 'bad block')} of at most {self._most} left out: {error.problem}"
         self._listener(Progress("encode", 0, 0, "bytes", message=message))
         return True

@@ -1,5 +1,6 @@
 """Many small Dask tasks, a bounded number of them in flight, with answers as they come."""
 
+import time
 import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from daskw2v.errors import Daskw2vError, TrainingError
 from daskw2v.storage import Store
 
 _PER_THREAD, _LEAST = 4, 16  # futures in flight
+_COUNT = 10  # seconds between looks at the number of threads
 _THREADS = 16  # of listing and deleting, which mostly wait
 
 
@@ -35,6 +37,10 @@ def _result(client: Client, future: Future, task: str, takes: dict[str, int] | N
     except TrainingError as error:  # it kills its workers
         return error
     return result
+
+
+def _in_flight(client: Client) -> int:
+    return max(_LEAST, _PER_THREAD * total_threads(client))
 
 
 def run_tasks(
@@ -77,7 +83,6 @@ def run_tasks(
         What a job raised; jobs not yet done are cancelled.
     """
     run = new_attempt()
-    limit = max(_LEAST, _PER_THREAD * total_threads(client))
     names: dict[Future, Hashable] = {}
 
     def submit(name: Hashable) -> Future:
@@ -87,7 +92,8 @@ def run_tasks(
         return future
 
     waiting = iter(jobs)
-    active = {submit(name) for name in islice(waiting, limit)}
+    active = {submit(name) for name in islice(waiting, _in_flight(client))}
+    counted = time.monotonic()
     try:
         while active:
             for future in first_done(client, active, takes):
@@ -100,6 +106,10 @@ def run_tasks(
                     answer = None
                 active |= {submit(following) for following in islice(waiting, 1)}
                 yield name, answer
+            if time.monotonic() - counted >= _COUNT:  # a cluster that has grown takes more, and grows by more
+                more = max(0, _in_flight(client) - len(active))
+                active |= {submit(following) for following in islice(waiting, more)}
+                counted = time.monotonic()
     finally:
         client.cancel(list(names))
 

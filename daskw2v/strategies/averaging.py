@@ -47,7 +47,7 @@ def _train(
     """
     params = run.params
     trainers = trainers_of(client, run.device)
-    threads = threads_of(task_threads([*trainers.threads.values()], params, resources), resources)
+    threads = threads_of(task_threads([n for _, n in trainers.homes()], params, resources), resources)
     if threads.n > 1:
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads.n)))
     blocks = cut_tables(find_objective(params.objective).tables(params, run.vocabulary.size), params.vector_size)

@@ -15,6 +15,7 @@ from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.storage import Store
+from daskw2v.wording import counted
 
 
 class Totals(NamedTuple):
@@ -131,6 +132,34 @@ def check_finite(what: str, totals: Iterable[Totals], alpha: float, place: Store
             f"{what} holds NaN or infinity (alpha={alpha:.4g}); nothing is published.",
             f"Train with a lower alpha; {place.url} keeps the last good checkpoint.",
         )
+
+
+def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params) -> None:
+    """Refuse what learned nothing, since no word stood beside another one.
+
+    Parameters
+    ----------
+    history
+        As in `Outcome`.
+    words
+        Words of the vocabulary.
+    params
+        What it was trained with.
+
+    Raises
+    ------
+    TrainingError
+        If no pair was trained in the whole run.
+    """
+    if any(entry["pairs"] for entry in history):
+        return
+    raise TrainingError(
+        f"No pair of words was left to train, of a vocabulary of {counted(words, 'word')}: none stood within "
+        f"window={params.window} of another in its sentence, among words that occur min_count={params.min_count} times "
+        f"and that sample={params.sample:g} left; nothing is published.",
+        "Give sentences of several words, a line each; or lower min_count, raise sample (0 keeps all words), or give a "
+        "longer window.",
+    )
 
 
 def entry_of(number: int, progress: int, totals: Iterable[Totals], alpha: float, seconds: float) -> dict[str, Any]:

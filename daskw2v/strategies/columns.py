@@ -169,11 +169,11 @@ def _train(
 
 
 def _crew(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> Crew:
-    """Share the words among the workers there are, by their threads, along units."""
+    """Share the words among the workers, by their threads, along units."""
     n_words, unit = run.vocabulary.size, _unit(run.vocabulary.size)
     n = -(-n_words // unit)
     trainers = trainers_of(client, run.device)
-    workers = sorted(trainers.threads.items())[:n] or [("", 1)]
+    workers = trainers.homes()[:n] or [("", 1)]
     homes = [Home(address, min(resources.threads or threads, threads)) for address, threads in workers]
     weights = [home.threads for home in homes]
     ends = [n * sum(weights[:k]) // sum(weights) for k in range(len(homes) + 1)]

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster import ask_workers, this_worker
+from daskw2v.cluster import ask_workers, await_worker, this_worker
 from daskw2v.errors import DamageError
 from daskw2v.extras import needed
 from daskw2v.models.store import read_subwords, write_subwords
@@ -68,6 +68,7 @@ def check_workers(client: Client) -> None:
     MissingExtraError
         If one of them has no PyTorch.
     """
+    await_worker(client)
     ask_workers(client, _import_torch)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from distributed import Future
 
 from daskw2v.cluster import this_worker
-from daskw2v.devices import find_device
+from daskw2v.devices import find_device, gpu_memory_watched
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, is_finite
@@ -129,6 +129,7 @@ def works_of(parts: Parts, this: Pass, grams: SkipGrams, step: Step) -> list[Wor
     ]
 
 
+@gpu_memory_watched()
 def meet(
     rounds: Sequence[Sequence[Work]],
     sources: Mapping[int, Some],

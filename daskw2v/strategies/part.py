@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from daskw2v.cluster import this_worker
-from daskw2v.devices import Part, find_device
+from daskw2v.devices import Part, find_device, gpu_memory_watched
 from daskw2v.models.store import read_table, write_table_rows
 from daskw2v.objectives import find_objective, settled
 from daskw2v.objectives.base import MOMENTS, Columns, FloatArray, is_finite
@@ -95,6 +95,7 @@ class Trained(NamedTuple):
     losses: FloatArray
 
 
+@gpu_memory_watched()
 def train_part(
     parts: Parts,
     part: int,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.cluster import this_worker
-from daskw2v.devices import Piece, Threads, find_device
+from daskw2v.devices import Piece, Threads, find_device, gpu_memory_watched
 from daskw2v.objectives import find_objective
 from daskw2v.objectives.base import FloatArray, Rate, is_finite
 from daskw2v.params import Params
@@ -47,6 +47,7 @@ def _text(work: Store, corpus_name: str, vocabulary: StoredVocabulary, params: P
     )
 
 
+@gpu_memory_watched()
 def train_replica(
     run: Run, threads: Threads, work: Work, blocks: Sequence[Block], *rows: FloatArray
 ) -> tuple[list[FloatArray], Totals]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from distributed import Client
 
-from daskw2v.cluster import gather, shared_memory, total_threads
+from daskw2v.cluster import await_worker, gather, shared_memory, total_threads
 from daskw2v.errors import ParameterError
 from daskw2v.models.store import create_model
 from daskw2v.objectives import find_bucket_trainer
@@ -57,6 +57,7 @@ def _train(
     (place / stored.FOLDER).remove()  # of a run that was cut short: a checkpoint needs none of it
     session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
     saved, shares = time.monotonic(), Shares()
+    await_worker(client)  # what memory there is, workers have
     fits = fits_memory(partitions.n_words, params.vector_size, shared_memory(client))
     for message in _advice(client, n, fits):
         listener(Progress("train", 0, 0, "", message=message))

@@ -39,7 +39,7 @@ def play(
 ) -> Iterator[list[Totals]]:
     """Do a pass; yield what the meetings of each turn did, as they are done."""
     trainers = trainers_of(client, parts.run.device)
-    slots = [address for address, threads in sorted(trainers.threads.items()) for _ in range(threads)] or [""]
+    slots = [address for address, threads in trainers.homes() for _ in range(threads)] or [""]
     waiting: deque[list[Future]] = deque()
     for turn, groups in enumerate(turns):
         waiting.append([])

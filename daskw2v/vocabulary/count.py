@@ -22,6 +22,7 @@ from daskw2v.storage import Store, create_array, open_array, read_array, write_r
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STAGES, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 _LIST = 1 << 30  # bytes of a list of words: each word takes some 100 bytes of memory
 _COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
@@ -246,7 +247,7 @@ def _take_steps(
         for number, result in run_tasks(client, stage, function, dict(enumerate(jobs))):
             results[number] = result
             done = STAGES.index(stage) + len(results) / len(jobs)
-            message = f"{stage}: {len(results)} of {len(jobs)} tasks"
+            message = f"{stage}: {len(results)} of {counted(len(jobs), 'task')}"
             listener(Progress("vocabulary", done, len(STAGES), "steps", message=message))
         return [results[number] for number in range(len(jobs))]
 

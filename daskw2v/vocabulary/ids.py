@@ -16,6 +16,7 @@ from daskw2v.shards.dictionary import are_words, take_words
 from daskw2v.storage import read_array, write_array
 from daskw2v.vocabulary.index import WordIndex
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 _ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
 
@@ -70,7 +71,9 @@ class StableIds:
             If `known` is another vocabulary.
         """
         if len(self) != len(known):
-            raise VocabularyError(f"{len(self)} ids for {len(known)} words.", "Give the vocabulary of these ids.")
+            raise VocabularyError(
+                f"{counted(len(self), 'id')} for {counted(len(known), 'word')}.", "Give the vocabulary of these ids."
+            )
         given = np.concatenate([self.ids, self.former_ids])
         data = np.concatenate([known.data, self.former_words])
         offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])

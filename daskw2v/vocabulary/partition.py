@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.jit import inline
+from daskw2v.wording import counted
 
 Words = npt.NDArray[np.int64]
 
@@ -38,7 +39,7 @@ class Partitions:
     def __post_init__(self) -> None:
         if not 1 <= self.n <= self.n_words:
             raise ParameterError(
-                f"{self.n} partitions of {self.n_words} words: each needs a word.",
+                f"{counted(self.n, 'partition')} of {counted(self.n_words, 'word')}: each needs a word.",
                 f"Give n_partitions from 1 to {self.n_words}.",
             )
 

@@ -8,6 +8,7 @@ import numpy as np
 from daskw2v.errors import VocabularyError
 from daskw2v.storage import Store
 from daskw2v.vocabulary import buckets, pieces
+from daskw2v.wording import counted
 
 Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call
 MOST_WORDS = 2**31 - 1  # ids are int32
@@ -75,11 +76,11 @@ def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, c
 def _nothing_left(merged: Sequence[dict[str, Any]], rules: buckets.Rules) -> VocabularyError:
     if rules.listed:
         return VocabularyError(
-            f"None of the {sum(m['missing'] for m in merged)} words of the list occurs in the corpus.",
+            f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus.",
             "Compare the list's spelling and case with the tokenizer's.",
         )
     return VocabularyError(
         f"No word occurs min_count={rules.min_count} times; the most frequent one occurs "
-        f"{max(m['largest'] for m in merged)} times.",
+        f"{counted(max(m['largest'] for m in merged), 'time')}.",
         "Lower min_count or give more text.",
     )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from daskw2v.limits import typed
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.wording import counted
 
 
 class Reason(IntEnum):
@@ -171,7 +172,7 @@ def _about_bar(bar: WordRules, new: Vocabulary, count: str, negation: str, junct
     """Return what reasons say that name the bar."""
     counts = new.counts[: bar.max_final_vocab]
     last = counts[-1] if len(counts) else 0
-    most = f"the {bar.max_final_vocab} most frequent, of which the last occurs {last} times"
+    most = f"the {bar.max_final_vocab} most frequent, of which the last occurs {counted(last, 'time')}"
     return {
         Reason.MIN_COUNT: f"{count} min_count={bar.min_count}",
         Reason.MAX_FINAL_VOCAB: f"{negation}among {most}",

@@ -14,6 +14,7 @@ from daskw2v.errors import UnknownWordError, VocabularyError
 from daskw2v.shards.dictionary import are_words
 from daskw2v.storage import read_array, write_array
 from daskw2v.vocabulary.index import WordIndex
+from daskw2v.wording import counted
 
 _AT_ONCE = 4096  # words that iteration makes
 _SHOWN = 3
@@ -65,7 +66,8 @@ class Vocabulary:
         numbers = np.array(list(counts), np.int64)
         if len(numbers) != len(encoded) or len(set(encoded)) != len(encoded):
             raise VocabularyError(
-                f"{len(encoded)} words ({len(set(encoded))} distinct) with {len(numbers)} counts.",
+                f"{counted(len(encoded), 'word')} ({len(set(encoded))} distinct) with "
+                f"{counted(len(numbers), 'count')}.",
                 "Give each word once, and one count a word.",
             )
         offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
@@ -118,7 +120,7 @@ class Vocabulary:
         found = self.find(word)
         if found is None:
             raise UnknownWordError(
-                f"{word!r} is not among the {len(self)} words of the vocabulary.",
+                f"{word!r} is not among the {counted(len(self), 'word')} of the vocabulary.",
                 "Look for another form (case, spelling), or train with a lower min_count.",
             )
         return found

@@ -96,5 +96,5 @@ def test_max_final_vocab__keeps_the_most_frequent_down_to_one(build, limit):
 def test_one_word__is_too_few_for_several_partitions(tmp_path, client):
     (tmp_path / "text.txt").write_text("word " * 50)
     params = Params(strategy="rotation", min_count=1, vector_size=4)
-    with pytest.raises(ParameterError, match=r"8 partitions of 1 words: each needs a word\. Give n_partitions from 1"):
+    with pytest.raises(ParameterError, match=r"8 partitions of 1 word: each needs a word\. Give n_partitions from 1"):
         train(tmp_path / "text.txt", work=tmp_path / "work", params=params, resources=ONE_THREAD, client=client)

@@ -139,7 +139,7 @@ def test_column__must_be_strings_or_lists(path, array):
 
 def test_column__must_be_there(path):
     write(path, pa.array(["a"]))
-    with pytest.raises(InputError, match=r"0 columns 'body'.*other \(null\), text \(string\)"):
+    with pytest.raises(InputError, match=r"no column 'body'.*other \(null\), text \(string\)"):
         read(path, column="body")
 
 

@@ -107,7 +107,7 @@ def test_publish__misses_what_was_lost(models, lost):
 def test_publish__refuses_another_vocabulary(models):
     write_model(models / "v0001-run")
     write_vocabulary(models / "v0001-run", Vocabulary.from_words(["a"], [1]))
-    with pytest.raises(StoreError, match="1 words and 10 input rows"):
+    with pytest.raises(StoreError, match="1 word and 10 input rows"):
         publish(models, "v0001-run", MANIFEST)
 
 

@@ -340,7 +340,9 @@ MODELS = {
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_models_of_all_kinds__are_retrained(nights, model):
+def test_models_of_all_kinds__are_retrained(nights, model, request):
+    if model == "subwords":
+        request.getfixturevalue("torch")
     first = nights.run(params=MODELS[model])
     nights.write(1)
     second = nights.run(params=MODELS[model])

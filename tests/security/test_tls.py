@@ -12,8 +12,8 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 
 import daskw2v
-from daskw2v import Params, Resources, cluster, train
-from daskw2v.cluster import connect
+from daskw2v import Params, Resources, train
+from daskw2v.cluster import connect, connecting
 from daskw2v.errors import ClusterError
 from daskw2v.shared import given_bytes, share
 
@@ -86,7 +86,7 @@ def test_command__takes_certificates_from_the_environment(address, certificates,
 
 @pytest.mark.parametrize("protocol", ["tcp", "tls"])
 def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, protocol):
-    monkeypatch.setattr(cluster, "_PATIENCE", 3)
+    monkeypatch.setattr(connecting, "_PATIENCE", 3)
     with (
         pytest.raises(ClusterError, match=r"No scheduler answers.*tls://host:port.*TLS__CA_FILE"),
         connect(Resources(scheduler=address.replace("tls", protocol))),
@@ -96,9 +96,10 @@ def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, p
 
 CONNECT = """
 import sys
-from daskw2v import Resources, cluster
-cluster._PATIENCE = 3
-with cluster.connect(Resources(scheduler=sys.argv[1])):
+from daskw2v import Resources
+from daskw2v.cluster import connecting
+connecting._PATIENCE = 3
+with connecting.connect(Resources(scheduler=sys.argv[1])):
     pass
 """
 

@@ -16,7 +16,7 @@ WEIGHTED = EdgeList(weight="weight")
 
 def read(path, edges=WEIGHTED, block_bytes=1 << 20):
     found = []
-    for block in plan_blocks(find_sources(path), block_bytes):
+    for block in plan_blocks(find_sources(path, tables=True), block_bytes):
         for columns in read_edges(block, edges, {}):
             found += zip(*(column.to_pylist() for column in columns), strict=True)
     return found

@@ -111,7 +111,7 @@ def test_graph__that_was_cut_short_does_not_read_a_block_again(client, tmp_path,
 
 def test_graph__without_edges_is_refused(client, tmp_path):
     (tmp_path / "a.txt").write_text("# nothing\n\n")
-    with pytest.raises(InputError, match="1 files hold no edge"):
+    with pytest.raises(InputError, match="There is no edge in 1 file"):
         built(tmp_path / "a.txt", tmp_path, client)
 
 

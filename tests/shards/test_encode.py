@@ -312,5 +312,5 @@ def test_build_corpus__changes_with_text_and_rules(text, tmp_path, client):
 
 def test_build_corpus__refuses_text_without_a_word(tmp_path, client):
     (tmp_path / "a.txt").write_text(" \n\n")
-    with pytest.raises(InputError, match="1 files of 3 bytes hold no word"):
+    with pytest.raises(InputError, match=r"^There is no word in 1 file of 3 bytes\. Check the inputs"):
         build(str(tmp_path / "a.txt"), tmp_path / "work", client)

@@ -54,7 +54,7 @@ def test_bad_block__is_left_out_where_it_may_be(client, texts, tmp_path):
     (bad,) = vectors.metadata["corpus"]["bad_blocks"]
     assert bad["url"].endswith("1.txt.gz")
     assert "cut short" in bad["problem"]
-    assert any("1 of at most 1 bad blocks is left out" in message for message in messages)
+    assert any("1 bad block of at most 1 left out" in message for message in messages)
 
 
 def test_bad_block__stays_left_out_and_is_another_experiment(client, texts, tmp_path):

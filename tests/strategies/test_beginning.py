@@ -150,7 +150,7 @@ def test_base__of_other_tables_is_refused(grown, change):
         find_base(work, params.replace(**change))
 
 
-def test_first_weights__know_the_same_characters(tmp_path):
+def test_first_weights__know_the_same_characters(torch, tmp_path):
     """Of a network only vectors of new characters are drawn: words of old ones have the vectors that they had."""
     old, new = Alphabet("abc"), Alphabet("dcab")
     weights = initial_weights(8, len(old), seed=3)

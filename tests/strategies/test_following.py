@@ -30,11 +30,6 @@ ENDINGS = ["", "s", "y", "ish", "like", "ful", "less"]
 
 
 @pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
-
-
-@pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """Sentences of one topic, whose words have a stem in common."""
     rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "text.txt"

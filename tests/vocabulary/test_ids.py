@@ -73,7 +73,7 @@ def test_grow__takes_many_words_at_once():
 
 
 def test_grow__refuses_another_vocabulary():
-    with pytest.raises(VocabularyError, match="2 ids for 1 words"):
+    with pytest.raises(VocabularyError, match="2 ids for 1 word\\."):
         StableIds.first(vocabulary_of(["a", "b"])).grow(vocabulary_of(["a"]), vocabulary_of(["a"]))
 
 

@@ -1,0 +1,52 @@
+"""A plugin for pytest: writes down which tests were skipped, or lets none be.
+
+`pytest -p skips --write-skipped FILE` writes a line for each, which `pytest @FILE` runs again elsewhere; with
+`--no-skips` a skipped test fails the run. So CI knows that each test runs in one of its environments.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("skips")
+    group.addoption("--write-skipped", type=Path, metavar="FILE", help="write the names of skipped tests")
+    group.addoption("--no-skips", action="store_true", help="fail if a test is skipped")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # under xdist the controller hears of all of them
+        config.pluginmanager.register(_Skips(config))
+
+
+class _Skips:
+    def __init__(self, config: pytest.Config) -> None:
+        self._file: Path | None = config.getoption("write_skipped")
+        self._refused: bool = config.getoption("no_skips")
+        self._reasons: dict[str, str] = {}
+
+    def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._reasons[report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._file is not None:
+            self._file.write_text("".join(f"{name}\n" for name in sorted(self._reasons)), encoding="utf-8")
+        if self._refused and self._reasons and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._refused and self._reasons:
+            terminalreporter.section("skipped here too", red=True)
+            for name, reason in sorted(self._reasons.items()):
+                terminalreporter.line(f"{name}: {reason}")

@@ -1,0 +1,37 @@
+"""A kernel on a little text by several warps, for compute-sanitizer: `python -m benchmarks.gpu.small KERNEL [--tiny]`.
+
+Nobody knows the order of several warps, so that there is no truth to compare with: all that was trained must be finite,
+and something must have moved.
+"""
+
+import sys
+
+import numpy as np
+
+from benchmarks.cuda.cases import Windows
+from benchmarks.cuda.compiling import Setting
+from benchmarks.cuda.correctness import case_of
+
+WARPS, TOKENS = 4, 1200  # pieces of text, each of at least `pieces.PIECE` centers
+
+
+def main() -> None:
+    name, tiny = sys.argv[1], "--tiny" in sys.argv
+    case = case_of(name, Setting(8 if tiny else 128), 6 if tiny else TOKENS)
+    if isinstance(case, Windows):
+        case = case._replace(n_pieces=WARPS)
+    before = [table.copy() for table in case.tables]
+    found = case.on_gpu()
+    if not all(np.isfinite(table).all() for table in (*found.tables, found.totals)):
+        sys.exit(f"{name}: something is not finite")
+    moved = max(
+        float(np.abs(got[:, : start.shape[1]] - start[:, : got.shape[1]]).max())
+        for start, got in zip(before, found.tables, strict=True)
+    )
+    if not moved:
+        sys.exit(f"{name}: nothing has moved")
+    print(f"{name}: rows moved by {moved:.2g} at most")
+
+
+if __name__ == "__main__":
+    main()

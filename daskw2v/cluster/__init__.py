@@ -1,0 +1,39 @@
+"""The Dask cluster a run works on: connecting to it, its workers, and waiting for these and for their results."""
+
+from daskw2v.cluster.connecting import check_cluster, connect
+from daskw2v.cluster.scheduler import scheduler_watched
+from daskw2v.cluster.waiting import await_worker, first_done, gather, waits_for_workers
+from daskw2v.cluster.workers import (
+    Trainers,
+    Usage,
+    ask_workers,
+    find_trainers,
+    may_grow,
+    peak_memory,
+    shared_memory,
+    this_worker,
+    total_threads,
+    usage,
+    workers_known,
+)
+
+__all__ = [
+    "Trainers",
+    "Usage",
+    "ask_workers",
+    "await_worker",
+    "check_cluster",
+    "connect",
+    "find_trainers",
+    "first_done",
+    "gather",
+    "may_grow",
+    "peak_memory",
+    "scheduler_watched",
+    "shared_memory",
+    "this_worker",
+    "total_threads",
+    "usage",
+    "waits_for_workers",
+    "workers_known",
+]

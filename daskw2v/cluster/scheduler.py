@@ -1,0 +1,26 @@
+"""A scheduler that is gone: what Dask raises then, and what a user is told."""
+
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+
+from distributed.client import ClosedClientError
+from distributed.comm import CommClosedError
+
+from daskw2v.errors import ClusterError
+
+AGAIN = "The same command goes on where this one stopped."
+
+
+@contextmanager
+def scheduler_watched() -> Iterator[None]:
+    """Turn what Dask raises where its scheduler died into a ClusterError."""
+    try:
+        yield
+    except (CancelledError, CommClosedError, ClosedClientError) as error:
+        raise scheduler_gone() from error
+
+
+def scheduler_gone() -> ClusterError:
+    """Return what a user is told of a scheduler that no longer answers."""
+    return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {AGAIN}")

@@ -1,0 +1,214 @@
+"""Waiting for tasks, and for workers that can do them: how long, and who is told of it.
+
+Both are said once for a block of code (`waits_for_workers`), not to each function that waits there.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import wait as wait_for_thread
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from distributed import Client, Future, KilledWorker, wait
+
+from daskw2v.cluster.scheduler import AGAIN, scheduler_watched
+from daskw2v.cluster.workers import may_grow, this_worker, workers_known
+from daskw2v.errors import ClusterError, TrainingError
+from daskw2v.params import Resources
+from daskw2v.progress import Listener, Progress, silent
+
+_GROWING, _FIXED = 3600.0, 300.0  # seconds to wait for a worker, where others may come and where not
+_CHECK = 10.0  # seconds between looks at the cluster
+_AGAIN = 300.0  # seconds between messages of the same wait
+
+
+class _Terms(NamedTuple):
+    """How many seconds a worker is waited for, by the cluster's kind if None; and who is told."""
+
+    timeout: float | None = None
+    listener: Listener = silent
+
+
+_terms: ContextVar[_Terms] = ContextVar("worker_timeout", default=_Terms())  # noqa: B039  # a tuple
+
+
+@contextmanager
+def waits_for_workers(resources: Resources, listener: Listener) -> Iterator[None]:
+    """Wait for workers as Resources say, and tell a listener of it, in all that this thread does in the block."""
+    token = _terms.set(_Terms(resources.worker_timeout, listener))
+    try:
+        yield
+    finally:
+        _terms.reset(token)
+
+
+class _Wait:
+    """Waits as long as there are workers that could do what is waited for, and `worker_timeout` longer.
+
+    Parameters
+    ----------
+    client, takes
+        The cluster, and the resources that such a worker declares.
+    why
+        What else the user is told.
+    """
+
+    def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
+        self._client, self._takes, self._why = client, takes, f" {why}" if why else ""
+        timeout, self._listener = _terms.get()
+        self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
+        self._which = f" with {_written(takes)}" if takes else ""
+        self._since = self._said = 0.0
+        self._alone: str | None = None  # since when, in words
+        self.step = min(_CHECK, self._timeout)
+
+    def check(self) -> None:
+        """Raise a ClusterError where there has been no such worker for too long."""
+        if any(_has(worker, self._takes) for worker in workers_known(self._client).values()):
+            if self._alone is not None:
+                self._tell(f"there is a worker{self._which}")
+            self._alone = None
+            return
+        now = time.monotonic()
+        if self._alone is None:
+            self._alone = datetime.now().astimezone().isoformat(" ", "seconds")
+            self._since, self._said = now, float("-inf")
+        if now - self._since >= self._timeout:
+            raise ClusterError(
+                f"The cluster at {self._client.scheduler.address} has had no worker{self._which} for "
+                f"{self._timeout:g} s, since {self._alone} (worker_timeout={self._timeout:g}).{self._why}",
+                f"Start workers{self._which}, raise the limits of what starts them, or give a longer worker_timeout. "
+                f"{AGAIN}",
+            )
+        if now - self._said >= _AGAIN:
+            self._said = now
+            self._tell(
+                f"waiting for a worker{self._which} since {self._alone}, "
+                f"for {self._timeout:g} s at most (worker_timeout).{self._why}"
+            )
+
+    def _tell(self, message: str) -> None:
+        self._listener(Progress("cluster", 0, 0, "workers", message=message))
+
+
+def _has(worker: Mapping[str, Any], takes: Mapping[str, int] | None) -> bool:
+    return all(worker["resources"].get(name, 0) >= n for name, n in (takes or {}).items())
+
+
+def _written(takes: Mapping[str, int]) -> str:
+    """Return resources as `dask worker` takes them."""
+    return f"--resources {','.join(f'{name}={n}' for name, n in takes.items())}"
+
+
+def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: str = "") -> None:
+    """Wait until there is a worker, one with these resources; the cluster gets a task to start it for.
+
+    An adaptive cluster starts workers for tasks, and for nothing else.
+
+    Parameters
+    ----------
+    client, takes
+        The cluster, and the resources that the worker declares.
+    why
+        What else the user is told of it.
+
+    Raises
+    ------
+    ClusterError
+        If none has come in time (`waits_for_workers`), or the scheduler is gone.
+    """
+    while not any(_has(worker, takes) for worker in workers_known(client).values()):
+        key = f"await-worker-{uuid.uuid4().hex}"
+        waited = _Wait(client, takes, why)
+        waited.check()  # tells at once
+        with _explained("A task without work"):
+            task = client.submit(this_worker, key=key, resources=takes)
+            _first_done([task], waited)
+            _fetch(client, [task], takes)  # raises where it killed its workers
+        waited.check()  # tells that one has come
+
+
+def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, int] | None = None) -> set[Future]:
+    """Wait until some of the tasks are done, and return these.
+
+    Parameters
+    ----------
+    client, futures
+        The tasks, and who knows of them.
+    takes
+        The resources that some of them take.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster has had no worker for too long (`waits_for_workers`), or none with these resources, or its
+        scheduler is gone: the tasks would wait for ever.
+    """
+    return _first_done(futures, _Wait(client, takes))
+
+
+def _first_done(futures: Collection[Future], waited: _Wait) -> set[Future]:
+    while True:
+        try:
+            with scheduler_watched():
+                done: set[Future] = wait(futures, timeout=waited.step, return_when="FIRST_COMPLETED").done
+        except TimeoutError as error:
+            # It stands in a frame of its own traceback; that cycle keeps our callers' frames, and by these all results
+            # of a round, until the garbage is collected
+            error.__traceback__ = None
+            waited.check()
+        else:
+            return done
+
+
+def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:
+    """Wait for all of the tasks and return their results, in order.
+
+    Raises
+    ------
+    TrainingError
+        If one killed its workers, again and again.
+    ClusterError
+        If the scheduler is gone, or there are no workers, as `first_done` says.
+    Exception
+        What a task raised.
+    """
+    waiting = set(futures)
+    with _explained(task):
+        while waiting:
+            done = first_done(client, waiting, takes)
+            for future in done:
+                if future.status != "finished":
+                    _fetch(client, [future], takes)
+            waiting -= done
+        return _fetch(client, list(futures), takes)  # at once: one by one they take a millisecond each
+
+
+def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | None) -> list[Any]:
+    """Return results of tasks that are done; those lost with their worker are made again, where there is another."""
+    waited = _Wait(client, takes)
+    answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
+    try:
+        while wait_for_thread([answer], timeout=waited.step).not_done:
+            waited.check()
+        return list(answer.result())
+    finally:
+        answer.cancel()
+
+
+@contextmanager
+def _explained(task: str) -> Iterator[None]:
+    """Turn what Dask raises where workers or the scheduler died into our errors."""
+    try:
+        with scheduler_watched():
+            yield
+    except KilledWorker as error:
+        raise TrainingError(
+            f"{task} died with its worker, several times ({error}).",
+            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
+            f"or train a smaller model (max_final_vocab, vector_size). {AGAIN}",
+        ) from error

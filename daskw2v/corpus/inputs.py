@@ -1,0 +1,101 @@
+"""What may be given as text to read: names of files. All else is refused by its type, before it is looked into."""
+
+import os
+import reprlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.locations import Location, as_url
+
+Inputs = Location | Sequence[Location]  # the sequence is a list or a tuple
+
+_FILES = "Inputs are names of files, not text: "
+_SENTENCES = "file.writelines(sentence + '\\n' for sentence in sentences)"
+_TOKENS = "file.writelines(json.dumps({'text': tokens}) + '\\n' for tokens in sentences)"
+_LISTS = f"write a line of JSON for each sentence, {_TOKENS}, and give the name of this .jsonl file."
+_FRAME = "write {}, and give {} with column, the name of the column that holds text."
+_TASKS = "let each task write a file, and give the names of the files once all are written."
+
+# By the package and the name of a type, since none of these packages is imported here.
+_HOW = {
+    ("dask", "Bag"): "write bag.to_textfiles('text/*.txt'), and give 'text/*.txt'.",
+    ("dask", "Delayed"): _TASKS,
+    ("distributed", "Future"): _TASKS,
+    ("dask", "DataFrame"): _FRAME.format("df.to_parquet('text')", "'text'"),
+    ("dask", "Series"): _FRAME.format("series.to_frame('text').to_parquet('text')", "'text'"),
+    ("pandas", "DataFrame"): _FRAME.format("df.to_parquet('text.parquet')", "'text.parquet'"),
+    ("pandas", "Series"): _FRAME.format("series.to_frame('text').to_parquet('text.parquet')", "'text.parquet'"),
+    ("polars", "DataFrame"): _FRAME.format("df.write_parquet('text.parquet')", "'text.parquet'"),
+    ("polars", "LazyFrame"): _FRAME.format("df.sink_parquet('text.parquet')", "'text.parquet'"),
+    ("polars", "Series"): _FRAME.format("series.to_frame('text').write_parquet('text.parquet')", "'text.parquet'"),
+    ("pyarrow", "Table"): _FRAME.format("pyarrow.parquet.write_table(table, 'text.parquet')", "'text.parquet'"),
+    ("datasets", "Dataset"): _FRAME.format("dataset.to_parquet('text.parquet')", "'text.parquet'"),
+    ("datasets", "IterableDataset"): _FRAME.format("dataset.to_parquet('text.parquet')", "'text.parquet'"),
+    ("datasets", "DatasetDict"): _FRAME.format("dataset['train'].to_parquet('text.parquet')", "'text.parquet'"),
+    ("numpy", "ndarray"): "write numpy.savetxt('text.txt', array, fmt='%s'), and give 'text.txt'.",
+}  # fmt: skip
+_PACKAGES = {"dask_expr": "dask"}
+_SHOWN = 120  # characters of a value that a message shows
+
+
+def names_of(inputs: Inputs) -> list[str]:
+    """Return the names that are given, in order.
+
+    Parameters
+    ----------
+    inputs
+        A URL, path or pattern, or a list or tuple of these.
+
+    Raises
+    ------
+    ParameterError
+        If it is of any other type, or one of its members is. It is not iterated, computed or shown, then.
+    InputError
+        If it is an empty list.
+    """
+    if isinstance(inputs, str | os.PathLike):
+        return [as_url(inputs, "input")]
+    if not isinstance(inputs, list | tuple):
+        raise _refused(inputs)
+    if not inputs:
+        raise InputError("No input is named.", "Give at least one file, folder, URL or pattern.")
+    for member in inputs:
+        if not isinstance(member, str | os.PathLike):
+            raise _refused(member)
+    return [as_url(member, "input") for member in inputs]
+
+
+def _refused(value: Any) -> ParameterError:
+    how = _remedy(value)
+    remedy = f"{_FILES}{how}" if how else "Give text that is not empty, a pathlib.Path, or a list of these."
+    return ParameterError(f"input={_shown(value)} is no URL or path.", remedy)
+
+
+def _remedy(value: Any) -> str:
+    """Return what makes files of a value; "" where nothing is known of its type."""
+    for kind in type(value).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if how := _HOW.get((_PACKAGES.get(package, package), kind.__name__)):
+            return how
+    if isinstance(value, list | tuple):
+        return _LISTS
+    if isinstance(value, set | frozenset):
+        return "give sorted(names) if these are names, since a set has no order."
+    if hasattr(type(value), "read"):
+        return "give the name of the file, not the open file."
+    if isinstance(value, Iterator):
+        return f"give list(names) if it yields names; if sentences, write {_SENTENCES}, and give this file's name."
+    return ""
+
+
+def _shown(value: Any) -> str:
+    """Return a value, shortened, as a message shows it; only its type where showing it could take long, or compute."""
+    if type(value).__module__ != "builtins" or isinstance(value, Iterator):
+        return f"<{type(value).__module__}.{type(value).__qualname__}>".replace("<builtins.", "<")
+    return shortened(reprlib.repr(value))
+
+
+def shortened(text: str) -> str:
+    """Return text, without its end where it is too long for a message."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
