@@ -156,9 +156,9 @@ def train_model(
     with (
         listening(listener, client) as heard,
         hold_run(store, run_id) as lease,
-        waits_for_workers(resources, listen := lease.guarding(heard)),
+        waits_for_workers(resources, lease.guarding(heard)),
     ):
-        models = store / "models"
+        listen, models = lease.guarding(heard), store / "models"
         version = next_version(models, run_id)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
         if latest_version(models) != version:  # trained before, or killed before it was published

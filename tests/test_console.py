@@ -125,7 +125,7 @@ def test_listening__takes_a_listener_or_none_and_nothing_else(capsys):
 
 def test_calls__show_progress_unless_told_otherwise(client, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("a b c d\n" * 50)
-    params = Params(vector_size=8, min_count=1, epochs=1)
+    params = Params(vector_size=8, min_count=1, epochs=1, sample=0)
     how = {"params": params, "resources": Resources(threads=1), "client": client}
     train(tmp_path / "text.txt", work=tmp_path / "silent", **how, listener=None)
     assert capsys.readouterr() == ("", "")
