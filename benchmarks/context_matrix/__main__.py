@@ -47,9 +47,9 @@ TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
 
 SMOKE = Smoke(
     {
-        "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "batch": 64, "alphas": [0.005],
-        "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16, "subword_time_columns": 32,
-        "times": 1,
+        "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "batch": 64,
+        "alphas": [0.005], "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16,
+        "subword_time_columns": 32, "times": 1,
     },
     ("Figure 14", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20", "Figure 21"),
 )  # fmt: skip
