@@ -49,6 +49,9 @@ KINDS = {
 }
 
 
+PAIR = "daskw2v, pair"  # with negatives drawn for each pair, as theirs are
+
+
 def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     """Return what gensim calls the same training."""
     kind = KINDS[params.objective]

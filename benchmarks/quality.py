@@ -4,7 +4,7 @@ Scores are Spearman's rank correlation with people's similarities, and 3CosAdd a
 judges both tools. Each variant is trained once a seed; the mean of the scores stands beside their extremes, and beside
 the mean's distance from the first variant's.
 
-    python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v] [--alpha 0.05]
+    python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v "daskw2v, pair"] [--alpha 0.05]
         [--gensim-alpha 0.025]
     python -m benchmarks.quality --replicas 8 [--rules momentum mean]
     both: [--seeds 1 2 3] [--threads 1] [--parts 10] [--cache DIR] [--json]
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TextIO
 from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
 from benchmarks.options import Smoke, parsed
-from benchmarks.peers import KINDS, gensim_arguments, train_gensim
+from benchmarks.peers import KINDS, PAIR, gensim_arguments, train_gensim
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives import settled, start_alpha
@@ -174,8 +174,13 @@ def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Varian
             for rule in options.rules
         }
         return {"one replica": Variant("daskw2v", params), **several}
-    alphas = {"daskw2v": params.alpha, "gensim": options.gensim_alpha or params.alpha}
-    return {tool: Variant(tool, params.replace(alpha=alphas[tool])) for tool in options.tools}
+    known = {
+        "gensim": Variant("gensim", params.replace(alpha=options.gensim_alpha or params.alpha)),
+        "daskw2v": Variant("daskw2v", params),
+    }
+    if not KINDS[objective].tree:
+        known[PAIR] = Variant("daskw2v", params.replace(negative_sharing="pair"))
+    return {tool: known[tool] for tool in options.tools if tool in known}
 
 
 SMOKE = Smoke(
@@ -188,7 +193,7 @@ SMOKE = Smoke(
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all; with --replicas, sgns")
-    parser.add_argument("--tools", nargs="+", choices=TRAINERS, default=list(TRAINERS))
+    parser.add_argument("--tools", nargs="+", choices=(*TRAINERS, PAIR), default=list(TRAINERS))
     parser.add_argument("--alpha", type=float, help="learning rate at the start, of both; else the objective's own")
     parser.add_argument("--gensim-alpha", type=float, help="another one for gensim, whose own default is 0.025")
     parser.add_argument("--replicas", type=int, nargs="+", help="numbers of replicas to compare with one")

@@ -33,7 +33,7 @@ from benchmarks.common import alternate, finish, spread
 from benchmarks.epochs import Epoch, our_epoch
 from benchmarks.fma_peak import measure_peak
 from benchmarks.options import Smoke, parsed
-from benchmarks.peers import EPOCHS, KINDS
+from benchmarks.peers import EPOCHS, KINDS, PAIR
 from benchmarks.texts import Text, encode
 from benchmarks.windows import count_contexts
 from daskw2v.devices import threads_of
@@ -49,7 +49,6 @@ SETTINGS = {
     "d=128 sample off": Params(vector_size=128, sample=0),
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
 }
-PAIR = "daskw2v, pair"
 TOOLS = ("daskw2v", PAIR, *EPOCHS)
 
 
