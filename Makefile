@@ -13,7 +13,7 @@ demo: $(VENV)/.base ## Train on Python's own documentation and show what was lea
 	@$(BIN)/daskw2v demo
 
 test: $(VENV)/.test ## Run the tests
-	@$(BIN)/python -m pytest -q -m 'not slow' -n logical --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -q -m 'not slow' -n logical --maxprocesses 4 --dist loadfile $(PYTEST)
 
 check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .

@@ -127,9 +127,8 @@ def test_run_tasks__gives_a_cluster_that_has_grown_more_to_do(monkeypatch):
     assert most > 4
 
 
-def has_gpu(dask_worker):
-    if not dask_worker.state.total_resources:
-        raise ClusterError("There is no GPU.", "Start others.")
+def has_no_gpu():
+    raise ClusterError("There is no GPU.", "Start others.")
 
 
 def lacks_package():
@@ -150,7 +149,7 @@ def gpu_late():
 
 def test_trainers_of__waits_for_a_gpu_where_workers_may_come(gpu_late, monkeypatch):
     client, add_gpu = gpu_late
-    monkeypatch.setitem(DEVICES, "cuda", DEVICES["cuda"]._replace(check=has_gpu))
+    monkeypatch.setitem(DEVICES, "cuda", DEVICES["cuda"]._replace(check=has_no_gpu))
     heard = []
 
     def listen(progress):
@@ -167,7 +166,7 @@ def test_trainers_of__waits_for_a_gpu_where_workers_may_come(gpu_late, monkeypat
 
 def test_trainers_of__does_not_wait_for_what_will_not_come(gpu_late, monkeypatch):
     client, _ = gpu_late
-    monkeypatch.setitem(DEVICES, "cuda", DEVICES["cuda"]._replace(check=has_gpu))
+    monkeypatch.setitem(DEVICES, "cuda", DEVICES["cuda"]._replace(check=has_no_gpu))
     with (
         waits_for_workers(Resources(worker_timeout=0.2), print),
         pytest.raises(ClusterError, match=r"no worker with --resources GPU=1 for 0.2 s.* There is no GPU\. Start"),

@@ -14,7 +14,15 @@ from daskw2v import Vectors
 from daskw2v.models.word2vec import import_word2vec
 
 # What an installed program is: Python finds the modules beside it, and none in the current directory.
-PROGRAM = "from daskw2v.cli import main\n\nif __name__ == '__main__':\n    main()\n"
+PROGRAM = """
+import signal
+
+from daskw2v.cli import main
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts with & ignore it
+    main()
+"""
 TOKENIZER = "def split(lines):\n    return [line.replace('+', ' ').split() for line in lines]\n"
 TRAIN = ("--vector-size", "8", "--min-count", "1", "--epochs", "2", "--sample", "0", "--workers", "1", "--threads", "1")
 

@@ -357,10 +357,10 @@ def test_train__works_in_any_fsspec_store(client, text, undisturbed):
 
 
 @pytest.mark.parametrize("objective", READERS)
-def test_train__one_word_trains_to_nothing_but_ends(client, tmp_path, objective):
+def test_train__one_word_is_refused_and_nothing_is_published(client, tmp_path, objective):
     path = tmp_path / "one.txt"
     path.write_text("word word\nword\n")
     params = SMALL.replace(objective=objective)
-    vectors = train(path, work=tmp_path / "w", params=params, resources=ONE_THREAD, client=client)
-    assert vectors.vocabulary.words == ["word"]
-    assert np.isfinite(vectors.vectors).all()
+    with pytest.raises(TrainingError, match="No pair of words was left to train, of a vocabulary of 1 word"):
+        train(path, work=tmp_path / "w", params=params, resources=ONE_THREAD, client=client)
+    assert not list((tmp_path / "w").glob("models/*"))

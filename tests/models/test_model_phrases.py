@@ -123,7 +123,7 @@ def test_train__refuses_options_of_phrases_before_reading(client, tmp_path):
 
 
 def test_open__of_a_model_without_phrases_has_none(text, client, tmp_path):
-    params = Params(vector_size=4, min_count=1, epochs=1)
+    params = Params(vector_size=4, min_count=1, epochs=1, sample=0)
     vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     assert len(Phrases.open(vectors.url)) == 0
     assert Phrases.open(tmp_path).apply(["new", "york"]) == ["new", "york"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskw2v import release
 from daskw2v.errors import DamageError, ParameterError, StoreError, TrainingError
 from daskw2v.models import store as model_store
 from daskw2v.models.store import (
@@ -57,7 +58,7 @@ def test_publish__makes_the_model_readable(models):
 
 
 def test_publish__knows_the_package_where_it_is_installed(models, monkeypatch):
-    monkeypatch.setattr(model_store.metadata, "version", lambda name: {"daskw2v": "1.2.3"}[name])
+    monkeypatch.setattr(model_store, "VERSION", "1.2.3")
     write_model(models / "v0001-run")
     publish(models, "v0001-run", MANIFEST)
     assert (models / "v0001-run").read_manifest()["daskw2v"] == "1.2.3"
@@ -65,9 +66,10 @@ def test_publish__knows_the_package_where_it_is_installed(models, monkeypatch):
 
 def test_publish__does_without_an_installed_package(models, monkeypatch):
     def missing(name):
-        raise model_store.metadata.PackageNotFoundError(name)
+        raise release.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(model_store.metadata, "version", missing)
+    monkeypatch.setattr(release.metadata, "version", missing)
+    monkeypatch.setattr(model_store, "VERSION", release.installed())
     write_model(models / "v0001-run")
     publish(models, "v0001-run", MANIFEST)
     assert (models / "v0001-run").read_manifest()["daskw2v"] == "unknown (not installed)"

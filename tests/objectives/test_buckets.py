@@ -25,16 +25,21 @@ def compare(n, m, rows, vector_size, negative, each, rng):
     pairs, noise = (tuple(rng.integers(0, size, k).astype(np.int32) for size in rows) for k in (n, m))
     noise[1][rng.random(m) < 0.5] = -1
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
+    single = [own.astype(np.float32) for own in truth]
     found = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)
     n_pairs, loss = expected_of(pairs, noise, *truth, 0.05, negative, each, words, KEY)
+    _, rounded = expected_of(pairs, noise, *single, 0.05, negative, each, words, KEY)
     assert found[0] == n_pairs == n
     steps = (n * (1 + negative) + m * each) / min(rows)
     rounding = 1e-5 * (1 + steps / 2000)  # each step that moves a row rounds it, and the next starts from there
-    assert found[1] == pytest.approx(loss, rel=rounding, abs=rounding)
-    for table, own in zip(tables, truth, strict=True):
+    # and where hundreds of steps meet in one row, the reference strays as far once its rows are rounded
+    assert found[1] == pytest.approx(loss, abs=rounding * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
+    for table, own, rough in zip(tables, truth, single, strict=True):
         trained = table.reshape(-1, width)
         longest = max(1.0, np.abs(own).max())  # one row pushed by all noise grows long
-        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=3 * rounding * longest)
+        np.testing.assert_allclose(
+            trained[:, :vector_size], own, rtol=1e-4, atol=3 * rounding * longest + 2 * np.abs(rough - own).max()
+        )
         assert not trained[:, vector_size:].any(), "padding must stay zero"
 
 

@@ -226,7 +226,7 @@ def test_columns__new_text_extends_the_matrix_of_old_text(client, text, tmp_path
         [text, more], work=tmp_path, params=params, resources=RESOURCES, client=client,
         listener=lambda p: stages.append(p.message) if p.stage == "matrix" else None,
     )  # fmt: skip
-    assert stages[0] == "1 pieces of text"
+    assert stages[0] == "1 piece of text"
     assert f"word-context matrix {new.metadata['matrix']['name']}" in stages
     assert new.metadata["matrix"]["text_words"] == base["text_words"] + 2000
     assert new.metadata["matrix"]["pairs"] > base["pairs"]
