@@ -5,6 +5,7 @@ import json
 import math
 import os
 import platform
+import resource
 import statistics
 import sys
 import threading
@@ -70,8 +71,13 @@ class Took(NamedTuple):
 
 def stopwatch() -> Callable[[], Took]:
     """Return what tells the time since now."""
-    began, used = time.perf_counter(), sum(os.times()[:4])
-    return lambda: Took(time.perf_counter() - began, sum(os.times()[:4]) - used)
+
+    def used() -> float:
+        both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+    began, before = time.perf_counter(), used()
+    return lambda: Took(time.perf_counter() - began, used() - before)
 
 
 Result = TypeVar("Result")

@@ -20,13 +20,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.common import DATA
+from benchmarks.common import DATA, finish
 from benchmarks.gpu import stand_in
 from benchmarks.gpu.pieces import MOST, PIECES, Piece
 from benchmarks.gpu.running import DONE, Results, next_pieces, run_piece
 from benchmarks.gpu.summary import summary
+from benchmarks.options import Smoke, parsed
 from daskw2v.cuda import check_gpu
 from daskw2v.errors import Daskw2vError
+
+SMOKE = Smoke({"list": True}, tuple(PIECES))  # tests go through the dry run
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -39,7 +42,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="every line of it, without a GPU")
     parser.add_argument("--list", action="store_true", help="name the pieces, and how they ended")
     parser.add_argument("--summary", action="store_true", help="run nothing, and print the summary")
-    return parser.parse_args(arguments)
+    return parsed(parser, SMOKE, arguments)
 
 
 def command_of(piece: Piece, results: Results, *, dry_run: bool) -> list[str]:
@@ -83,9 +86,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that what runs is stopped, too
     results = Results(options.results, options.archive)
     if options.list:
+        out, rows = sys.stderr if options.json else sys.stdout, []
         for piece in PIECES.values():
-            record = results.record(piece.name)
-            print(f"{piece.name:14} {record.state:10} {piece.usual:4} s, at most {piece.most} s: {piece.what}")
+            state = results.record(piece.name).state
+            print(f"{piece.name:14} {state:10} {piece.usual:4} s, at most {piece.most} s: {piece.what}", file=out)
+            rows.append({"name": piece.name, "state": state, "usual": piece.usual, "most": piece.most})
+        finish(rows, out, as_json=options.json)
         return
     if not (options.summary or options.dry_run):
         try:

@@ -22,7 +22,8 @@ FINAL = {4: "Stopped", 5: "Busy"}  # who tries again gets the same
 
 
 def may_pass(_: Task, __: TaskRun, state: State) -> bool:
-    return state.name not in FINAL.values()
+    returned = state.data if isinstance(state.data, State) else state  # Prefect 3.7 wraps what the task returned
+    return returned.name not in FINAL.values()
 
 
 @task(retries=2, retry_delay_seconds=300, retry_condition_fn=may_pass, log_prints=True)

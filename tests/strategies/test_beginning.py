@@ -159,6 +159,6 @@ def test_first_weights__know_the_same_characters(torch, tmp_path):
     write_subwords(model, Subwords(old, weights))
     run = Run(model, "", None, SMALL, "cpu", Base(model, model))
     words = ["cab", "a", "bb"]
-    np.testing.assert_array_equal(
-        rows_of(first_weights(run, new), new.encode(words)), rows_of(weights, old.encode(words))
+    np.testing.assert_allclose(  # the same weights in another order: sums of products differ in their last bits
+        rows_of(first_weights(run, new), new.encode(words)), rows_of(weights, old.encode(words)), rtol=0, atol=1e-6
     )
