@@ -73,7 +73,7 @@ def installed(archives, tmp_path_factory):
     venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet")
-    run(*pip, "--no-index", "--no-deps", "--no-compile", archives.wheel)
+    run(*pip, "--no-index", "--no-deps", "--no-compile", "--ignore-installed", archives.wheel)
     borrowed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     own = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     Path(own, "borrowed.pth").write_text("".join(f"{path}\n" for path in sorted(borrowed)))
