@@ -3,17 +3,24 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check audit gpu clean
+.PHONY: help demo test test-all check audit gpu clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile
 
 demo: $(VENV)/.base ## Train on Python's own documentation and show what was learned
 	@$(BIN)/daskw2v demo
 
-test: $(VENV)/.test ## Run the tests
-	@$(BIN)/python -m pytest -q -m 'not slow' -n logical --maxprocesses 4 --dist loadfile $(PYTEST)
+TESTS := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
+
+test: $(VENV)/.test ## Run the tests, but for those that are marked slow
+	@$(BIN)/daskw2v warm-up
+	@$(TESTS) -m 'not slow' $(PYTEST)
+
+test-all: $(VENV)/.test ## Run all tests, as before a release
+	@$(BIN)/daskw2v warm-up
+	@$(TESTS) --hypothesis-profile thorough $(PYTEST)
 
 check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .

@@ -24,16 +24,17 @@ import numpy.typing as npt
 from benchmarks.common import alternate, finish, spread
 from benchmarks.kernel_steps import read
 from benchmarks.options import Smoke, parsed
-from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
-from daskw2v.objectives.sgns.buckets import Items, train_bucket
-from daskw2v.params import Params
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
+from daskw2v.config.params import Params
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.kernels.simd import huge_zeros, padded
+from daskw2v.objectives.base import HotRows, Rate, Tables
+from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
+from daskw2v.objectives.sgns.buckets.cpu import RowPairs, train_bucket
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import BNS, SNS, TNS, split_negatives, word_table, word_weights
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
-from daskw2v.simd import huge_zeros, padded
-from daskw2v.strategies.rotations import Rotations
+from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
 WINDOWS = "windows"
@@ -75,7 +76,7 @@ def first_rows(params: Params, words: npt.NDArray[np.int64]) -> npt.NDArray[np.f
 def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Kernel:
     objective, width, n = find_objective("sgns"), padded(params.vector_size), len(counts)
     source, output = first_rows(params, np.arange(n)), huge_zeros(n * width)
-    memory, rate = Memory(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
+    memory, rate = Tables(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
     trainer, prepared = find_trainer(objective, "cpu"), objective.prepare(params, counts)
 
     def run() -> tuple[int, float, float]:
@@ -86,9 +87,9 @@ def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
     return Kernel(run)
 
 
-def deal(params: Params, segment: Segment, weights: list[float], noise: Noise | None) -> list[list[Items]]:
+def deal(params: Params, segment: Segment, weights: list[float], noise: Noise | None) -> list[list[RowPairs]]:
     """Return the buckets of pairs or of noise, row by row."""
-    windows = Windows(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
+    windows = WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
     rows, p = deal_pairs(segment, 0, len(segment.tokens), windows, len(weights), noise), len(weights)
     dealt = [deal_row(rows.entries[a:b], p) for a, b in itertools.pairwise(rows.edges)]
     return [
@@ -110,8 +111,8 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
         pairs = deal(params, segment, weights, None)
         noise = deal(params, segment, weights, how) if each else [[(none, none)] * p] * p
         seconds = time.perf_counter() - began
-    turns = Rotations(params.replace(n_partitions=p), len(segment.tokens)).turns(0)
-    order = [meeting for groups in turns for steps in groups for step in steps for meeting in step.meetings]
+    steps = RotationPasses(params.replace(n_partitions=p), len(segment.tokens)).steps(0)
+    order = [pair for groups in steps for rounds in groups for one in rounds for pair in one.pairs]
 
     def run() -> tuple[int, float, float]:
         trained, loss, began = 0, 0.0, time.perf_counter()

@@ -6,7 +6,7 @@ from typing import Any
 
 import daskw2v
 from daskw2v.shards.layout import digest
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 
 Scores = dict[str, float]  # by name of the set, and "seconds": those of the whole call
 

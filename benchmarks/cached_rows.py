@@ -29,11 +29,12 @@ from benchmarks.epochs import epoch_seconds
 from benchmarks.fma_peak import measure_peak
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
-from daskw2v.devices import Threads
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.params import Params, Resources
-from daskw2v.train import train
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.training.devices import Threads
+from daskw2v.training.pipeline import train
 
 QUALITY_ROWS = (0, 31, 127)
 QUALITY_THREADS = 2

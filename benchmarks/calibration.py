@@ -17,21 +17,24 @@ from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
 from benchmarks.cost_model import EPOCHS, GROUP, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
 from benchmarks.texts import Text
-from daskw2v.devices import CpuReplica, Threads
-from daskw2v.objectives import find_objective
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
-from daskw2v.objectives.sgns.buckets import train_bucket
-from daskw2v.params import Params, Resources
+from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.hierarchy import TNS, word_table
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
 from daskw2v.sampling.weights import partition_counts
-from daskw2v.simd import huge_zeros, padded
-from daskw2v.storage import Store
-from daskw2v.strategies.merge import add_moves, find_merge_rule
-from daskw2v.train import train_model
+from daskw2v.store.storage import Store
+from daskw2v.training.averaging.deltas import add_deltas
+from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.devices import Threads
+from daskw2v.training.devices.cpu import CpuReplicaTrainer
+from daskw2v.training.pipeline import train_model
 from daskw2v.vocabulary.partition import Partitions
 
 Floats = npt.NDArray[np.float64]
@@ -108,12 +111,14 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
 
     def copy() -> bool:
-        replica = CpuReplica(objective, params, None, dict, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1))
+        replica = CpuReplicaTrainer(
+            objective, params, None, dict, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1)
+        )
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
     return {
         "copy": timed(copy) / (2 * base.nbytes),
-        "merge": timed(lambda: rule.finish(base, base, add_moves(base, *others))) / (len(others) * base.nbytes),
+        "merge": timed(lambda: rule.finish(base, base, add_deltas(base, *others))) / (len(others) * base.nbytes),
     }
 
 
@@ -154,9 +159,9 @@ def measure_sending(client: Client) -> float:
 
 
 def measure_cluster(small: Text) -> dict[str, float]:
-    """Measure meetings and dealing without work on a worker, tasks on client and scheduler, and a transfer.
+    """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and a transfer.
 
-    Partitions whose number no group divides meet in tasks of their own: so a task and a meeting can be told apart.
+    If no group divides the number of partitions, each bucket has its own task: so the costs of both can be told apart.
     """
     passes, prime = Params.passes_per_epoch, DEALT - 1
     kinds = [Params(strategy="rotation", n_partitions=p, epochs=1) for p in (DEALT, prime)]
@@ -170,13 +175,13 @@ def measure_cluster(small: Text) -> dict[str, float]:
         client.cluster.scale(2)
         client.wait_for_workers(2)
         send = measure_sending(client)
-    turns = (DEALT // GROUP) ** 2
-    met = np.array([[turns, DEALT**2], [prime**2, prime**2]]) * passes
-    turn, meeting = np.linalg.solve(met, [grouped - dealt, single - single_dealt])
+    tasks = (DEALT // GROUP) ** 2
+    counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
+    bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
     return {
         "row": dealt / (passes * (DEALT + 1)),
-        "turn": turn,
-        "meeting": max(0.0, meeting),
+        "bucket_task": bucket_task,
+        "bucket": max(0.0, bucket),
         "task": used / (passes * (TASKS * prime**2 + prime + 1)),
         "send": send,
     }

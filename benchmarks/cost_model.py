@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import namespaces
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.kernels.simd import padded
 from daskw2v.sampling.segments import SEGMENT
-from daskw2v.simd import padded
-from daskw2v.strategies.blocks import rows_per_block
+from daskw2v.training.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
+from tests.support import namespaces
 
 Floats = npt.NDArray[np.float64]
 
 GROUP = 4  # as in strategies.rotations
-TASKS = 4  # of what meets: it, and one for each of its three results
+TASKS = 4  # of a pair of units: its task, and one for each of its three results
 RAW_PAIR, RAW_WORD = 8, 4  # bytes of a pair as dealt, and of a word's code
-MOVED = 6  # bytes through memory for a byte of rows that meet: zeroed, copied in and out, checked
+MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
 TOP = 1 << 20  # words whose frequencies tell how even partitions are
 TYPES, ROUNDS, PASSES, EPOCHS = 10_000, 2, 8, 2  # of the check; rounds and passes an epoch
 
@@ -49,10 +49,11 @@ class Constants:
     row
         A row of buckets, or a piece of text, dealt without pairs: tasks, files.
     copy, merge, send
-        A byte of rows taken into a meeting or replica, out of it, and checked; of a replica, merged; and sent from
+        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent from
         worker to worker on this machine.
-    turn, meeting
-        A task of `meeting.meet` without meetings: tasks, replies; and a meeting without rows or pairs: reading.
+    bucket_task, bucket
+        A task of `bucket_task.train_buckets` without buckets: tasks, replies; and a bucket without rows or pairs:
+        reading.
     task
         A task in client and scheduler, which are one process here.
     """
@@ -68,8 +69,8 @@ class Constants:
     copy: float
     merge: float
     send: float
-    turn: float
-    meeting: float
+    bucket_task: float
+    bucket: float
     task: float
 
 
@@ -162,8 +163,8 @@ def zipf(words: float, types: int, params: Params, sentence: float = 20) -> Load
     return Load(words, types, params.vector_size, words * share * contexts, kept / share)
 
 
-class Turns(NamedTuple):
-    """How p partitions meet on a cluster: as `travelling` cuts the turns of groups into tasks.
+class RotationTasks(NamedTuple):
+    """How a cluster trains p partitions: as `rotation.in_memory` cuts the steps of groups into tasks.
 
     Parameters
     ----------
@@ -181,14 +182,14 @@ class Turns(NamedTuple):
     threads: int
 
 
-def turns_of(p: int, groups: int | None, hardware: Hardware) -> Turns:
-    """Return how p partitions meet, in the groups of `rotations` where none are given."""
+def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTasks:
+    """Return the tasks of p partitions, in the groups of `rotations` if none are given."""
     groups = groups or p // max(size for size in range(1, GROUP + 1) if p % size == 0)
     slots, own = hardware.nodes * hardware.threads, hardware.threads // hardware.processes
     share = max(1, slots // groups)  # threads of a group
     if slots <= groups or (slots % groups == 0 and own % share == 0):
-        return Turns(groups, groups, min(groups, slots), min(share, p // groups))
-    return Turns(groups, p, min(p, slots), 1)
+        return RotationTasks(groups, groups, min(groups, slots), min(share, p // groups))
+    return RotationTasks(groups, p, min(p, slots), 1)
 
 
 def barrier(load: Load, p: int, units: int | None = None) -> float:
@@ -221,42 +222,42 @@ def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, 
     text: both dealings of `skipgrams.build_skipgrams`, and `read_bucket`.
     store: the codes; pairs as dealt, and buckets, each written and read.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
-    row is cold once a meeting.
-    copies: `CpuMeeting` copies what a task takes in and out: as fast as cores do, or as memory does.
-    meet: the rest of `meeting.meet`; threads of a process do it one by one (Python).
-    travel: rows of 4 d + 8 bytes (`meeting.Output`); unseen where a thread has a second group of inputs to train.
-    tasks: those of `travelling._submit` and of dealing, in one scheduler.
-    memory: both tables; with them two padded copies and a result of what meets, or a row's pairs twice.
+    row is cold once in each bucket.
+    copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
+    handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
+    travel: rows of 4 d + 8 bytes (`bucket_task.OutputPartition`); hidden if a thread has a second group of inputs.
+    tasks: those of `in_memory._submit` and of dealing, in one scheduler.
+    memory: both tables; with them two padded copies and a result of each task, or a row's pairs twice.
     """
-    turns = turns_of(p, groups, hardware)
-    met, meetings, taken_rows = passes * turns.units**2, passes * p**2, load.types / turns.units
-    threads, everyone = turns.tasks * turns.threads, hardware.busy(hardware.nodes * hardware.threads)
+    plan = rotation_tasks(p, groups, hardware)
+    n_tasks, n_buckets, taken_rows = passes * plan.units**2, passes * p**2, load.types / plan.units
+    threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.nodes * hardware.threads)
     busy = hardware.busy(threads)
-    cold = min(1.0, load.types / p * meetings / load.pairs)
+    cold = min(1.0, load.types / p * n_buckets / load.pairs)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
     texts = passes * (p + math.ceil(load.words / passes / SEGMENT))
-    taken = met * 2 * taken_rows * 4 * load.d
+    taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * (RAW_PAIR + c.pair_bytes)
-    sent = moves(turns.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
-    whole = turns.threads == 1 and turns.units < p
-    size = p // turns.groups  # of a group: its rounds are done when so many meetings are, by the threads of a task
-    waits = math.ceil(size / turns.threads) * turns.threads / size if turns.threads > 1 else 1.0
-    train = load.pairs * pair * max(1 / busy, barrier(load, p, turns.units if whole else p) * waits / threads)
+    sent = moves(plan.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
+    whole = plan.threads == 1 and plan.units < p
+    size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
+    waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
+    train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.units if whole else p) * waits / threads)
     copies = max(taken * c.copy / busy, taken * MOVED / (hardware.nodes * hardware.bus))
-    hidden = train + copies if turns.groups >= 2 * threads else 0.0
+    hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
         "text": (load.pairs * c.deal + texts * c.row) / everyone,
         "store": stored / (hardware.nodes * hardware.storage),
         "train": train,
         "copies": copies,
-        "meet": (met * c.turn + meetings * c.meeting)
-        / hardware.busy(min(turns.tasks, hardware.nodes * hardware.processes)),
+        "handling": (n_tasks * c.bucket_task + n_buckets * c.bucket)
+        / hardware.busy(min(plan.tasks, hardware.nodes * hardware.processes)),
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden),
-        "tasks": (TASKS * met + texts) * c.task,
+        "tasks": (TASKS * n_tasks + texts) * c.task,
     }
-    meeting = 3 * taken_rows * 4 * padded(load.d) * turns.tasks
+    rows_of_tasks = 3 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = 2 * RAW_PAIR * load.pairs / passes / p * min(p, hardware.nodes * hardware.threads)
-    memory = load.tables + 8 * load.types + max(meeting, dealing)
+    memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
     disk = load.tables + load.pairs / passes * (RAW_PAIR + c.pair_bytes)
     return Forecast(seconds, sent, memory / hardware.nodes, disk)
 
@@ -267,12 +268,12 @@ def averaging(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Fore
     Terms, and where they are in the code:
 
     text, train: `replica.train_replica`; in the warm-up of `AveragingRounds` one replica works alone.
-    copies: `CpuReplica` copies both tables in and out, each round.
-    meet: `averaging._merge`, each block on one worker.
+    copies: `CpuReplicaTrainer` copies both tables in and out, each round.
+    handling: `averaging._merge`, each block on one worker.
     travel: each block goes from all replicas but one to where it is merged, and back, and its velocity from where it
     was merged last; some worker has ceil(blocks / replicas) of them. Dask trains several replicas where the blocks are,
     and sends less, if it takes sending for dearer than waiting: where tables are large against a round's text.
-    tasks: those of `averaging._play`.
+    tasks: those of `AveragingRun.play`.
     memory: both tables five times: of the round, the replica's, its result, merged, and velocity.
     """
     n, blocks = hardware.nodes, 2 * math.ceil(load.types / rows_per_block(load.d))
@@ -286,7 +287,7 @@ def averaging(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Fore
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
         "copies": (rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
-        "meet": merged * c.merge / hardware.busy(min(blocks, n)),
+        "handling": merged * c.merge / hardware.busy(min(blocks, n)),
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
     }

@@ -25,7 +25,7 @@ from benchmarks.common import alternate, cluster_of, finish, spread, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.quality import Place, Variant, compare, report
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, train_model
-from daskw2v.objectives import settled
+from daskw2v.objectives.registry import settled
 
 ONE = "one worker"
 

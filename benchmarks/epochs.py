@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from benchmarks.common import stopwatch
 from benchmarks.texts import Text
-from daskw2v.devices import Threads, threads_of
-from daskw2v.objectives import find_objective, settled, start_alpha
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.objectives.registry import find_objective, settled, start_alpha
 from daskw2v.sampling.run import Run
-from daskw2v.strategies.blocks import cut_tables, initial_block
-from daskw2v.strategies.replica import train_replica
-from daskw2v.strategies.schedule import Work
+from daskw2v.training.averaging.replica_task import train_replica
+from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.blocks import cut_tables, initial_block
+from daskw2v.training.devices import Threads, threads_of
 
 
 class Epoch(NamedTuple):
@@ -38,7 +39,7 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
     rows = [initial_block(run, block) for block in blocks]
-    work = Work(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
+    work = ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 
     def measure() -> Epoch:
         took = stopwatch()

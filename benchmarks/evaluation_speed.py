@@ -64,7 +64,7 @@ def timed(evaluate: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def measure(vectors: Vectors, methods: list[Method]) -> Iterator[Row]:
-    evaluate_similarity(vectors, SIMILARITY[0])  # compiles the vocabulary's index, computes lengths
+    evaluate_similarity(vectors, SIMILARITY[0])  # makes the vocabulary's index, computes lengths
     for url in SIMILARITY:
         similarity, seconds = timed(partial(evaluate_similarity, vectors, url))
         yield Row(Path(url).stem, "spearman", similarity.pairs, seconds)

@@ -18,9 +18,9 @@ from numba.extending import intrinsic
 
 from benchmarks.common import finish
 from benchmarks.options import Smoke, parsed
-from daskw2v import simd
-from daskw2v.jit import kernel
-from daskw2v.simd import LANES
+from daskw2v.kernels import simd
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.simd import LANES
 
 _CHAINS = 12  # with the two operands, they fit the 16 registers of AVX2
 _STEPS = 4  # of each chain in one turn of the loop, which then costs nothing

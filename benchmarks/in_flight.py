@@ -47,25 +47,27 @@ import numpy.typing as npt
 from benchmarks import in_flight_kernels, in_flight_rows
 from benchmarks.cache import CODE, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, one_thread
-from benchmarks.in_flight_kernels import Model, Targets, make_work
+from benchmarks.in_flight_kernels import Model, TargetSettings, make_work
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.errors import TrainingError
 from daskw2v.evaluation import evaluate
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import find_objective, settled, start_alpha
-from daskw2v.objectives.base import FloatArray, Rate, is_finite
-from daskw2v.objectives.negatives import Negatives, negatives_of
+from daskw2v.objectives.base import Rate, is_finite
+from daskw2v.objectives.noise import Negatives, negatives_of
+from daskw2v.objectives.registry import find_objective, settled, start_alpha
 from daskw2v.objectives.windows import windows_of
-from daskw2v.params import Params, Resources
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment, keep_thresholds
 from daskw2v.shards.layout import digest
-from daskw2v.simd import huge_zeros, padded
-from daskw2v.storage import Store
-from daskw2v.strategies.schedule import Work
-from daskw2v.train import train_model
+from daskw2v.store.storage import Store
+from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.pipeline import train_model
+from daskw2v.types import Float32Array
 from daskw2v.vocabulary.huffman import Tree, huffman_tree
 
 Floats = npt.NDArray[np.float64]
@@ -88,7 +90,7 @@ class Point(NamedTuple):
     Parameters
     ----------
     in_flight, hot
-        Warps, and input rows that none of them keeps.
+        DeviceTables, and input rows that none of them keeps.
     damping
         K; 0 where nothing is damped.
     piece
@@ -142,7 +144,7 @@ class Emulator:
             self.table(name)[:] = objective.initial(params, name, np.arange(size))
         self._work = make_work(self.model, point.in_flight, params.window, n_targets, self._top, point.in_turn)
 
-    def table(self, name: str) -> FloatArray:
+    def table(self, name: str) -> Float32Array:
         """Return the rows of the table "input" or "output", shape (rows, vector_size)."""
         first = 0 if name == "input" else self._sizes["input"]
         rows = self.model.rows.reshape(-1, self.model.width)
@@ -154,7 +156,7 @@ class Emulator:
         negatives = none if len(self._tree.nodes) else negatives_of(self._prepared, epoch)
         examples, loss = in_flight_kernels.train(
             segment, first, last, self.model, self._work, windows_of(self.params, rate, epoch),
-            Targets(negatives, self._tree, self._top, self.point.flush), self.point.hot, self.point.piece,
+            TargetSettings(negatives, self._tree, self._top, self.point.flush), self.point.hot, self.point.piece,
             HIDDEN[self.params.objective], self.params.cbow_mean, self.point.in_turn,
         )  # fmt: skip
         return int(examples), float(loss)
@@ -179,7 +181,7 @@ def emulate(text: Text, epochs: Sequence[Segment], params: Params, point: Point)
     """Train, and judge the vectors; without scores where training diverged."""
     known, length = text.vocabulary.load(), text.corpus.n_tokens
     emulator, examples, total = Emulator(params, known.counts, point), 0, 0.0
-    whole = Work(0, 0, params.epochs * length, start_alpha(params), params.min_alpha)
+    whole = ReplicaWork(0, 0, params.epochs * length, start_alpha(params), params.min_alpha)
     began = time.perf_counter()
     for epoch, _, _, rate in whole.pieces(length):
         done, loss = emulator.train(epochs[epoch], 0, len(epochs[epoch].tokens), rate, epoch)

@@ -15,24 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.in_flight_rows import add_row, add_rows, copy_row
-from daskw2v.jit import inline, kernel
-from daskw2v.objectives.base import FloatArray, HotRows, Memory
-from daskw2v.objectives.hidden import gather, scatter
-from daskw2v.objectives.negatives import Negatives
-from daskw2v.objectives.scratch import Scratch, loss_of, make_scratch, place_of
-from daskw2v.objectives.steps import (
+from daskw2v.kernels.alias import pick
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import GOLDEN, draw, mix
+from daskw2v.kernels.simd import SLOTS, huge_zeros
+from daskw2v.objectives.base import HotRows, Tables
+from daskw2v.objectives.cpu.hidden import gather, scatter
+from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
+from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
     address,
     dots_one,
     gradients_one,
     gradients_two,
     load_int64,
-    prefetch,
+    prefetch_row,
 )
-from daskw2v.sampling.alias import pick
+from daskw2v.objectives.noise import Negatives
 from daskw2v.sampling.dealing import reach_of
-from daskw2v.sampling.rng import GOLDEN, draw, mix
-from daskw2v.simd import SLOTS, huge_zeros
+from daskw2v.types import Float32Array
 from daskw2v.vocabulary.huffman import Tree
 
 START = 64  # ticks over which slots begin, so that they do not end their pieces together
@@ -55,13 +56,13 @@ class Model(NamedTuple):
         Row length in floats, a multiple of 16.
     """
 
-    rows: FloatArray
-    damping: FloatArray
+    rows: Float32Array
+    damping: Float32Array
     n_words: int
     width: int
 
 
-class Targets(NamedTuple):
+class TargetSettings(NamedTuple):
     """What windows are trained against.
 
     Parameters
@@ -101,15 +102,15 @@ class Slots(NamedTuple):
     lows: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
     sentences: npt.NDArray[np.int64]
-    rings: FloatArray
-    tops: FloatArray
+    rings: Float32Array
+    tops: Float32Array
 
 
 class Journal(NamedTuple):
     """Moves that are still to be added: the addresses of rows, int64, and what each gains, `width` floats."""
 
     rows: npt.NDArray[np.int64]
-    moves: FloatArray
+    moves: Float32Array
 
 
 class Work(NamedTuple):
@@ -118,7 +119,7 @@ class Work(NamedTuple):
     slots: Slots
     journal: Journal
     scratch: Scratch
-    fresh: FloatArray
+    fresh: Float32Array
 
 
 def make_work(model: Model, in_flight: int, window: int, n_targets: int, top: int, in_turn: bool) -> Work:
@@ -132,7 +133,7 @@ def make_work(model: Model, in_flight: int, window: int, n_targets: int, top: in
         Slots(*arrays),
         Journal(np.full(entries + _AHEAD, model.rows.ctypes.data, np.int64), huge_zeros(entries * model.width)),
         make_scratch(
-            Memory(none, none, model.width, HotRows(0, 0, 0, 1)), window, 1, groups, groups * MAX_TARGETS,
+            Tables(none, none, model.width, HotRows(0, 0, 0, 1)), window, 1, groups, groups * MAX_TARGETS,
             groups * MAX_TARGETS,
         ),
         huge_zeros(room * model.width),
@@ -153,7 +154,7 @@ def train(
     model, work
         `Model` and `Work`.
     windows, targets
-        `objectives.windows.Windows` and `Targets`.
+        `objectives.windows.Windows` and `TargetSettings`.
     hot
         Words below this number are never kept in a ring.
     piece
@@ -317,7 +318,7 @@ def _train_targets(
     n: Any, n_targets: Any, n_copies: Any, model: Any, work: Any, entries: Any, alpha: Any, hidden: Any, mean: Any
 ) -> Any:
     """Move n contexts and the last n_copies targets; note moves of the others, that are as the window found them."""
-    scratch, width, row, place = work.scratch, model.width, 4 * model.width, place_of(work.scratch)
+    scratch, width, row, place = work.scratch, model.width, 4 * model.width, scratch_addresses(work.scratch)
     vector, zeros = address(scratch.hidden), address(scratch.hidden) + 2 * 4 * model.width
     rows, signs, moves = address(scratch.rows), address(scratch.signs), address(work.journal.moves)
     contexts, left, shift = place.contexts, n, 0
@@ -357,6 +358,6 @@ def _add_moves(model: Any, journal: Any, entries: Any) -> None:
     """Add all moves of the journal to their rows, each times the row's damping."""
     rows, moves, row, base = address(journal.rows), address(journal.moves), 4 * model.width, address(model.rows)
     for e in range(entries):
-        prefetch(load_int64(rows, e + _AHEAD), model.width)
+        prefetch_row(load_int64(rows, e + _AHEAD), model.width)
         place = load_int64(rows, e)
         add_row(moves + e * row, model.damping[(place - base) // row], place, place, model.width)

@@ -6,9 +6,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from daskw2v import simd
-from daskw2v.objectives.steps import columns, floats
-from daskw2v.simd import LANES
+from daskw2v.kernels import simd
+from daskw2v.kernels.simd import LANES
+from daskw2v.objectives.cpu.steps import columns, floats
 
 
 @intrinsic

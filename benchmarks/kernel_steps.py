@@ -29,12 +29,13 @@ from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import encode
-from daskw2v.objectives import HotRows, Memory, Rate, find_objective, find_trainer, start_alpha
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.kernels.simd import huge_zeros, padded
+from daskw2v.objectives.base import HotRows, Rate, Tables
+from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment, keep_thresholds
-from daskw2v.simd import huge_zeros, padded
 
 FEW = 300  # words whose tables fit the caches
 COMPARED = 128  # size of the vectors of the variants
@@ -86,7 +87,7 @@ def with_few_words(text: Text) -> Text:
 
 
 def small_zeros(n: int) -> npt.NDArray[np.float32]:
-    """As `daskw2v.simd.huge_zeros`, in small pages."""
+    """As `daskw2v.kernels.simd.huge_zeros`, in small pages."""
     memory = mmap.mmap(-1, 4 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
@@ -100,7 +101,7 @@ def timer(
     objective, n_words, width = find_objective(params.objective), len(text.counts), padded(params.vector_size)
     source, output = zeros(n_words * width), zeros(n_words * width)
     source.reshape(-1, width)[:, : params.vector_size] = objective.initial(params, "input", np.arange(n_words))
-    memory, rate = Memory(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
+    memory, rate = Tables(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
     trainer, prepared, n = find_trainer(objective, "cpu"), objective.prepare(params, text.counts), len(text.segment[0])
 
     def measure() -> float:

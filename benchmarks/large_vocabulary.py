@@ -27,13 +27,14 @@ from distributed import Client
 
 from benchmarks.common import Peaks, cluster_of, finish
 from benchmarks.options import Smoke, parsed
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params, Resources
 from daskw2v.progress import Progress
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
-from daskw2v.storage import Store
-from daskw2v.train import train_model
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train_model
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 DIGITS = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", np.uint8)

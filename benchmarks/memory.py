@@ -24,12 +24,15 @@ from distributed import Client, LocalCluster
 from benchmarks.common import finish, write_text
 from benchmarks.large_vocabulary import write_zipf
 from benchmarks.options import Smoke, parsed
-from daskw2v.cluster import peak_memory, shared_memory
-from daskw2v.estimate import Workers, estimate, known_text
-from daskw2v.params import Params, Resources
+from daskw2v.cluster import peak_memory, usable_memory
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.shards.encode import build_corpus
-from daskw2v.storage import Store
-from daskw2v.train import train_model
+from daskw2v.store.storage import Store
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.memory.stages import estimate
+from daskw2v.training.memory.text import known_text
+from daskw2v.training.pipeline import train_model
 from daskw2v.vocabulary.count import build_vocabulary
 
 TOKENS_PER_TYPE = 4
@@ -115,7 +118,7 @@ def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[
         corpus = measured("encode", build_corpus, text.paths)
         vocabulary = measured("vocabulary", build_vocabulary, corpus)
         measured("train", train_model, corpus, vocabulary)
-        workers = Workers(setting.workers, setting.threads, shared_memory(client))
+        workers = Workers(setting.workers, setting.threads, usable_memory(client))
         found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
         restarts = len(set(client.run(os.getpid).values()) - pids)
     sizes = {stage.name: stage.bytes for stage in found.stages}

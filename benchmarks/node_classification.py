@@ -29,12 +29,13 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from benchmarks.common import finish, one_thread
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import train_gensim
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params, Resources
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.walks import COLUMN, Walks, write_walks
-from daskw2v.storage import Store
-from daskw2v.train import train
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train
 
 PARAMS = Params(column=COLUMN, vector_size=64, window=5, min_count=1, sample=0, alpha=0.025, epochs=3)
 SPLITS = 10

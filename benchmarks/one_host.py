@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,13 +24,14 @@ from distributed import Client, Worker, wait
 from benchmarks.common import Peaks, cluster_of, finish, spread
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode_file
-from daskw2v import shared as sharing
-from daskw2v.params import Params, Resources
-from daskw2v.shared import share
-from daskw2v.storage import Store
+from daskw2v.cluster import shared_memory as sharing
+from daskw2v.cluster.shared_memory import share
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train_model
 
 WIDTH = 100
-STAGES = import_module("daskw2v.train")  # not the function of that name
 KNOWN = Params(min_count=1, sample=0)
 AVERAGING = KNOWN.replace(vector_size=WIDTH, n_replicas=2, rounds_per_epoch=5, warmup=0)
 ROTATION = KNOWN.replace(vector_size=2 * WIDTH, strategy="rotation", n_partitions=2, n_groups=2, passes_per_epoch=4)
@@ -95,7 +95,7 @@ def read(rows: Any) -> float:
 def train(text: Text, params: Params, seeds: Iterator[int], client: Client, shared: bool) -> list[float]:
     """Train; return the seconds of each round or pass, but for the dealing of pairs."""
     client.run(allow, shared)
-    vectors = STAGES.train_model(
+    vectors = train_model(
         text.corpus, text.vocabulary, text.work, params.replace(seed=next(seeds)),
         Resources(threads=1, checkpoint_seconds=1e9), client,
     )  # fmt: skip

@@ -20,9 +20,10 @@ from distributed import Client
 
 from benchmarks.common import Peaks, cluster_of, finish, write_text
 from benchmarks.options import Smoke, parsed
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.progress import Progress
-from daskw2v.train import train
+from daskw2v.training.pipeline import train
 
 
 def write_copies(folder: Path, parts: float, gigabytes: float) -> tuple[list[Path], collections.Counter[bytes]]:

@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks.common import Took, stopwatch
 from benchmarks.epochs import Epoch
+from daskw2v.config.params import Params
 from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -18,12 +18,13 @@ from gensim.models.word2vec import LineSentence
 
 from benchmarks.common import finish, one_thread, write_text
 from benchmarks.options import Smoke, parsed
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.models.phrases import Phrases
-from daskw2v.params import Params, Resources
 from daskw2v.phrases.build import build_phrases
-from daskw2v.phrases.score import Rules
+from daskw2v.phrases.score import PhraseRules
 from daskw2v.shards.encode import build_corpus
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
 _UNBOUNDED = 1 << 60  # gensim forgets rare bigrams when there are more
@@ -54,7 +55,7 @@ def run_ours(text: Path, work: Path, params: Params) -> Outcome:
 
 
 def run_gensim(text: Path, params: Params) -> Outcome:
-    rules, sentences, seconds = Rules.of(params), LineSentence(str(text), max_sentence_length=sys.maxsize), {}
+    rules, sentences, seconds = PhraseRules.of(params), LineSentence(str(text), max_sentence_length=sys.maxsize), {}
     began = time.perf_counter()
     model = GensimPhrases(
         sentences,

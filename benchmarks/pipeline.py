@@ -23,9 +23,10 @@ from gensim.models import Word2Vec
 from benchmarks.common import alternate, finish, one_thread, spread, write_text
 from benchmarks.options import Smoke, parsed
 from daskw2v.cluster import peak_memory
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.shards.encode import build_corpus
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
 

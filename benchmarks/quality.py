@@ -28,13 +28,14 @@ from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import KINDS, PAIR, gensim_arguments, train_gensim
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import settled, start_alpha
-from daskw2v.params import Params, Resources
+from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.shards.layout import digest
-from daskw2v.storage import Store
-from daskw2v.train import train
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train
 
 
 class Variant(NamedTuple):

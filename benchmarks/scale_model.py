@@ -1,7 +1,7 @@
 """What training costs at scale: a model of both strategies, calibrated here, checked here, and its forecast.
 
 Its constants are seconds and bytes of single steps, measured on this machine. The check trains Wikipedia on workers
-behind links of limited bandwidth (`benchmarks.namespaces`); they share this machine's cores, which the model knows. The
+behind links of limited bandwidth (`namespaces`); they share this machine's cores, which the model knows. The
 forecast is for the two data sets of Stergiou et al. (2017), with cores like this machine's: words are taken to follow
 Zipf's law, in sentences of 20. Reading the text and counting its words (`benchmarks.pipeline`) is not in it.
 
@@ -21,7 +21,6 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from benchmarks import namespaces
 from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, train
 from benchmarks.common import finish
 from benchmarks.cost_model import (
@@ -40,8 +39,9 @@ from benchmarks.cost_model import (
 )
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.texts import Text, encode, encode_file
-from daskw2v.params import Params
-from daskw2v.storage import Store
+from daskw2v.config.params import Params
+from daskw2v.store.storage import Store
+from tests.support import namespaces
 
 
 def check(
@@ -75,7 +75,7 @@ def check(
                     yield [name, *row, *f.seconds.values()]
 
 
-TERMS = ("text", "store", "train", "copies", "meet", "travel", "tasks")
+TERMS = ("text", "store", "train", "copies", "handling", "travel", "tasks")
 CHECK = ("", "workers", "Mbit/s", "seconds", "model", "ratio", "MB sent", "model", *TERMS)
 FORECAST = ("", "seconds", "TB sent", "GB a node", "TB on disk", *TERMS)
 
@@ -160,8 +160,8 @@ def report_constants(c: Constants, out: TextIO) -> None:
         "crowded": (1, ""),
         "pair_bytes": (1, ""),
         "row": (1e3, " ms"),
-        "turn": (1e3, " ms"),
-        "meeting": (1e3, " ms"),
+        "bucket_task": (1e3, " ms"),
+        "bucket": (1e3, " ms"),
         "task": (1e3, " ms"),
     }
     texts = []

@@ -1,4 +1,4 @@
-"""Run all commands that README.md and RESULTS.md name in their smallest form, and look at what they print.
+"""Run all commands that this folder's README.md and RESULTS.md name in their smallest form, and look at the output.
 
 A command passes if it ends with exit code 0 within its time, prints JSON with figures in it, none of them NaN or
 infinite, no column that is empty in all rows of a table, and names all that it says it does (`benchmarks.options`). It
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from benchmarks.options import LEFT_OUT, Smoke
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "benchmarks" / "RESULTS.md")
+DOCUMENTS = (ROOT / "benchmarks" / "README.md", ROOT / "benchmarks" / "RESULTS.md")
 COMMAND = re.compile(r"python -m benchmarks\.([a-z_]+)")
 ABOUT = {"paper", "table", "name"}  # what a row of `benchmarks.papers.tables` is, beside its cells
 

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.common import one_thread, write_text
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
 
 

@@ -35,14 +35,15 @@ from benchmarks.fma_peak import measure_peak
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import EPOCHS, KINDS, PAIR
 from benchmarks.texts import Text, encode
-from benchmarks.windows import count_contexts
-from daskw2v.devices import threads_of
-from daskw2v.objectives import settled
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.objectives.registry import settled
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import cut, keep_thresholds
+from daskw2v.training.devices import threads_of
 from daskw2v.vocabulary.huffman import huffman_tree
+from tests.support.windows import count_contexts
 
 SETTINGS = {
     "d=100 sample 1e-4": Params(vector_size=100, sample=1e-4),

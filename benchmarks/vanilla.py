@@ -31,19 +31,20 @@ from benchmarks.common import ANALOGY, DATA, SIMILARITY, finish
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import Text, encode
 from benchmarks.vanilla_kernels import Draws, State, Watched, decay_of, make_state, settle, step, train
+from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import evaluate
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.kernels.simd import padded
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives.base import FloatArray, initial_rows
-from daskw2v.objectives.steps import MAX_TARGETS
-from daskw2v.params import Params
+from daskw2v.objectives.base import initial_rows
+from daskw2v.objectives.cpu.steps import MAX_TARGETS
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
 from daskw2v.shards.layout import Corpus
-from daskw2v.simd import padded
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
+from daskw2v.types import Float32Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 Floats = npt.NDArray[np.float64]
@@ -167,7 +168,7 @@ class Trainer:
             number, np.zeros((len(watched), 2)), np.zeros((stretches, len(watched), 3)), positions / stretches
         )
 
-    def _rows(self, table: str, part: int) -> FloatArray:
+    def _rows(self, table: str, part: int) -> Float32Array:
         records = self.state.records.reshape(2, self.n_words, 3, self.width)
         return records[0 if table == "input" else 1, :, part, : self.settings.vector_size]
 
@@ -196,7 +197,7 @@ class Trainer:
         if not self.settings.lazy:
             settle(self.state, self.width, self._decay)
 
-    def table(self, name: str) -> FloatArray:
+    def table(self, name: str) -> Float32Array:
         """Return a copy of the rows of the table "input" or "output", shape (V, vector_size)."""
         return self._rows(name, 0).copy()
 

@@ -21,10 +21,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskw2v import simd
-from daskw2v.jit import inline, kernel
-from daskw2v.objectives.base import FloatArray
-from daskw2v.objectives.steps import (
+from daskw2v.kernels import simd
+from daskw2v.kernels.alias import pick
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import GOLDEN, draw, mix
+from daskw2v.kernels.simd import LANES, SLOTS, aligned_zeros, huge_zeros
+from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
     address,
     bring,
@@ -33,14 +35,12 @@ from daskw2v.objectives.steps import (
     floats,
     gradients_each,
     load_int64,
-    prefetch,
+    prefetch_row,
     rows_at,
     splat_of,
 )
-from daskw2v.sampling.alias import pick
 from daskw2v.sampling.dealing import reach_of
-from daskw2v.sampling.rng import GOLDEN, draw, mix
-from daskw2v.simd import LANES, SLOTS, aligned_zeros, huge_zeros
+from daskw2v.types import Float32Array
 
 CHUNK = 64  # pairs whose targets are drawn at once: an even number
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's, as Chainer has them
@@ -110,18 +110,18 @@ class State(NamedTuple):
         The loss as a product.
     """
 
-    records: FloatArray
+    records: Float32Array
     slots: npt.NDArray[np.int32]
     seen: npt.NDArray[np.int32]
     met: npt.NDArray[np.int64]
-    gradients: FloatArray
+    gradients: Float32Array
     counters: npt.NDArray[np.int64]
     pairs: npt.NDArray[np.int32]
     states: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
-    signs: FloatArray
-    values: FloatArray
-    mantissa: FloatArray
+    signs: Float32Array
+    values: Float32Array
+    mantissa: Float32Array
     exponent: npt.NDArray[np.int32]
 
 
@@ -196,8 +196,8 @@ def _add_gradients(
 ) -> Any:  # fmt: skip
     """Add what a pair says to the gradients of its rows, which stay.
 
-    The targets' gradients are named `apart` bytes behind the targets; other arguments as in `objectives.steps`. Equal
-    targets are met one after the other, so that none loses its share.
+    The targets' gradients are named `apart` bytes behind the targets; other arguments as in `objectives.cpu.steps`.
+    Equal targets are met one after the other, so that none loses its share.
     """
     i = types.int64
 
@@ -392,7 +392,7 @@ def _find_rows(n: Any, state: Any, width: Any, lazy: Any, decay: Any, draws: Any
                 slots[row], met[n_met], slot = n_met, row, n_met
                 n_met += 1
                 if lazy:
-                    prefetch(record, width)
+                    prefetch_row(record, width)
                 elif seen[row] < done:
                     _catch_up(record, width, _rate_since(np.int64(seen[row]), done, left, ratio))
             rows[k, i], gradients[k, i] = record, first_gradient + slot * size

@@ -29,7 +29,7 @@ from daskw2v.models.follower import Follower
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS, DIMENSIONS = 2000, 32

@@ -40,10 +40,10 @@ from benchmarks.common import alternate, finish, spread, wiki_parts, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import FRESH, fasttext_arguments, gensim_arguments
 from benchmarks.quality import judged
+from daskw2v.config.params import Params
 from daskw2v.models.keyed_vectors import from_gensim
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import settled
-from daskw2v.params import Params
+from daskw2v.objectives.registry import settled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SETTING = ("vector_size", "window", "negative", "sample", "min_count", "alpha", "epochs", "seed")

@@ -1,28 +1,38 @@
-"""Word vectors from text too large for one machine, trained on any Dask cluster."""
+"""Word vectors from text too large for one machine, trained on any Dask cluster.
 
-from daskw2v.console import show_progress
-from daskw2v.errors import Daskw2vError
-from daskw2v.evaluation import evaluate
-from daskw2v.models.export import export
-from daskw2v.models.follower import Follower
-from daskw2v.models.index.build import build_index
-from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.keyed_vectors import from_gensim, to_gensim
-from daskw2v.models.phrases import Phrases
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions
-from daskw2v.models.word2vec import import_word2vec
-from daskw2v.params import Params, Resources
-from daskw2v.phrases.build import build_phrases
-from daskw2v.release import VERSION as __version__
-from daskw2v.retrain import retrain
-from daskw2v.retraining.gates import Gates
-from daskw2v.retraining.notify import Notices
-from daskw2v.retraining.policy import Policy
-from daskw2v.shards.encode import build_corpus
-from daskw2v.storage import Store
-from daskw2v.train import build_matrix, train, train_model
-from daskw2v.vocabulary.count import build_vocabulary
+The module of a public name is imported when the name is first used, so that queries of a model load neither compiler
+nor cluster.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daskw2v.cluster.console import show_progress
+    from daskw2v.config.params import Params
+    from daskw2v.config.resources import Resources
+    from daskw2v.errors import Daskw2vError
+    from daskw2v.evaluation import evaluate
+    from daskw2v.models.export import export
+    from daskw2v.models.follower import Follower
+    from daskw2v.models.index.build import build_index
+    from daskw2v.models.index.vectors import IndexedVectors
+    from daskw2v.models.keyed_vectors import from_gensim, to_gensim
+    from daskw2v.models.phrases import Phrases
+    from daskw2v.models.vectors import Vectors
+    from daskw2v.models.versions import Versions
+    from daskw2v.models.word2vec import import_word2vec
+    from daskw2v.phrases.build import build_phrases
+    from daskw2v.release import VERSION as __version__
+    from daskw2v.retraining.gates import Gates
+    from daskw2v.retraining.notify import Notices
+    from daskw2v.retraining.policy import Policy
+    from daskw2v.retraining.retrain import retrain
+    from daskw2v.shards.encode import build_corpus
+    from daskw2v.store.storage import Store
+    from daskw2v.training.pipeline import build_matrix, train, train_model
+    from daskw2v.training.warm_up import warm_up
+    from daskw2v.vocabulary.count import build_vocabulary
 
 __all__ = [
     "Daskw2vError",
@@ -52,4 +62,51 @@ __all__ = [
     "to_gensim",
     "train",
     "train_model",
+    "warm_up",
 ]
+
+_MODULES = {
+    "show_progress": "cluster.console",
+    "Params": "config.params",
+    "Resources": "config.resources",
+    "Daskw2vError": "errors",
+    "evaluate": "evaluation",
+    "export": "models.export",
+    "Follower": "models.follower",
+    "build_index": "models.index.build",
+    "IndexedVectors": "models.index.vectors",
+    "from_gensim": "models.keyed_vectors",
+    "to_gensim": "models.keyed_vectors",
+    "Phrases": "models.phrases",
+    "Vectors": "models.vectors",
+    "Versions": "models.versions",
+    "import_word2vec": "models.word2vec",
+    "build_phrases": "phrases.build",
+    "__version__": "release",
+    "Gates": "retraining.gates",
+    "Notices": "retraining.notify",
+    "Policy": "retraining.policy",
+    "retrain": "retraining.retrain",
+    "build_corpus": "shards.encode",
+    "Store": "store.storage",
+    "build_matrix": "training.pipeline",
+    "train": "training.pipeline",
+    "train_model": "training.pipeline",
+    "warm_up": "training.warm_up",
+    "build_vocabulary": "vocabulary.count",
+}
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if not TYPE_CHECKING:  # with __getattr__, mypy would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Import the object of a public name, and keep it as an attribute."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f"daskw2v.{_MODULES[name]}")
+        globals()[name] = value = getattr(module, "VERSION" if name == "__version__" else name)
+        return value

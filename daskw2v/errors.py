@@ -1,18 +1,18 @@
-"""One hierarchy of errors; every message names the value, the rule it broke and the remedy."""
+"""The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
 
 
 class Daskw2vError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base class of the package's errors.
 
     Parameters
     ----------
     problem
-        What was found and which rule it breaks.
+        The value that was found, and the rule it breaks.
     remedy
         What the user can do about it.
     """
 
-    # Both travel as positional arguments so that the error pickles back from a worker unchanged.
+    # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(problem, remedy)
         self.problem = problem
@@ -27,7 +27,7 @@ class ParameterError(Daskw2vError, ValueError):
 
 
 class UnknownParameterError(ParameterError, TypeError):
-    """A parameter that does not exist; Python's own error for that is a TypeError, so this is one too."""
+    """A parameter that does not exist; also a TypeError, as Python raises for unknown arguments."""
 
 
 class InputError(Daskw2vError):
@@ -35,18 +35,18 @@ class InputError(Daskw2vError):
 
 
 class StoreError(Daskw2vError):
-    """A store that is missing, damaged, of another format, or written against its rules."""
+    """A store that is missing, damaged, of another format, or used against its rules."""
 
 
 class DamageError(StoreError):
-    """What a store holds is not what was written there.
+    """Content of a store that differs from what was written.
 
     Parameters
     ----------
     problem, remedy
-        As always.
+        As in `Daskw2vError`.
     url
-        Where the damage is.
+        URL of the damaged file.
     """
 
     def __init__(self, problem: str, remedy: str = "", url: str = "") -> None:
@@ -66,7 +66,7 @@ class DamageError(StoreError):
 
 
 class BusyError(StoreError):
-    """Somebody else is at work there."""
+    """Another run holds the lease of a work directory or of a part of it."""
 
 
 class VocabularyError(Daskw2vError):
@@ -76,11 +76,11 @@ class VocabularyError(Daskw2vError):
 class UnknownWordError(Daskw2vError, KeyError):
     """A word that the model does not know."""
 
-    __str__ = Daskw2vError.__str__  # KeyError would show a repr
+    __str__ = Daskw2vError.__str__  # KeyError's shows a repr
 
 
 class TrainingError(Daskw2vError):
-    """Training that cannot go on: divergence, or a task that keeps killing its workers."""
+    """Training that cannot continue: divergence, or a task that keeps killing its workers."""
 
 
 class ClusterError(Daskw2vError):
@@ -88,4 +88,9 @@ class ClusterError(Daskw2vError):
 
 
 class MissingExtraError(Daskw2vError, ImportError):
-    """An optional dependency that the requested feature needs is not installed."""
+    """An optional dependency of the requested feature that is not installed."""
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number and a regular noun, in the plural if needed: "1 file", "2,000 files"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where a measure needs them, so that nobody else must install them."""
+"""Optional dependencies, imported only by the features that need them."""
 
 import importlib
 from contextlib import AbstractContextManager
@@ -9,9 +9,9 @@ from daskw2v.errors import MissingExtraError
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Let BLAS and OpenMP have one thread: for matrices of some hundred rows others cost more than they do.
+    """Limit BLAS and OpenMP to one thread, as more threads are slower for matrices of some hundred rows.
 
-    On a machine with other work they wait for each other, which takes ten times as long.
+    On a busy machine, threads that wait for each other take ten times as long.
 
     Raises
     ------
@@ -28,22 +28,22 @@ def needed(module: str, extra: str, instead: str = "") -> ModuleType:
     Parameters
     ----------
     module
-        Its full name, such as `sklearn.cluster`.
+        Full name of the module, such as `sklearn.cluster`.
     extra
         The extra that installs it, such as `evaluation`.
     instead
-        When another one is needed, and which.
+        Sentence to add to the remedy.
 
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If the module is not installed.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is installed: what is missing is a module of its own
+            raise  # the package is installed, but a module that it imports is missing
         raise MissingExtraError(
             f"{module.partition('.')[0]} is not installed.",
             f"Run: pip install 'daskw2v[{extra}]'. {instead}".rstrip(),

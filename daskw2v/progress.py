@@ -1,4 +1,4 @@
-"""What a running stage tells whoever watches it."""
+"""Progress of stages, and the listeners that receive it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Progress:
-    """One report of a stage; `done` of `total` in `unit`, and what else is known by then."""
+    """Progress of a stage: `done` of `total` in `unit`, with speed, loss or a message if known."""
 
     stage: str
     done: float
@@ -19,14 +19,14 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
-# What a call is given: "show" shows how far it is on stderr, None does not
+# The argument `listener` of calls: "show" shows progress on stderr, None does not
 Watching = Listener | Literal["show"] | None
 
 
 def saying(listener: Listener, stage: str, unit: str) -> Callable[[str], None]:
-    """Return what tells a listener a message of a stage that gets no further meanwhile."""
+    """Return a function that sends messages of a stage to a listener, without progress."""
     return lambda message: listener(Progress(stage, 0, 0, unit, message=message))
 
 
 def silent(_: Progress) -> None:
-    """Listen to nothing."""
+    """Ignore progress."""

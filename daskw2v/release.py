@@ -1,10 +1,10 @@
-"""Which release of the package this is."""
+"""The installed release of the package."""
 
 from importlib import metadata
 
 
 def installed() -> str:
-    """Return the release that is installed, or that none is: the package may be run from its sources alone."""
+    """Return the installed release; a text if the package runs from its sources without being installed."""
     try:
         return metadata.version("daskw2v")
     except metadata.PackageNotFoundError:

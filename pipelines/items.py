@@ -10,8 +10,8 @@ others, whatever their order: so windows reach far, and are not shrunk as they a
 import argparse
 
 from daskw2v import Params, Resources, Store, show_progress, train
+from daskw2v.cli.exits import one_sentence
 from daskw2v.cluster import connect
-from daskw2v.exits import one_sentence
 from daskw2v.sequences.sessions import COLUMN, Sessions, write_sessions
 
 PARAMS = Params(column=COLUMN, window=100, shrink_windows=False, min_count=5, sample=1e-3)

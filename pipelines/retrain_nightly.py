@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Store, Vectors, export, retrain
-from daskw2v.exits import one_sentence
-from daskw2v.options import fields_in, read_config, required, table
+from daskw2v.cli.config_file import fields_in, read_config, required, table
+from daskw2v.cli.exits import one_sentence
 from daskw2v.retraining.outcome import Outcome
 
 TABLES = {"policy": Policy, "gates": Gates, "notices": Notices}

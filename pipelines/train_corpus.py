@@ -12,7 +12,7 @@ import argparse
 import json
 
 from daskw2v import Params, Resources, evaluate, export, train
-from daskw2v.exits import one_sentence
+from daskw2v.cli.exits import one_sentence
 
 PARAMS = Params(vector_size=300, window=5, negative=5, epochs=3, min_count=10)
 

@@ -10,8 +10,8 @@ by blanks. What was cut short goes on where it stopped; the vectors' words are t
 import argparse
 
 from daskw2v import Params, Resources, Store, show_progress, train
+from daskw2v.cli.exits import one_sentence
 from daskw2v.cluster import connect
-from daskw2v.exits import one_sentence
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.walks import COLUMN, Walks, write_walks
 

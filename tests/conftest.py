@@ -1,13 +1,21 @@
 import os
 from pathlib import Path
 
+# Before Dask reads it: clusters that wait for their tests do not sample themselves meanwhile, a tenth of a core each.
+os.environ |= {
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+}
+
 import fsspec
 import hypothesis
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 # The first example compiles kernels: no deadline.
-hypothesis.settings.register_profile("daskw2v", deadline=None)
+hypothesis.settings.register_profile("daskw2v", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("daskw2v")
 
 
@@ -15,6 +23,16 @@ hypothesis.settings.load_profile("daskw2v")
 def client():
     """A small cluster inside this process: what tests patch is patched for the workers too."""
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def two_processes():
+    """A client of two worker processes, for tests that leave them alive and as they were."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

@@ -2,22 +2,23 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import daskw2v
 from daskw2v import errors
+from daskw2v.training.axes import AXES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "daskw2v"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
 OUR_ERRORS = {name for name in vars(errors) if name.endswith("Error")}
 
-# Run in a fresh interpreter: what `import daskw2v` compiled, and what it pulled in without need.
+# Run in a fresh interpreter: what importing all public names compiled, and what it pulled in without need.
 IMPORT_PROBE = """
 import sys
-import daskw2v
+from daskw2v import *
 from numba.core.dispatcher import Dispatcher
 ours = [module for name, module in sys.modules.items() if name.startswith("daskw2v")]
 compiled = {n for m in ours for n, v in vars(m).items() if isinstance(v, Dispatcher) and v.overloads}
@@ -25,18 +26,26 @@ print(sorted(compiled | ({"numba.cuda", "gensim", "torch"} & set(sys.modules))))
 """
 
 
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def trees():
+    """The syntax tree of each module of the package."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def source_id(path):
-    return path.relative_to(PACKAGE).as_posix()
+def line_of(path, node):
+    return f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
+
+
+def is_field(node):
+    """Whether it is a field of a Protocol, whose class documents it: a property without a body."""
+    (first, *_) = node.body
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and first.value.value is ...
 
 
 def public_definitions(node, prefix=""):
     """Yield public classes and functions, and the public methods of public classes."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_") and not is_field(child):
             yield f"{prefix}{child.name}", child
             if isinstance(child, ast.ClassDef):
                 yield from public_definitions(child, f"{child.name}.")
@@ -70,42 +79,175 @@ def test_public_names__exist_and_are_documented():
         assert getattr(daskw2v, name).__doc__, name
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_source__is_short(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) < 400
+def test_public_names__are_told_to_mypy_from_where_they_are_imported(trees):
+    told = {
+        alias.asname or alias.name: node.module
+        for block in trees[PACKAGE / "__init__.py"].body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        for alias in node.names
+    }
+    assert told == {name: f"daskw2v.{module}" for name, module in daskw2v._MODULES.items()}
+    assert sorted(told) == sorted(daskw2v.__all__) == dir(daskw2v)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_source__documents_what_is_public(path):
-    tree = tree_of(path)
-    assert ast.get_docstring(tree), "the module"
-    missing = [name for name, node in public_definitions(tree) if not ast.get_docstring(node)]
+def test_public_names__are_all_there_is():
+    with pytest.raises(AttributeError, match="module 'daskw2v' has no attribute 'trian'"):
+        daskw2v.trian  # noqa: B018
+
+
+def test_public_names__are_no_names_of_modules():
+    """A module that is imported becomes an attribute of its package, and would replace what is public by its name."""
+    assert not {path.stem for path in PACKAGE.iterdir()} & {*daskw2v.__all__}
+
+
+def test_sources__are_short(trees):
+    long = [path for path in trees if len(path.read_text(encoding="utf-8").splitlines()) >= 400]
+    assert long == []
+
+
+def test_sources__document_what_is_public(trees):
+    assert [path for path, tree in trees.items() if not ast.get_docstring(tree)] == []
+    missing = [
+        f"{line_of(path, node)} {name}"
+        for path, tree in trees.items()
+        for name, node in public_definitions(tree)
+        if not ast.get_docstring(node)
+    ]
     assert missing == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_source__imports_at_the_top_only(path):
-    functions = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef)]
-    late = [n.lineno for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
+def test_sources__import_at_the_top_only(trees):
+    late = [
+        line_of(path, node)
+        for path, tree in trees.items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     assert late == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_source__reaches_gpu_code_by_one_door(path):
+def test_sources__reach_gpu_code_by_one_door(trees):
     """Modules named `cuda`, and those of package `cuda`, import Numba's CUDA target; others get them by `cuda.load`."""
-    imports = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
-    names = {f"{n.module}.{a.name}" if isinstance(n, ast.ImportFrom) else a.name for n in imports for a in n.names}
-    gpu = {name for name in names if re.search(r"(numba|daskw2v\b.*)\.cuda\b", name)}
-    behind = path.name == "cuda.py" or (path.parent.name == "cuda" and path.name != "__init__.py")
-    assert behind or gpu <= {"daskw2v.cuda.load", "daskw2v.cuda.check_gpu"}
+    door = {"daskw2v.kernels.cuda.load", "daskw2v.kernels.cuda.check_gpu"}
+    wrong = []
+    for path, tree in trees.items():
+        if path.name == "cuda.py" or (path.parent.name == "cuda" and path.name != "__init__.py"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {f"{node.module}.{a.name}" if isinstance(node, ast.ImportFrom) else a.name for a in node.names}
+                gpu = {name for name in names if re.search(r"(numba|daskw2v\b.*)\.cuda\b", name)}
+                wrong += [f"{line_of(path, node)} {name}" for name in gpu - door]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_errors__carry_problem_and_remedy(path):
-    raised = [n.exc for n in ast.walk(tree_of(path)) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)]
-    bare = [
-        call.lineno
-        for call in raised
-        if isinstance(call.func, ast.Name) and call.func.id in OUR_ERRORS and len(call.args) != 2
+# Where the values of each axis are: what concerns one of them alone stands there, and asks for no other's name
+OWNERS = {
+    "tokenizer": ("corpus/tokenizers.py",),
+    "format": ("corpus/formats/",),
+    "objective": ("objectives/{name}/",),
+    "strategy": ("training/{name}/",),
+    "merge": ("training/averaging/merge.py",),
+    "device": ("training/devices/",),
+}
+NAMES = {name: field for field, registry in AXES.items() for name in registry}
+# Words that are names of an axis, and there of something else: a format that models are exported to
+HOMONYMS = {"models/export.py": {"text"}}
+
+
+def branches_on_axes(tree):
+    """Yield each node that compares a name of an axis, or looks something up by one, and the names if they are known.
+
+    They are comparisons with "sgns", ROTATION.name or ROTATION, patterns of a `match`, and TABLE[params.strategy].
+    """
+    values = {name.upper() for name in NAMES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            for operand in (part for side in (node.left, *node.comparators) for part in ast.walk(side)):
+                if isinstance(operand, ast.Constant) and operand.value in NAMES:
+                    yield node, operand.value
+                elif isinstance(operand, ast.Name) and operand.id in values:
+                    yield node, operand.id.lower()
+        elif isinstance(node, ast.MatchValue) and isinstance(node.value, ast.Constant) and node.value.value in NAMES:
+            yield node, node.value.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Attribute) and node.slice.attr in AXES:
+            yield node, None
+
+
+def is_owned(path, name):
+    """Whether a module, by its path in the package, belongs to what has a name."""
+    return name is not None and path.startswith(tuple(owner.format(name=name) for owner in OWNERS[NAMES[name]]))
+
+
+def test_sources__branch_on_no_name_of_an_axis(trees):
+    """A value says itself what must be known of it: what asks for its name would forget a plug-in's."""
+    assert OWNERS.keys() == AXES.keys()
+    found = []
+    for path, tree in trees.items():
+        module = path.relative_to(PACKAGE).as_posix()
+        for node, name in branches_on_axes(tree):
+            if not is_owned(module, name) and name not in HOMONYMS.get(module, ()):
+                found.append(f"{line_of(path, node)} {ast.unparse(node)}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "params.objective in ('sg_hs', 'cbow_hs')", "'cuda' == resources.device", "x != 'rotation' or y",
+        "strategy.name == ROTATION.name", "strategy is ROTATION", "TRAINING[params.strategy](params)",
+        "match device:\n case 'cuda': pass", "name not in {'normalize': 1}",
+    ],
+)  # fmt: skip
+def test_branches_on_axes__are_found(source):
+    assert list(branches_on_axes(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["params.negative_sharing == 'shared'", "find_strategy(params.strategy)", "device='cuda'", "{'cpu': 1, 'cuda': 2}",
+     "name in registry", "strategy.name == name", "tables['input']"],
+)  # fmt: skip
+def test_branches_on_axes__are_no_others(source):
+    assert not list(branches_on_axes(ast.parse(source)))
+
+
+def test_tests__import_nothing_from_benchmarks():
+    """What both need is in tests/support."""
+    wanted = re.compile(r"""^\s*(from|import) benchmarks|["']benchmarks\.""", re.MULTILINE)
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    assert [str(path.relative_to(ROOT)) for path in tests if wanted.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_tests__have_names_of_their_own():
+    """pytest imports files by their stems; two of a name are found out only where nothing skips one of them."""
+    names = Counter(path.name for folder in (ROOT / "tests", ROOT / "benchmarks") for path in folder.rglob("test_*.py"))
+    assert [name for name, n in names.items() if n > 1] == []
+
+
+def test_errors__carry_problem_and_remedy(trees):
+    raised = [
+        (path, node.exc)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name)
     ]
+    assert len([call for _, call in raised if call.func.id in OUR_ERRORS]) > 100
+    bare = [line_of(path, call) for path, call in raised if call.func.id in OUR_ERRORS and len(call.args) != 2]
     assert bare == []
+
+
+def test_architecture__draws_the_folders_that_are_there():
+    """The tree in ARCHITECTURE.md has each package down to the second level."""
+    (drawing,) = re.findall(
+        r"^daskw2v/\n(.*?)^```$", (PACKAGE / "ARCHITECTURE.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    drawn, parent = set(), ""
+    for indent, name in re.findall(r"^( +)(\w+)/", drawing, re.MULTILINE):
+        parent = name if len(indent) == 2 else parent
+        drawn.add(name if len(indent) == 2 else f"{parent}/{name}")
+    folders = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")}
+    assert drawn == {folder.as_posix() for folder in folders if 1 <= len(folder.parts) <= 2}

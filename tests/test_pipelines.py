@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daskw2v import Gates, Notices, Params, Policy, Resources
-from daskw2v.options import fields_in, read_config, table
+from daskw2v.cli.config_file import fields_in, read_config, table
 
 ROOT = Path(__file__).parents[1]
 EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in group for b in group if a < b) + "a A\n"
@@ -27,6 +27,7 @@ def run(script, *options, code=0, error="Error: "):
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_walks__bring_close_what_is_connected(tmp_path):
     (tmp_path / "edges.txt").write_text(EDGES)
     options = ["--work", tmp_path, "--strings", "--length", "20", "--p", "0.5", "--q", "2", "--similar", "b"]
@@ -36,6 +37,7 @@ def test_walks__bring_close_what_is_connected(tmp_path):
     assert Path(url, "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_walks__say_that_a_node_is_not_there(tmp_path):
     (tmp_path / "edges.txt").write_text(EDGES)
     options = ["--work", tmp_path, "--strings", "--length", "5", "--epochs", "1", "--similar", "nosuch"]
@@ -46,7 +48,7 @@ def test_walks__say_that_a_node_is_not_there(tmp_path):
     ("options", "error"),
     [
         (("--work", "work", "--user", "customer"), "events.csv has no column 'customer'."),
-        (("--work", "events.csv"), "cannot be written"),
+        pytest.param(("--work", "events.csv"), "cannot be written", marks=pytest.mark.slow),
     ],
 )
 def test_items__say_what_is_wrong(tmp_path, monkeypatch, options, error):
@@ -61,6 +63,7 @@ def test_train_corpus__says_that_no_scheduler_answers(tmp_path):
     run("train_corpus.py", tmp_path / "text.txt", *options, code=2, error="Error: No scheduler answers at")
 
 
+@pytest.mark.slow
 def test_items__bring_close_what_is_met_together(tmp_path):
     pytest.importorskip("pandas")
     (tmp_path / "events.csv").write_text(EVENTS)
@@ -71,6 +74,7 @@ def test_items__bring_close_what_is_met_together(tmp_path):
     assert Path(url, "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_retrain_nightly__publishes_and_exports_and_then_finds_nothing_new(tmp_path):
     (tmp_path / "day0.txt").write_text("".join(f"a{i % 7} b{i % 5} c{i % 3} d{i % 2}\n" for i in range(400)))
     config = tmp_path / "nightly.toml"

@@ -17,9 +17,9 @@ from benchmarks.context_matrix.training import Lab, Setting
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures
 from benchmarks.vanilla import Floats, Vanilla
-from daskw2v.params import Resources
-from daskw2v.storage import Store
-from daskw2v.strategies.word_losses import read_losses
+from daskw2v.config.resources import Resources
+from daskw2v.store.storage import Store
+from daskw2v.training.columns.losses import read_losses
 
 TRAINING = Figures("section 5.6", {"W2V-Vanilla": 1769, "W2V-CL": 1867})
 WORDS, STRETCHES = 10, 10

@@ -3,7 +3,7 @@
 In a step each table's rows train `gather_every` columns, one table after the other. So a step is two phases, and a
 phase on n workers of one core is
 
-* the task of one worker, as it runs on one core here: rows of V / n words and their moments, and the V rows that stay,
+* the task of one worker, as it runs on one core here: rows of V / n words and their moments, and the V fixed rows,
   are taken in, train, and are handed out. On one worker a task does many steps, and rows only train;
 * what it gathers before: (n - 1) / n of the V rows of the other table, 4 D bytes each. It sends as much. A byte takes
   what the link of 10 Gbps gives, or twice what it takes two workers here from one to the other, if that is more
@@ -29,13 +29,14 @@ from benchmarks.calibration import measure_sending
 from benchmarks.context_matrix.training import matrix_of, train_anew
 from benchmarks.cost_model import Hardware
 from benchmarks.texts import Text
-from daskw2v.devices import find_device
-from daskw2v.objectives import find_objective
-from daskw2v.objectives.base import Columns, FloatArray
-from daskw2v.params import Params
-from daskw2v.sampling.rng import Purpose, stream
-from daskw2v.strategies.column_schedule import ColumnRounds
-from daskw2v.strategies.part import INPUT, OUTPUT
+from daskw2v.config.params import Params
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.objectives.base import Columns
+from daskw2v.objectives.registry import find_objective
+from daskw2v.training.columns.part_task import INPUT, OUTPUT
+from daskw2v.training.columns.step_schedule import ColumnRounds
+from daskw2v.training.devices import find_device
+from daskw2v.types import Float32Array
 
 TASKS = 4  # of a worker in a phase
 COLUMNS = 16  # that are measured
@@ -77,7 +78,7 @@ class Work:
         self._share = np.cumsum(counts) / counts.sum()
         self._prepared = self._objective.prepare(params, counts)
         rows = self._random.standard_normal((n_words, params.vector_size), np.float32)
-        self._rows: FloatArray = rows / np.float32(50)
+        self._rows: Float32Array = rows / np.float32(50)
 
     def share(self, workers: int) -> Share:
         """Measure the task of one of so many workers."""
@@ -85,10 +86,10 @@ class Work:
         contexts = np.searchsorted(self._share, self._random.random((words, COLUMNS))).astype(np.int32)
         columns = Columns(contexts, 0, 0, 0.001, stream(1, Purpose.NEGATIVE, 0))
         own, device, runs = self._rows[:words], find_device("cpu"), []
-        moving, standing = {INPUT: [own, own * 0, own * 0]}, {OUTPUT: [self._rows]}
+        trained, fixed = {INPUT: [own, own * 0, own * 0]}, {OUTPUT: [self._rows]}
         for _ in range(4):
             began = time.process_time()
-            part = device.part(self._objective, self._params, self._prepared, moving, standing, 1)
+            part = device.row_trainer(self._objective, self._params, self._prepared, trained, fixed, 1)
             ready = time.process_time()
             part.train(INPUT, columns)
             done = time.process_time()

@@ -16,7 +16,7 @@ from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures, Spread
 from benchmarks.texts import Text
 from benchmarks.vanilla import judged
-from daskw2v.params import Params
+from daskw2v.config.params import Params
 
 SPEED = Figures("section 5.7, of figure 18", {1: 99_237, 2: 193_193})
 SCALING = Figures("section 5.7, of figure 18", {2: 1.9, 8: 5.5, 16: 7.5})

@@ -22,12 +22,13 @@ from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Spread
 from benchmarks.texts import Text
 from benchmarks.vanilla import MIN_COUNT, Losses, Vanilla, train_vanilla
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params, Resources
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import digest
-from daskw2v.train import train_model
+from daskw2v.training.pipeline import train_model
 
 MATRIX, TRAINING = "core-s of the matrix", "core-s of training"
 ONE = Resources(threads=1)

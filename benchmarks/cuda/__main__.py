@@ -22,13 +22,13 @@ from pathlib import Path
 
 from benchmarks.common import finish
 from benchmarks.cuda.bench import Bench, has_gpu
-from benchmarks.cuda.compiling import KERNELS
 from benchmarks.cuda.peers import peer_of
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.papers.tables import keeper
-from daskw2v.cuda import check_gpu, load
 from daskw2v.errors import Daskw2vError
 from daskw2v.extras import needed
+from daskw2v.kernels.cuda import check_gpu, load
+from tests.support.cuda.compiling import KERNELS
 
 TABLES = {  # modules that need Numba's CUDA target are imported after a GPU was found
     "kernels": "kernels",

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import alternate
-from benchmarks.cuda.zipf import zipf_counts, zipf_segment
 from benchmarks.papers.tables import Keep, Spread, Table
 from benchmarks.texts import Text, encode
-from daskw2v.cuda import check_gpu
+from daskw2v.config.params import Params
 from daskw2v.errors import ClusterError, MissingExtraError
-from daskw2v.params import Params
+from daskw2v.kernels.cuda import check_gpu
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, keep_thresholds
+from tests.support.zipf import zipf_counts, zipf_segment
 
 
 @cache

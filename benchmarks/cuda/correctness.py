@@ -1,36 +1,11 @@
 """Each kernel on one warp against its float64 reference."""
 
-from typing import Any
-
 import numpy as np
 
 from benchmarks.cuda.bench import Bench
-from benchmarks.cuda.cases import KEY, Matrix, Pairs, Windows, difference, likely, tables_of
-from benchmarks.cuda.compiling import KERNELS, Setting
-from benchmarks.cuda.kernels import params_of
-from benchmarks.cuda.zipf import zipf_counts, zipf_segment
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.objectives.base import Columns
-from daskw2v.sampling.hierarchy import word_table
-from daskw2v.sampling.skipgrams import Bucket
-
-
-def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> Any:
-    """Return a training of a kernel of KERNELS, with rows that are damped."""
-    params, rng = params_of(name, setting), np.random.default_rng(1)
-    counts, d = zipf_counts(n_words, 100 * n_words), setting.vector_size
-    if name.startswith("context_matrix"):
-        contexts = rng.integers(0, n_words, (6, max(1, n_tokens // 6))).astype(np.int32)
-        n_tables = 3 if params.optimizer == "adam" else 1
-        moving = [np.abs(table) if k == 2 else table for k, table in enumerate(tables_of([6] * n_tables, d, rng))]
-        (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
-        return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), moving, others, prepared)
-    if name.endswith("buckets"):
-        items: list[Any] = [tuple(rng.integers(0, n_words, (2, k)).astype(np.int32)) for k in (n_tokens, 0)]
-        tables = tables_of([n_words] * 2, d, rng)
-        words = word_table(counts, params.ns_exponent)
-        return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))
-    return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)
+from tests.support.cuda.cases import difference
+from tests.support.cuda.compiling import KERNELS, Setting
+from tests.support.cuda.trainings import case_of
 
 
 def correctness(bench: Bench) -> None:

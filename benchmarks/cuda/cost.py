@@ -3,8 +3,8 @@
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.speed import cores
 from benchmarks.epochs import our_speed
-from daskw2v.objectives import settled
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import settled
 
 
 def dollars(price: float, words_per_second: float) -> float:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.cuda.bench import Bench, modes_of
-from benchmarks.cuda.cases import Windows
 from benchmarks.cuda.speed import over_text
-from benchmarks.cuda.traffic import rows_of
 from benchmarks.papers.tables import Figures
-from daskw2v.objectives import OBJECTIVES, settled
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import OBJECTIVES, settled
+from tests.support.cuda.cases import Windows
+from tests.support.cuda.traffic import rows_of
 
 METRICS = {"dram__bytes.sum": "DRAM", "lts__t_bytes.sum": "L2"}
 PAPER = Figures("table 4", {"L1": 94.760, "L2": 88.723, "DRAM": 41.851})  # GB an epoch of text8

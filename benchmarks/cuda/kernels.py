@@ -1,7 +1,7 @@
 """What kernels are compiled to, and how many instructions a word takes: no GPU is needed.
 
 Registers, spills and memory are the linker's words. Instructions are counted as they are carried out: a warp trains a
-text by the kernel's PTX in NumPy (`benchmarks.cuda.emulated`), so that each of its instructions has a number of times;
+text by the kernel's PTX in NumPy (`emulated`), so that each of its instructions has a number of times;
 the linker is told that each stands on a line of its own, so that the disassembler says which of them each instruction
 of the machine code (SASS) was made of. Where nvdisasm is not installed (pip install nvidia-cuda-nvdisasm), that of PTX
 alone is known.
@@ -17,17 +17,18 @@ import numpy as np
 
 from benchmarks.cuda import sass
 from benchmarks.cuda.bench import Bench
-from benchmarks.cuda.cases import KEY, TREES, Matrix, Pairs, Windows
-from benchmarks.cuda.compiling import Code, Setting, compiled, linked
-from benchmarks.cuda.emulated import Kernel
-from benchmarks.cuda.traffic import rows_of
-from benchmarks.cuda.zipf import zipf_counts, zipf_segment
-from daskw2v.objectives import OBJECTIVES, settled
+from daskw2v.config.params import Params
+from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Columns
-from daskw2v.params import Params
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.simd import padded
+from tests.support.cuda.cases import KEY, Matrix, Pairs, Windows
+from tests.support.cuda.compiling import Code, Setting, compiled, linked
+from tests.support.cuda.emulated import Kernel
+from tests.support.cuda.traffic import rows_of
+from tests.support.cuda.trainings import params_of
+from tests.support.zipf import zipf_counts, zipf_segment
 
 DIMS = (100, 128)
 ISSUED = 132 * 4 * 1.755e9  # instructions of warps a second, of an H200
@@ -43,19 +44,6 @@ class Work(NamedTuple):
     ptx: float
     sass: float | None
     bytes: float | None
-
-
-def params_of(name: str, setting: Setting) -> Params:
-    """Return the Params of a kernel of KERNELS."""
-    objective, _, kind = name.partition(", ")
-    how: dict[str, Any] = {"vector_size": setting.vector_size, "window": setting.window}
-    if objective not in TREES:
-        how["negative"] = setting.negative
-    if kind == "pair":
-        how["negative_sharing"] = "pair"
-    if objective == "context_matrix":
-        how["optimizer"] = kind or "adam"
-    return settled(Params(objective=objective, **how))
 
 
 def work_of(name: str, setting: Setting, program: str | None) -> Work:
@@ -89,10 +77,10 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
     if name.startswith("context_matrix"):
         rows, columns, words = 4, 64, 1000
         contexts = rng.integers(0, words, (rows, columns)).astype(np.int32)
-        moving = [np.zeros((rows, width), np.float32) for _ in range(3 if params.optimizer == "adam" else 1)]
+        trained = [np.zeros((rows, width), np.float32) for _ in range(3 if params.optimizer == "adam" else 1)]
         prepared = OBJECTIVES["context_matrix"].prepare(params, zipf_counts(words, 10**6))
         others = np.zeros((words, width), np.float32)
-        return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), moving, others, prepared), rows * columns, None
+        return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), trained, others, prepared), rows * columns, None
     if name.endswith("buckets"):
         n, words = 256, 1000
         pairs, noise = rng.integers(0, words, (2, n)).astype(np.int32), np.zeros((2, 0), np.int32)

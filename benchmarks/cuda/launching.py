@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cuda.bench import Corpus
-from daskw2v.cuda import load
-from daskw2v.devices.lending import lent
-from daskw2v.objectives import OBJECTIVES, settled, start_alpha
-from daskw2v.objectives.base import Rate, Warps
-from daskw2v.params import Params
-from daskw2v.simd import padded
+from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
+from daskw2v.kernels.simd import padded
+from daskw2v.objectives.base import DeviceTables, Rate
+from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
+from daskw2v.training.devices.base import map_arrays
 
 TABLES = ("input", "output")
 
@@ -41,10 +41,10 @@ class Launch:
             put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()
         ]
         self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
-        self._memory = Warps(
+        self._memory = DeviceTables(
             tables[0], tables[1], width, hot_rows, self.in_flight, likely[0], likely[1], self._totals, self._stream
         )
-        self._segment, self._prepared = lent(put, words.segment), lent(put, prepared)
+        self._segment, self._prepared = map_arrays(put, words.segment), map_arrays(put, prepared)
 
     def _sizes(self, objective: Any, corpus: Corpus) -> dict[str, int]:
         return dict(objective.tables(self._params, len(corpus.counts)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.launching import Launch
-from daskw2v.params import Params
+from daskw2v.config.params import Params
 
 
 def main() -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from benchmarks.common import alternate
 from benchmarks.cuda.bench import Bench
 from benchmarks.papers.tables import Spread
-from daskw2v.params import Params, Resources
-from daskw2v.train import train
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.training.pipeline import train
 
 FIELDS = ("text", "output", "size", "window", "negative", "epochs", "sample")
 

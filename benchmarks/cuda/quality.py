@@ -8,10 +8,10 @@ from benchmarks.cuda.sweep import in_flight_up_to
 from benchmarks.papers.full_w2v import SCORES, by_both_offsets
 from benchmarks.papers.tables import Spread
 from benchmarks.quality import Place, score
-from daskw2v.cuda import load
-from daskw2v.objectives import settled
-from daskw2v.params import Params
-from daskw2v.storage import Store
+from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
+from daskw2v.objectives.registry import settled
+from daskw2v.store.storage import Store
 
 
 def quality(bench: Bench) -> None:

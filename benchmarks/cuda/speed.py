@@ -15,8 +15,8 @@ from benchmarks.cuda.bench import Bench, Corpus, modes_of
 from benchmarks.cuda.launching import Launch
 from benchmarks.epochs import our_speed
 from benchmarks.papers.tables import Figures, Spread
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import SEGMENT, keep_thresholds
 

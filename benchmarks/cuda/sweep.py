@@ -3,8 +3,8 @@
 from benchmarks.cuda.bench import Bench, Corpus
 from benchmarks.cuda.launching import Launch
 from benchmarks.papers.tables import Table
-from daskw2v.cuda import load
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
 
 HOT_ROWS = (0, 16, 64, 200, 1000)
 

@@ -26,8 +26,8 @@ from benchmarks.gpu.pieces import MOST, PIECES, Piece
 from benchmarks.gpu.running import DONE, Results, next_pieces, run_piece
 from benchmarks.gpu.summary import summary
 from benchmarks.options import Smoke, parsed
-from daskw2v.cuda import check_gpu
 from daskw2v.errors import Daskw2vError
+from daskw2v.kernels.cuda import check_gpu
 
 SMOKE = Smoke({"list": True}, tuple(PIECES))  # tests go through the dry run
 

@@ -18,10 +18,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.common import DATA, machine
-from benchmarks.cuda.compiling import KERNELS
 from benchmarks.papers.tables import Table, keeper
-from daskw2v.cuda import check_gpu, load
 from daskw2v.errors import Daskw2vError
+from daskw2v.kernels.cuda import check_gpu, load
+from tests.support.cuda.compiling import KERNELS
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("memcheck", "racecheck", "synccheck")

@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 
-from benchmarks.cuda.cases import Windows
-from benchmarks.cuda.compiling import Setting
-from benchmarks.cuda.correctness import case_of
+from tests.support.cuda.cases import Windows
+from tests.support.cuda.compiling import Setting
+from tests.support.cuda.trainings import case_of
 
 WARPS, TOKENS = 4, 1200  # pieces of text, each of at least `pieces.PIECE` centers
 

@@ -32,7 +32,8 @@ from benchmarks.nightly.garbage import GARBAGE
 from benchmarks.nightly.nights import Report, Setting, unpacked, warm_up
 from benchmarks.nightly.week import BAD_BYTES, week
 from benchmarks.options import Smoke, parsed
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.policy import Policy
 

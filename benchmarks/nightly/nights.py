@@ -10,17 +10,18 @@ from typing import Any, NamedTuple, TextIO, TypeVar, get_args
 from distributed import Client
 
 from benchmarks.papers.tables import Cell, Table
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.evaluation import by_name, evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params, Resources
 from daskw2v.progress import Listener, Progress
-from daskw2v.retrain import retrain
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.policy import Policy
-from daskw2v.storage import Store
-from daskw2v.train import train
+from daskw2v.retraining.retrain import retrain
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train
 
 T = TypeVar("T")
 STAGES = ("encode", "vocabulary", "train", "judge")  # the last until the end: aligned, written and published too

@@ -24,7 +24,7 @@ from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, 
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import keeper
 from benchmarks.peers import SPEED
-from daskw2v.strategies.merge import MERGE_RULES
+from daskw2v.training.averaging.merge import MERGE_RULES
 
 PAPERS = {"000": cythnn, "001": blazingtext, "002": w2v_cl, "003": negative_sampling, "004": full_w2v}
 

@@ -11,8 +11,8 @@ from benchmarks.epochs import epoch_seconds
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.peers import SPEED
-from daskw2v.devices import threads_of
-from daskw2v.params import Resources
+from daskw2v.config.resources import Resources
+from daskw2v.training.devices import threads_of
 
 SECONDS = Figures(
     "section 4.2, of figure 1", {"31 cached rows": 157, "gensim": 385, "word2vec.c": 630}

@@ -10,15 +10,15 @@ from benchmarks.calibration import segment_of
 from benchmarks.common import ANALOGY
 from benchmarks.cuda.demand import PAPER as DEMAND
 from benchmarks.cuda.demand import TEXT8
-from benchmarks.cuda.traffic import rows_of
 from benchmarks.papers.gpu import OPEN as NO_GPU
 from benchmarks.papers.gpu import compiled_for_gpu, speed_on_gpu
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.quality import judged
+from daskw2v.config.params import Params
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params
+from tests.support.cuda.traffic import rows_of
 
 BATCHING = {
     "text8": Figures("table 1", {"FULL-W2V": 210.340633, "Wombat": 16.957496, "accSGNS": 16.527374}),

@@ -8,7 +8,7 @@ from benchmarks.cuda.bench import Bench, has_gpu
 from benchmarks.cuda.speed import speed_of
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Cell, Spread
-from daskw2v.params import Params
+from daskw2v.config.params import Params
 
 OPEN = "not measured yet: no GPU; python -m benchmarks.cuda on one prints it"
 _LANES, _REGISTERS, _MOST = 32, 1 << 16, 64  # of a warp; of a multiprocessor; and its warps
@@ -30,7 +30,8 @@ def compiled_for_gpu(kernel: str, vector_size: int) -> tuple[Cell, Cell]:
     """Return instructions of a trained word, and warps that a multiprocessor has registers for, of sm_90."""
     if find_spec("numba_cuda") is None:
         return ("needs daskw2v[cuda]",) * 2
-    kernels, compiling, sass = (import_module(f"benchmarks.cuda.{name}") for name in ("kernels", "compiling", "sass"))
+    names = "benchmarks.cuda.kernels", "tests.support.cuda.compiling", "benchmarks.cuda.sass"
+    kernels, compiling, sass = map(import_module, names)
     setting, program = compiling.Setting(vector_size), sass.disassembler()
     work = kernels.work_of(kernel, setting, program)
     registers = -(-compiling.compiled(kernel, setting).registers // 8) * 8  # they are given out by eights

@@ -15,7 +15,7 @@ from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures, Paper
 from benchmarks.scale_model import DATA, calibrated, clusters, plans
 from benchmarks.scale_model import PAPER as SETTING
-from daskw2v.params import Params
+from daskw2v.config.params import Params
 
 NAMES = {ONE: "SGNS (Reference)", "bns": "SG-BNS", "sns": "SG-SNS", "tns": "SG-TNS"}
 KINDS = {"Semantic": "semantic", "Syntactic": "syntactic", "Total": "google_analogy"}

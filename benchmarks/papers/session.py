@@ -15,9 +15,9 @@ from benchmarks.papers.tables import Figures, Keep, Paper, Spread, Table
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
 from benchmarks.texts import Text, encode, encode_file
-from daskw2v.objectives import settled
-from daskw2v.params import Params
-from daskw2v.storage import Store
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import settled
+from daskw2v.store.storage import Store
 
 SMALL = 300_000  # bytes
 

@@ -22,7 +22,7 @@ from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper
 from benchmarks.vanilla import measure
 from daskw2v.evaluation.pairs import read_pairs
-from daskw2v.evaluation.questions import read_lines
+from daskw2v.evaluation.reading import read_lines
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
 

@@ -1,4 +1,4 @@
-"""The command line: `daskw2v train`, and what is done with a model afterwards."""
+"""The command line: `daskw2v train`, and commands that use a model."""
 
 from daskw2v.cli.program import main
 

@@ -1,32 +1,33 @@
-"""Commands that measure a model, compare it with another, and put what they found on a page."""
+"""Commands that evaluate a model, compare it with another, and write a report."""
 
 from dataclasses import asdict
 from typing import Any, get_args
 
 import click
 
+from daskw2v.cli.opening import model_argument, open_once
+from daskw2v.cli.options import CommandFunction, Many, storage_option
 from daskw2v.cli.printing import print_json, print_table
-from daskw2v.cli.program import main, model_argument, open_once
+from daskw2v.cli.program import main
 from daskw2v.evaluation import Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
 from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.datasets import fetch
 from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.vectors import Vectors
-from daskw2v.options import Function, Many, storage_option
 from daskw2v.report import compare, write_report
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",
-    "analogy": "Questions of four words a line, or pairs of words, a relation a file.",
+    "analogy": "Questions of four words on each line, or pairs of words, one relation in each file.",
     "categorization": "Words with their classes.",
-    "classification": "Texts with their labels; FILE,FILE,FILE for training, validation and test.",
-    "outliers": "Words of a topic, and words outside of it.",
+    "classification": "Texts with labels; FILE,FILE,FILE for training, validation and test.",
+    "outliers": "Folders of topics, each with words that belong to it and outliers.",
 }
 _METHODS = get_args(Method)
 
 
-def _sets(function: Function) -> Function:
+def _sets(function: CommandFunction) -> CommandFunction:
     """Add an option for each kind of set."""
     for kind, help in reversed(_KINDS.items()):
         function = click.option(f"--{kind}", cls=Many, metavar="FILE...", help=help)(function)
@@ -47,10 +48,10 @@ def _evaluated(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str
     type=click.Choice(_METHODS),
     default=("3cosadd", "3cosmul"),
     show_default=True,
-    help="How to answer analogies.",
+    help="Methods for analogies.",
 )
-@click.option("--cnn", is_flag=True, help="Classify texts by a convolutional network, too (needs PyTorch).")
-@click.option("--restrict-vocab", type=click.IntRange(1), help="In analogies, know only the most frequent words.")
+@click.option("--cnn", is_flag=True, help="Also classify texts with a convolutional network (needs PyTorch).")
+@click.option("--restrict-vocab", type=click.IntRange(1), help="In analogies, use only so many frequent words.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
 @storage_option
@@ -64,9 +65,9 @@ def evaluate_command(
     storage_options: dict[str, Any],
     **sets: Any,
 ) -> None:
-    """Measure MODEL on published sets; `daskw2v datasets` tells where they are."""
+    """Evaluate MODEL on published sets; `daskw2v datasets` lists them."""
     if not any(sets.values()):
-        raise click.UsageError(f"Nothing to measure: give {' or '.join(f'--{kind} FILE...' for kind in _KINDS)}.")
+        raise click.UsageError(f"Nothing to evaluate: give {' or '.join(f'--{kind} FILE...' for kind in _KINDS)}.")
     if as_json and markdown:
         raise click.UsageError("--json and --markdown cannot both be printed: give one of them.")
     if cnn and not sets["classification"]:
@@ -94,7 +95,7 @@ def evaluate_command(
 @click.argument("second")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @_sets
-@click.option("--html", metavar="URL", help="Write a page about SECOND, with FIRST beside it, to this URL.")
+@click.option("--html", metavar="URL", help="Write a report about SECOND, compared with FIRST, to this URL.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @storage_option
 def compare_command(
@@ -108,7 +109,7 @@ def compare_command(
 ) -> None:
     """Show how the models FIRST and SECOND differ."""
     if as_json and html is not None:
-        raise click.UsageError("--json and --html are two ways to show one comparison: give one of them.")
+        raise click.UsageError("--json and --html cannot be combined: give one of them.")
     models = [open_once(model, storage_options) for model in (first, second)]
     before, after = (_evaluated(model, sets, storage_options) for model in models)
     chosen = list(words) or None
@@ -131,10 +132,10 @@ def compare_command(
 @model_argument
 @click.argument("url")
 @_sets
-@click.option("--other", metavar="MODEL", help="A model to compare with, such as the one before.")
+@click.option("--other", metavar="MODEL", help="Model to compare with, such as the previous version.")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @click.option("--map", "map_method", type=click.Choice(["pca", "umap"]), default="pca", show_default=True,
-              help="How words are laid out in two dimensions.")  # fmt: skip
+              help="Method that projects words to two dimensions.")  # fmt: skip
 @storage_option
 def report_command(
     model: str,
@@ -145,7 +146,7 @@ def report_command(
     storage_options: dict[str, Any],
     **sets: Any,
 ) -> None:
-    """Write a page about MODEL to URL: one HTML file, which needs no network."""
+    """Write a report about MODEL to URL: one HTML file, which needs no network."""
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
     click.echo(
@@ -159,10 +160,10 @@ def report_command(
 
 @main.command("datasets")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--folder", default="datasets", show_default=True, help="Folder or URL where sets are kept.")
+@click.option("--folder", default="datasets", show_default=True, help="Folder or URL to download to.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def datasets_command(names: tuple[str, ...], folder: str, as_json: bool) -> None:
-    """List published evaluation sets, or download those of NAME."""
+    """List published evaluation sets, or download the sets NAME."""
     if names:
         for name in names:
             click.echo(fetch(name, folder))

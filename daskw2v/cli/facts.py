@@ -1,19 +1,42 @@
-"""What a model is, for people: its metadata in groups; all of it, as it is, is for `--json`."""
+"""`daskw2v info`: a readable summary of a model's metadata, in groups; `--json` prints all of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
-from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params
+import click
 
-_LONG = 4  # entries of a list that are still shown
+from daskw2v.cli.opening import model_argument, open_once
+from daskw2v.cli.options import storage_option
+from daskw2v.cli.printing import print_groups, print_json
+from daskw2v.cli.program import main
+from daskw2v.config.params import Params
+from daskw2v.config.settings import by_heading
+from daskw2v.models.vectors import Vectors
+
+_LONG = 4  # most entries of a list that are shown
 _TITLES = {"corpus": "text", "metrics": "training", "resources": "trained on"}
 
-Rows = list[tuple[str, str]]
+Facts = list[tuple[str, str]]
 
 
-def groups_of(vectors: Vectors) -> Iterator[tuple[str, Rows]]:
+@main.command(no_args_is_help=True)
+@model_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@storage_option
+def info(model: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+    """Show the metadata of MODEL: parameters, corpus, sizes, loss."""
+    vectors = open_once(model, storage_options)
+    if as_json:
+        print_json(_summary(vectors))
+    else:
+        print_groups(groups_of(vectors))
+
+
+def _summary(vectors: Vectors) -> dict[str, Any]:
+    return {"words": len(vectors), "vector_size": vectors.vector_size, "url": vectors.url, **vectors.metadata}
+
+
+def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
     """Yield the title and the rows of each group that has any."""
     size = f"{len(vectors):,} words x {vectors.vector_size}"
     single = {name: value for name, value in vectors.metadata.items() if not isinstance(value, Mapping | list)}
@@ -24,11 +47,8 @@ def groups_of(vectors: Vectors) -> Iterator[tuple[str, Rows]]:
 
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a row for each heading of Params, with those that are given."""
-    heading, under = "", dict[str, str]()
-    for f in fields(Params):
-        heading = f.metadata["heading"] or heading
-        under[f.name] = heading
+    """Yield a row for each heading of Params, with the given values."""
+    under = {f.name: heading for heading, of in by_heading(Params).items() for f in of}
     given = [name for name, value in values.items() if value is not None]
     for heading in dict.fromkeys(under.get(name, "others") for name in given):
         names = [name for name in given if under.get(name, "others") == heading]
@@ -36,7 +56,7 @@ def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the leaves of nested mappings and lists; what is empty is left out."""
+    """Yield the leaves of nested mappings and lists, without empty ones."""
     for key, value in values.items():
         name = " ".join(part for part in (prefix, key.replace("_", " ")) if part)
         if isinstance(value, Mapping):

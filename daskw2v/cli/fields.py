@@ -1,38 +1,67 @@
 """Options of commands that train, made from the fields of `Params` and `Resources`.
 
-A value comes from the command line, else from the environment (`DASKW2V_VECTOR_SIZE`), else from the TOML
-file of `--config`, else from the field's default. The dataclasses check it, so that all meet the same rules.
+A value comes from the command line, or else from the environment (`DASKW2V_VECTOR_SIZE`), or else from the TOML file of
+`--config`, or else from the field's default. The dataclasses check it, so that the same rules hold for all.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from daskw2v.devices import DEVICES
+from daskw2v.cli.config_file import fields_in
+from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
+from daskw2v.config.params import Params
+from daskw2v.config.registry import Registry
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import by_heading
+from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
 from daskw2v.errors import ParameterError
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.options import Function, Many, Option, fields_in, storage_option
-from daskw2v.params import Params, Resources
-from daskw2v.strategies import STRATEGIES
-from daskw2v.strategies.merge import MERGE_RULES
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.phrases.score import SCORINGS
+from daskw2v.training.axes import AXES
+from daskw2v.training.devices import DEVICES
+from daskw2v.training.strategies import STRATEGIES
 
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "memory_limit", "host")  # what describes a local cluster, and no other
-# Names in registries, which stand above Params and Resources; a TOML file is checked against them like an option
+_LOCAL = ("workers", "memory_limit", "host")  # fields that only describe a local cluster
+# Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
+_READERS = OBJECTIVES, STRATEGIES, DEVICES  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
-    "objective": OBJECTIVES,
+    **{field: registry.names() for field, registry in AXES.items()},
+    "tokenizer": (*TOKENIZERS.names(), *OTHERS),
     "optimizer": dict.fromkeys(name for objective in OBJECTIVES.values() for name in objective.alphas),
-    "strategy": STRATEGIES,
-    "merge": MERGE_RULES,
-    "device": DEVICES,
 }
 
 
+def _titles(registry: Registry[Any]) -> str:
+    """Return titles of the package's own values. Plug-ins are not loaded for this; `--help` lists their names."""
+    return ": " + ", ".join(f"{name} ({value.title})" for name, value in registry.items())
+
+
+def _own_alphas() -> Iterator[str]:
+    """Yield the default learning rate of each objective and optimizer."""
+    for name, objective in OBJECTIVES.items():
+        for optimizer, alpha in objective.alphas.items():
+            yield f"{alpha:g} for {name}" + (f" with {optimizer}" if len(objective.alphas) > 1 else "")
+
+
+# Additions from registries to the help of a field
+_ADDED = {
+    **{field: _titles(registry) for field, registry in AXES.items()},
+    "alpha": f": {', '.join(_own_alphas())}",
+    "phrase_threshold": f": {', '.join(f'{scoring.threshold:g} for {name}' for name, scoring in SCORINGS.items())}",
+}
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
 def _kinds(hint: Any) -> set[Any]:
-    """Return a hint's plain types: int and NoneType for `int | None`, Mapping for `Mapping[str, Any]`."""
+    """Return the plain types of a hint: int and NoneType for `int | None`, Mapping for `Mapping[str, Any]`."""
     members = (hint,) if get_origin(hint) in (None, Mapping) else get_args(hint)
     return {get_origin(member) or member for member in members}
 
@@ -42,15 +71,16 @@ def _variable(name: str) -> str:
     return f"DASKW2V_{name.upper()}"
 
 
-def _add(f: "Field[Any]", hint: Any, heading: str, function: Function) -> Function:
-    """Add the option of one field, which the help shows under a heading."""
+def _add(f: "Field[Any]", hint: Any, heading: str, function: CommandFunction) -> CommandFunction:
+    """Add the option of a field, which the help shows under a heading."""
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
     shared: dict[str, Any] = {
         "envvar": _variable(f.name),
-        "help": f.metadata["help"][0].upper() + f.metadata["help"][1:] + ".",
+        "help": _sentence(f.metadata["help"] + _ADDED.get(f.name, "")),
         "heading": heading,
+        "used_by": f.metadata["used_by"],
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar="FILE...", **shared)(function)
@@ -68,31 +98,34 @@ def _add(f: "Field[Any]", hint: Any, heading: str, function: Function) -> Functi
     )(function)
 
 
-def fields_of(*classes: type) -> Callable[[Function], Function]:
+def fields_of(*classes: type) -> Callable[[CommandFunction], CommandFunction]:
     """Add an option for each field of the dataclasses."""
 
-    def decorate(function: Function) -> Function:
-        heading, found = "", []
-        for cls in classes:
-            hints = get_type_hints(cls)
-            for f in fields(cls):
-                heading = f.metadata["heading"] or heading
-                found.append((f, hints[f.name], heading))
-        for f, hint, under in reversed(found):
-            function = _add(f, hint, under, function)
-        return function
+    def decorate(function: CommandFunction) -> CommandFunction:
+        hints = {name: hint for cls in classes for name, hint in get_type_hints(cls).items()}
+        options = [(f, heading) for heading, of in by_heading(*classes).items() for f in of]
+        for f, heading in reversed(options):
+            function = _add(f, hints[f.name], heading, function)
+        kinds = (name for registry in _READERS for name in registry.names())
+        fields = (name for f, _ in options for name in f.metadata["used_by"])
+        return help_for_option([*dict.fromkeys((*kinds, *fields))], _also_reads)(function)
 
     return decorate
 
 
+def _also_reads(name: str) -> tuple[str, ...]:
+    """Return the fields that an objective, strategy or device reads although their `used_by` lacks its name."""
+    return tuple(f for registry in _READERS if name in registry.names() for f in registry.find(name).also_reads)
+
+
 def choose(ctx: click.Context, config: Mapping[str, Any]) -> tuple[Params, Resources]:
-    """Make `Params` and `Resources` from the command line, the environment and what the TOML file says.
+    """Make `Params` and `Resources` from the command line, the environment and the TOML file.
 
     Raises
     ------
     ParameterError
-        If a value is out of range, the file names an unknown field, or a local cluster is described although
-        `scheduler` names one.
+        If a value is out of range, the file names an unknown field, or fields of a local cluster are given with
+        `scheduler`.
     """
     values = {**config}
     values |= {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}

@@ -1,27 +1,38 @@
-"""How commands print what they found: tables for people, JSON for programs."""
+"""Printing of results: tables for people, JSON for programs."""
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len
 
 _LONG = 4  # entries of a list that a table still shows
+_NARROW = 20  # characters that a column has at least
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, with a head if a column has a name."""
-    table = Table(*columns, box=None, pad_edge=False, show_header=any(columns))
-    for row in rows:
-        table.add_row(*row)
-    # A pipe has no width: whatever reads it wants whole lines.
-    console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    """Print a table, with a header if a column has a name. A terminal that is too narrow folds the widest column."""
+    lines = [*([columns] if any(columns) else []), *map(tuple, rows)]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    if widths and sys.stdout.isatty():  # programs that read from a pipe need whole lines
+        beyond = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
+        widest = widths.index(max(widths))
+        widths[widest] = min(widths[widest], max(widths[widest] - beyond, _NARROW))
+    for number, cells in enumerate(lines):
+        folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            padded = (part + " " * (width - cell_len(part)) for part, width in zip(parts, widths, strict=True))
+            line = "  ".join(padded).rstrip()
+            click.echo(click.style(line, bold=True) if any(columns) and number == 0 else line)
+
+
+def _fold(cell: str, width: int) -> list[str]:
+    return [cell] if cell_len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:

@@ -1,49 +1,71 @@
-"""The group of all commands, and what several of them share."""
+"""The group of all commands."""
 
 import os
 import sys
-from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from daskw2v.exits import one_sentence
-from daskw2v.models.vectors import Vectors
-from daskw2v.options import Command, wants_traceback
+from daskw2v.cli.exits import one_sentence
+from daskw2v.cli.options import Command, wants_traceback
 
-_MODULES = {
-    "training": ("train", "demo"),
-    "retraining": ("retrain",),
-    "estimating": ("estimate",),
-    "models": ("similar", "analogy", "export", "index", "info"),
-    "versions": ("versions",),
-    "scheduling": ("serve-schedule",),
-    "evaluating": ("evaluate", "compare", "report", "datasets"),
+
+class Listed(NamedTuple):
+    """A command before its module is imported: the module, and the first sentence of the command's help."""
+
+    module: str
+    help: str
+
+
+# In the order of use
+COMMANDS = {
+    "train": Listed("training", "Train vectors on text at INPUT (files, folders, patterns, URLs)."),
+    "demo": Listed("training", "Train on the text of Python's library, and show what was learned."),
+    "warm-up": Listed("compiling", "Compile all kernels for this processor, so that runs need not."),
+    "retrain": Listed("retraining", "Train a new version on new text at INPUT, and serve it if it passes the gates."),
+    "estimate": Listed(
+        "estimating", "Print the memory that training on INPUT needs, estimated from the sizes of the files."
+    ),
+    "similar": Listed("models", "Show the words nearest to the mean of all WORDs."),
+    "analogy": Listed("models", "Show the words that are to C as B is to A."),
+    "export": Listed("exporting", "Write MODEL to URL in a format of another tool."),
+    "index": Listed("models", "Build an index of MODEL for approximate nearest neighbours."),
+    "info": Listed("facts", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),
+    "versions": Listed("versions", "List, publish, roll back, tag, compare and delete versions of a model."),
+    "evaluate": Listed("evaluating", "Evaluate MODEL on published sets; `daskw2v datasets` lists them."),
+    "compare": Listed("evaluating", "Show how the models FIRST and SECOND differ."),
+    "report": Listed("evaluating", "Write a report about MODEL to URL: one HTML file, which needs no network."),
+    "datasets": Listed("evaluating", "List published evaluation sets, or download the sets NAME."),
 }
 
 
 class Program(click.Group):
     """The group of all commands: errors become one line, and every command takes `--debug`.
 
-    A command's module is imported when the command is asked for: plots and classifiers take seconds to load.
+    A command's module is imported only when the command is used, not to list commands, because compilers, clusters and
+    plots take seconds to load.
     """
 
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of use."""
-        return [name for names in _MODULES.values() for name in names]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, whose module makes it one of `main`'s; None where there is none of that name."""
-        for module, names in _MODULES.items():
-            if cmd_name in names:
-                import_module(f"daskw2v.cli.{module}")
+        """Import a command's module and return the command; None if there is no such command."""
+        if cmd_name in COMMANDS:
+            import_module(f"daskw2v.cli.{COMMANDS[cmd_name].module}")
         return super().get_command(ctx, cmd_name)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of all commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; leave with 2 after an error of ours or of the system, with 130 after Ctrl-C."""
+        """Run the command; exit with 2 after a Daskw2vError or OSError, with 130 after Ctrl-C."""
         with one_sentence(lambda: wants_traceback(ctx)):
             return super().invoke(ctx)
 
@@ -54,16 +76,8 @@ def main() -> None:
     """Train word vectors on any Dask cluster, and use them."""
 
 
-model_argument = click.argument("model")
-
-
-def open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
-    """Open a model of which all is read once at most: to keep it in memory would only take longer."""
-    return Vectors.open(model, storage_options, in_memory=False)
-
-
 def import_from_here() -> None:
-    """Let a tokenizer stand in the current directory, as with `python -m`; local workers inherit the path."""
+    """Allow tokenizers in modules of the current directory, as with `python -m`; local workers inherit the path."""
     here = os.getcwd()
     if not sys.flags.safe_path and here not in sys.path:
         sys.path.insert(0, here)

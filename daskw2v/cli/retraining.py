@@ -1,4 +1,4 @@
-"""`daskw2v retrain`: for whatever calls it every night."""
+"""`daskw2v retrain`, for schedulers that call it regularly."""
 
 import signal
 import sys
@@ -8,29 +8,29 @@ from typing import Any
 
 import click
 
+from daskw2v.cli.config_file import read_config, required, table
 from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import print_json, print_table
 from daskw2v.cli.program import import_from_here, main
-from daskw2v.console import show_progress
-from daskw2v.options import config_option, read_config, required, table
-from daskw2v.params import Params, Resources
-from daskw2v.retrain import retrain
+from daskw2v.cluster.console import show_progress
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.notify import Notices
 from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.policy import Policy
+from daskw2v.retraining.retrain import retrain
 
-_SAYS = ("inputs", "work", "policy", "gates", "notices")  # in the TOML file, besides the options
+_SAYS = ("inputs", "work", "policy", "gates", "notices")  # names in the TOML file, besides those of options
 
 
 @main.command("retrain", no_args_is_help=True)
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
-@click.option("--work", envvar="DASKW2V_WORK", help="Folder or URL where everything is kept; workers share it.")
+@click.option("--work", envvar="DASKW2V_WORK", help="Folder or URL for everything that runs write; workers share it.")
 @config_option
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
-@click.option(
-    "--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL that the summary is posted to; never shown."
-)
+@click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @fields_of(Params, Resources)
 @click.pass_context
@@ -45,13 +45,14 @@ def retrain_command(
     as_json: bool,
     **_: Any,
 ) -> None:
-    """Train a new version from text at INPUT that is new, and serve it if it passes the gates.
+    """Train a new version on new text at INPUT, and serve it if it passes the gates.
 
-    All may stand in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and the
-    tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. The command line wins.
+    All settings can be in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and
+    the tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. The command line
+    takes precedence.
 
-    Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run is
-    at work. With all but 0 what was served before is served still.
+    Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run
+    holds the work directory. Except with 0, the served version is unchanged.
     """
     values = read_config(config, _SAYS)
     policy = table(Policy, values, "policy", config)
@@ -75,12 +76,12 @@ def retrain_command(
 
 
 def _leave(number: int, _: object) -> None:
-    """Leave in order: what this process holds is free for the next at once."""
+    """Exit in order, which releases leases at once."""
     sys.exit(128 + number)
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield what it came to, the outcome last: recipes of schedulers show the last line."""
+    """Yield the summary, the outcome last, as recipes for schedulers show the last line."""
     yield "served", summary.served or "nothing yet"
     for name, value in summary.figures.items():
         yield name.replace("_", " "), f"{value:,.4g}" if value % 1 else f"{value:,.0f}"

@@ -9,22 +9,24 @@ from typing import Any
 import click
 from rich.console import Console
 
-from daskw2v import demo as demo_corpus
+from daskw2v.cli import demo as demo_corpus
+from daskw2v.cli.config_file import read_config
 from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import import_from_here, main
-from daskw2v.console import show_progress
+from daskw2v.cluster.console import show_progress
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import counted
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.options import config_option, read_config
-from daskw2v.params import Params, Resources
 from daskw2v.report import write_report
-from daskw2v.train import train
-from daskw2v.wording import counted
+from daskw2v.training.pipeline import train
 
 
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
-    """Train with progress on stderr, and say on stdout what came out."""
+    """Train with progress on stderr, and print the result on stdout."""
     console = Console(stderr=True, highlight=False)
     with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
@@ -35,7 +37,7 @@ def _train(inputs: list[str], work: str, params: Params, resources: Resources) -
 
 
 def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
-    """Yield what came out; models of earlier versions do not tell all of it."""
+    """Yield the rows of the result; metadata of models of earlier releases lacks some."""
     corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
     known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
     yield "model", str(vectors.url)
@@ -44,23 +46,23 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
         yield "phrases", ", then ".join(f"{found['n_phrases']:,}" for found in phrases)
     yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
     compiling = metrics.get("compiling_seconds", 0.0)
-    after = f", after {compiling:,.1f} s of compiling kernels" if compiling else ""
+    after = f", after compiling kernels for {compiling:,.1f} s" if compiling else ""
     yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds'] - compiling:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was not as the user might think: lines that were changed, words that were not found."""
+    """Yield notes about lines that were changed or skipped, and words that were not found."""
     report = metadata["corpus"]["report"]
     if count := report["replaced"]:
-        yield f"{counted(count, 'line')} held invalid Unicode, which U+FFFD now stands for."
+        yield f"{counted(count, 'line')} had invalid Unicode, which was replaced by U+FFFD."
     if count := report["skipped"]:
         yield f"{counted(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out."
     if report["first_offence"]:
         yield f"The first of them: {report['first_offence']}."
     if count := report["cut"]:
         yield f"Lines longer than 4 MiB were cut at whitespace, {counted(count, 'time')}."
-    vocabulary = metadata.get("vocabulary", {})  # models of earlier versions have none
+    vocabulary = metadata.get("vocabulary", {})  # models of earlier releases have none
     if count := vocabulary.get("missing", 0):
         shown = ", ".join(vocabulary.get("missing_words", ()))
         yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
@@ -72,20 +74,20 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
     "--work",
     required=True,
     envvar="DASKW2V_WORK",
-    help="Folder or URL where everything is kept; workers share it.",
+    help="Folder or URL for everything that the run writes; workers share it.",
 )
 @config_option
-@click.option("--report", metavar="URL", help="Write a page about the model to this URL: one HTML file.")
+@click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file.")
 @fields_of(Params, Resources)
 @click.pass_context
 def train_command(
     ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
 ) -> None:
-    """Train vectors on text at INPUT (files, patterns, URLs).
+    """Train vectors on text at INPUT (files, folders, patterns, URLs).
 
-    Stopped at any point, the same command goes on where it stopped. Options may also stand in the
-    environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file; the command line wins, then the
-    environment.
+    If the command is interrupted, the same command resumes where it stopped. Options can also be set in
+    the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
+    precedence, then the environment.
     """
     params, resources = choose(ctx, read_config(config))
     import_from_here()
@@ -97,7 +99,7 @@ def train_command(
 
 
 @main.command()
-@click.option("--work", default="demo-work", show_default=True, help="Folder where everything is kept.")
+@click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
 def demo(work: str) -> None:
     """Train on the text of Python's library, and show what was learned."""
     files = demo_corpus.write_text(Path(work) / "text")

@@ -1,16 +1,16 @@
-"""Commands about the versions of a model: which there are, which one is served, what differs, what goes."""
+"""Commands about the versions of a model: list, show, publish, roll back, tag, compare and delete."""
 
 from collections import Counter
 from typing import Any
 
 import click
 
+from daskw2v.cli.options import Command, storage_option
 from daskw2v.cli.printing import flat, print_json, print_table
 from daskw2v.cli.program import main
+from daskw2v.errors import counted
 from daskw2v.models.difference import differences
 from daskw2v.models.versions import Version, Versions
-from daskw2v.options import Command, storage_option
-from daskw2v.wording import counted
 
 _SHOWN = 20  # words
 
@@ -36,7 +36,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_json
 @storage_option
 def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
-    """List the finished versions in WORK, oldest first; a star marks the one that is served."""
+    """List the finished versions in WORK, oldest first; a star marks the served one."""
     found = Versions.open(work, storage_options).all()
     if as_json:
         print_json({"versions": [_summary(version) for version in found]})
@@ -51,7 +51,7 @@ def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> 
 @_json
 @storage_option
 def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
-    """Show what a VERSION is: its tables, text, Params, what it was trained from, and how."""
+    """Show the metadata of a VERSION: tables, text, Params, base model, training."""
     found = Versions.open(work, storage_options).find(version)
     values = {**_summary(found), **found.manifest}
     if as_json:
@@ -65,7 +65,7 @@ def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]
 @click.argument("version")
 @storage_option
 def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
-    """Serve a VERSION: readers that open WORK get it from now on."""
+    """Serve a VERSION: readers that open WORK get it from then on."""
     click.echo(Versions.open(work, storage_options).publish(version).name)
 
 
@@ -73,7 +73,7 @@ def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
 @_work
 @storage_option
 def rollback(work: str, storage_options: dict[str, Any]) -> None:
-    """Serve the version that was served before."""
+    """Serve the previously served version again."""
     click.echo(Versions.open(work, storage_options).rollback().name)
 
 
@@ -81,10 +81,10 @@ def rollback(work: str, storage_options: dict[str, Any]) -> None:
 @_work
 @click.argument("version")
 @click.argument("tag")
-@click.option("--remove", is_flag=True, help="Take the tag away from the version.")
+@click.option("--remove", is_flag=True, help="Remove the tag from the version.")
 @storage_option
 def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[str, Any]) -> None:
-    """Give a VERSION a TAG, by which it is found and kept; another version that has it loses it."""
+    """Give a VERSION a TAG, which protects it from deletion; the tag moves if another version has it."""
     every = Versions.open(work, storage_options)
     if remove:
         if tag not in every.find(version).tags:
@@ -101,7 +101,7 @@ def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[s
 @_json
 @storage_option
 def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: dict[str, Any]) -> None:
-    """Show what differs between two versions: words that entered and left, and why, Params, text.
+    """Show the differences between two versions: words that entered and left, with reasons; Params; text.
 
     `daskw2v compare` compares their vectors.
     """
@@ -126,11 +126,11 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
 
 @versions.command(no_args_is_help=True)
 @_work
-@click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="How many of the newest to keep.")
+@click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
 @click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
 @storage_option
 def gc(work: str, keep: int, min_age: float, storage_options: dict[str, Any]) -> None:
-    """Delete old versions, but those served now or before, and tagged ones; and what runs cut short have left."""
+    """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs."""
     for name in Versions.open(work, storage_options).gc(keep, min_age * 3600):
         click.echo(name)
 

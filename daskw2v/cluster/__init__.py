@@ -1,4 +1,4 @@
-"""The Dask cluster a run works on: connecting to it, its workers, and waiting for these and for their results."""
+"""The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
 from daskw2v.cluster.connecting import check_cluster, connect
 from daskw2v.cluster.scheduler import scheduler_watched
@@ -10,9 +10,9 @@ from daskw2v.cluster.workers import (
     find_trainers,
     may_grow,
     peak_memory,
-    shared_memory,
     this_worker,
     total_threads,
+    usable_memory,
     usage,
     workers_known,
 )
@@ -30,9 +30,9 @@ __all__ = [
     "may_grow",
     "peak_memory",
     "scheduler_watched",
-    "shared_memory",
     "this_worker",
     "total_threads",
+    "usable_memory",
     "usage",
     "waits_for_workers",
     "workers_known",

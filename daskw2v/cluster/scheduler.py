@@ -1,4 +1,4 @@
-"""A scheduler that is gone: what Dask raises then, and what a user is told."""
+"""Errors of a lost scheduler."""
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -14,7 +14,7 @@ AGAIN = "The same command goes on where this one stopped."
 
 @contextmanager
 def scheduler_watched() -> Iterator[None]:
-    """Turn what Dask raises where its scheduler died into a ClusterError."""
+    """Turn the errors that Dask raises when it loses its scheduler into a ClusterError."""
     try:
         yield
     except (CancelledError, CommClosedError, ClosedClientError) as error:
@@ -22,5 +22,5 @@ def scheduler_watched() -> Iterator[None]:
 
 
 def scheduler_gone() -> ClusterError:
-    """Return what a user is told of a scheduler that no longer answers."""
+    """Return the error for a scheduler that does not answer."""
     return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {AGAIN}")

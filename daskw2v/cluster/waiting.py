@@ -1,6 +1,6 @@
-"""Waiting for tasks, and for workers that can do them: how long, and who is told of it.
+"""Waiting for tasks, and for workers that can run them.
 
-Both are said once for a block of code (`waits_for_workers`), not to each function that waits there.
+`waits_for_workers` sets timeout and listener for a block of code, so that functions that wait need no arguments.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from distributed import Client, Future, KilledWorker, wait
 
 from daskw2v.cluster.scheduler import AGAIN, scheduler_watched
 from daskw2v.cluster.workers import may_grow, this_worker, workers_known
+from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
-from daskw2v.params import Resources
 from daskw2v.progress import Listener, Progress, silent
 
-_GROWING, _FIXED = 3600.0, 300.0  # seconds to wait for a worker, where others may come and where not
-_CHECK = 10.0  # seconds between looks at the cluster
-_AGAIN = 300.0  # seconds between messages of the same wait
+_GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
+_CHECK = 10.0  # seconds between checks of the cluster
+_AGAIN = 300.0  # seconds between messages about the same wait
 
 
 class _Terms(NamedTuple):
-    """How many seconds a worker is waited for, by the cluster's kind if None; and who is told."""
+    """Timeout in seconds, None for the default of the kind of cluster; and the listener to tell."""
 
     timeout: float | None = None
     listener: Listener = silent
@@ -38,7 +38,7 @@ _terms: ContextVar[_Terms] = ContextVar("worker_timeout", default=_Terms())  # n
 
 @contextmanager
 def waits_for_workers(resources: Resources, listener: Listener) -> Iterator[None]:
-    """Wait for workers as Resources say, and tell a listener of it, in all that this thread does in the block."""
+    """Set `worker_timeout` and the listener for all waiting of this thread in the block."""
     token = _terms.set(_Terms(resources.worker_timeout, listener))
     try:
         yield
@@ -47,14 +47,14 @@ def waits_for_workers(resources: Resources, listener: Listener) -> Iterator[None
 
 
 class _Wait:
-    """Waits as long as there are workers that could do what is waited for, and `worker_timeout` longer.
+    """Checks, while something waits, that there is a suitable worker, or was less than `worker_timeout` ago.
 
     Parameters
     ----------
     client, takes
-        The cluster, and the resources that such a worker declares.
+        The cluster, and the resources that a suitable worker declares.
     why
-        What else the user is told.
+        Sentence to add to messages.
     """
 
     def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
@@ -63,11 +63,11 @@ class _Wait:
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
         self._which = f" with {_written(takes)}" if takes else ""
         self._since = self._said = 0.0
-        self._alone: str | None = None  # since when, in words
+        self._alone: str | None = None  # time since which there is no suitable worker
         self.step = min(_CHECK, self._timeout)
 
     def check(self) -> None:
-        """Raise a ClusterError where there has been no such worker for too long."""
+        """Raise a ClusterError if there was no suitable worker for too long."""
         if any(_has(worker, self._takes) for worker in workers_known(self._client).values()):
             if self._alone is not None:
                 self._tell(f"there is a worker{self._which}")
@@ -81,7 +81,7 @@ class _Wait:
             raise ClusterError(
                 f"The cluster at {self._client.scheduler.address} has had no worker{self._which} for "
                 f"{self._timeout:g} s, since {self._alone} (worker_timeout={self._timeout:g}).{self._why}",
-                f"Start workers{self._which}, raise the limits of what starts them, or give a longer worker_timeout. "
+                f"Start workers{self._which}, raise the limits of the cluster, or give a longer worker_timeout. "
                 f"{AGAIN}",
             )
         if now - self._said >= _AGAIN:
@@ -100,36 +100,36 @@ def _has(worker: Mapping[str, Any], takes: Mapping[str, int] | None) -> bool:
 
 
 def _written(takes: Mapping[str, int]) -> str:
-    """Return resources as `dask worker` takes them."""
+    """Return resources as options of `dask worker`."""
     return f"--resources {','.join(f'{name}={n}' for name, n in takes.items())}"
 
 
 def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: str = "") -> None:
-    """Wait until there is a worker, one with these resources; the cluster gets a task to start it for.
+    """Wait until there is a worker with these resources.
 
-    An adaptive cluster starts workers for tasks, and for nothing else.
+    It submits a task, because an adaptive cluster starts workers only for tasks.
 
     Parameters
     ----------
     client, takes
         The cluster, and the resources that the worker declares.
     why
-        What else the user is told of it.
+        Sentence to add to messages.
 
     Raises
     ------
     ClusterError
-        If none has come in time (`waits_for_workers`), or the scheduler is gone.
+        If no worker comes in time (`waits_for_workers`), or the scheduler is gone.
     """
     while not any(_has(worker, takes) for worker in workers_known(client).values()):
         key = f"await-worker-{uuid.uuid4().hex}"
         waited = _Wait(client, takes, why)
-        waited.check()  # tells at once
+        waited.check()  # reports the wait at once
         with _explained("A task without work"):
             task = client.submit(this_worker, key=key, resources=takes)
             _first_done([task], waited)
-            _fetch(client, [task], takes)  # raises where it killed its workers
-        waited.check()  # tells that one has come
+            _fetch(client, [task], takes)  # raises if the task killed its workers
+        waited.check()  # reports the new worker
 
 
 def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, int] | None = None) -> set[Future]:
@@ -138,15 +138,15 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
     Parameters
     ----------
     client, futures
-        The tasks, and who knows of them.
+        The cluster and the tasks.
     takes
-        The resources that some of them take.
+        Resources that the tasks need.
 
     Raises
     ------
     ClusterError
-        If the cluster has had no worker for too long (`waits_for_workers`), or none with these resources, or its
-        scheduler is gone: the tasks would wait for ever.
+        If the cluster had no worker with these resources for too long (`waits_for_workers`), or its scheduler is
+        gone: the tasks would wait forever.
     """
     return _first_done(futures, _Wait(client, takes))
 
@@ -157,8 +157,8 @@ def _first_done(futures: Collection[Future], waited: _Wait) -> set[Future]:
             with scheduler_watched():
                 done: set[Future] = wait(futures, timeout=waited.step, return_when="FIRST_COMPLETED").done
         except TimeoutError as error:
-            # It stands in a frame of its own traceback; that cycle keeps our callers' frames, and by these all results
-            # of a round, until the garbage is collected
+            # The error and its traceback form a cycle, which keeps the callers' frames, and with them all results of a
+            # round, until the garbage is collected
             error.__traceback__ = None
             waited.check()
         else:
@@ -171,11 +171,11 @@ def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[
     Raises
     ------
     TrainingError
-        If one killed its workers, again and again.
+        If a task killed its worker several times.
     ClusterError
-        If the scheduler is gone, or there are no workers, as `first_done` says.
+        If the scheduler is gone, or there are no workers, as in `first_done`.
     Exception
-        What a task raised.
+        Whatever a task raised.
     """
     waiting = set(futures)
     with _explained(task):
@@ -185,11 +185,11 @@ def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[
                 if future.status != "finished":
                     _fetch(client, [future], takes)
             waiting -= done
-        return _fetch(client, list(futures), takes)  # at once: one by one they take a millisecond each
+        return _fetch(client, list(futures), takes)  # together: one by one they take a millisecond each
 
 
 def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | None) -> list[Any]:
-    """Return results of tasks that are done; those lost with their worker are made again, where there is another."""
+    """Return the results of finished tasks; Dask computes results again that were lost with their worker."""
     waited = _Wait(client, takes)
     answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
     try:
@@ -202,13 +202,13 @@ def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | Non
 
 @contextmanager
 def _explained(task: str) -> Iterator[None]:
-    """Turn what Dask raises where workers or the scheduler died into our errors."""
+    """Turn the errors that Dask raises for lost workers or a lost scheduler into errors of daskw2v."""
     try:
         with scheduler_watched():
             yield
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",
-            "The usual cause is memory: raise memory_limit, use fewer threads a worker or a smaller block_size, "
+            "The usual cause is memory: raise memory_limit, use fewer threads for each worker or a smaller block_size, "
             f"or train a smaller model (max_final_vocab, vector_size). {AGAIN}",
         ) from error

@@ -1,6 +1,6 @@
-"""What is known of a cluster's workers: who trains, threads, memory, and what they answer when they are asked.
+"""The workers of a cluster: which of them train, their threads and memory, and functions run on each.
 
-All of it is so at one moment: workers come and go, and an adaptive cluster may have none.
+All answers are snapshots: workers come and go, and an adaptive cluster may have none.
 """
 
 import math
@@ -14,36 +14,36 @@ from distributed import Client, LocalCluster, Worker, get_worker
 from distributed.comm import CommClosedError
 
 from daskw2v.cluster.scheduler import scheduler_gone
+from daskw2v.cluster.shared_memory import given_bytes
 from daskw2v.errors import ClusterError
-from daskw2v.shared import given_bytes
 
 
 def ask_workers(
     client: Client, function: Callable[..., Any], *args: Any, workers: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return what a function returns on each worker, by its address; those that leave meanwhile are left out.
+    """Run a function on each worker; return the results by address, without workers that leave meanwhile.
 
     Raises
     ------
     ClusterError
-        If the scheduler is gone, or cannot reach a worker that is registered there.
+        If the scheduler is gone, or cannot reach a registered worker.
     Exception
-        What the function raised on one of them.
+        Whatever the function raised on a worker.
     """
     asked = None if workers is None else list(workers)
     try:
         answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
-    except OSError as error:  # no worker's: those are answers
+    except OSError as error:  # of the scheduler; errors of workers are returned
         raise scheduler_gone() from error
     for address in [address for address, answer in answers.items() if isinstance(answer, Exception)]:
         raised = answers.pop(address)
         left = isinstance(raised, OSError) and address not in workers_known(client)
         if left or isinstance(raised, CommClosedError):
             continue
-        if type(raised) is OSError and raised.errno is None:  # Dask's own, when it gives up connecting
+        if type(raised) is OSError and raised.errno is None:  # Dask raises this when it gives up connecting
             raise ClusterError(
                 f"The scheduler cannot reach the worker {address}, which is registered there ({raised}).",
-                "Look after that worker, its network and its firewall, or end it.",
+                "Check that worker, its network and its firewall, or stop it.",
             ) from raised
         raise raised
     return answers
@@ -55,11 +55,12 @@ class Trainers(NamedTuple):
     Parameters
     ----------
     threads
-        Their threads, by address.
+        Number of threads of each worker, by address.
     takes
-        The Dask resources that a training task takes of its worker; None where all workers train.
+        Dask resources that a training task needs; None if all workers train.
     coming
-        How many more an adaptive cluster may start. Work is shared among these too: it starts them for work alone.
+        Number of workers that an adaptive cluster may still start. Work is divided for them, too, because the cluster
+        starts workers only for submitted work.
     """
 
     threads: Mapping[str, int]
@@ -67,17 +68,17 @@ class Trainers(NamedTuple):
     coming: int = 0
 
     def preferring(self, worker: str) -> dict[str, Any]:
-        """Return what `submit` is told so that this worker does a task, or any other where it is gone ("": any)."""
-        # Not where tasks take resources: with that worker gone, Dask would not look at these either
+        """Return options for `submit` that prefer a worker; others run the task if it is gone. "" prefers none."""
+        # Not for tasks with resources: if that worker is gone, Dask would ignore the resources, too
         return {"workers": [worker], "allow_other_workers": True} if worker and not self.takes else {}
 
     def homes(self) -> list[tuple[str, int]]:
-        """Return address and threads of each, in order; of those to come, nothing and the least threads there are."""
+        """Return address and threads of each worker, in order; coming ones have the address "" and fewest threads."""
         return sorted(self.threads.items()) + [("", min(self.threads.values(), default=1))] * self.coming
 
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
-    """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all where none does."""
+    """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all if none does."""
     workers, takes = workers_known(client), None
     if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
         workers, takes = having, {resource: 1}
@@ -86,24 +87,24 @@ def find_trainers(client: Client, resource: str | None) -> Trainers:
 
 
 def may_grow(client: Client) -> bool:
-    """Tell whether workers may come that never were there: not to a local cluster that is not adaptive."""
+    """Return whether new workers may join: always, except on a local cluster that is not adaptive."""
     return not isinstance(client.cluster, LocalCluster) or _adaptive(client) is not None
 
 
 def _adaptive(client: Client) -> Any:
-    """Return what starts and ends the workers of the client's cluster, or nothing; Dask has no public name for it."""
+    """Return the active `Adaptive` of the client's cluster, or None; Dask has no public name for it."""
     adaptive = getattr(client.cluster, "_adaptive", None)
     return adaptive if adaptive is not None and adaptive.periodic_callback is not None else None
 
 
 def _most_workers(client: Client) -> int:
-    """Return the most workers that an adaptive cluster may have; 0 where there is no such number."""
+    """Return the maximum number of workers of an adaptive cluster; 0 if there is none."""
     adaptive = _adaptive(client)
     return 0 if adaptive is None or math.isinf(adaptive.maximum) else int(adaptive.maximum)
 
 
 def workers_known(client: Client) -> dict[str, Any]:
-    """Return what the scheduler knows of each worker, by its address.
+    """Return the scheduler's information about each worker, by address.
 
     Raises
     ------
@@ -121,10 +122,10 @@ def total_threads(client: Client) -> int:
     return max(1, sum(int(worker["nthreads"]) for worker in workers_known(client).values()))
 
 
-def shared_memory(client: Client) -> float:
-    """Return the bytes that all workers hold together when each has its share by threads and the first is full.
+def usable_memory(client: Client) -> float:
+    """Return the bytes that fit on all workers if data is divided by threads, when the first worker is full.
 
-    Infinity where none has a limit.
+    It is infinite if no worker has a limit.
     """
     workers = workers_known(client).values()
     a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
@@ -132,9 +133,9 @@ def shared_memory(client: Client) -> float:
 
 
 class Usage(NamedTuple):
-    """What a worker process has used since it began: most resident memory, and bytes sent to other workers.
+    """What a worker process has used since its start: peak of resident memory, and bytes sent to other workers.
 
-    What lies in shared memory is not sent.
+    Bytes passed through shared memory do not count as sent.
     """
 
     threads: int
@@ -143,7 +144,7 @@ class Usage(NamedTuple):
 
 
 def usage(client: Client) -> dict[str, Usage]:
-    """Return the usage of each worker that answers, by its address."""
+    """Return the usage of each worker that answers, by address."""
     return ask_workers(client, _usage)
 
 
@@ -152,9 +153,9 @@ def _usage(dask_worker: Worker) -> Usage:
 
 
 def peak_memory() -> int:
-    """Return the most bytes that this process had resident.
+    """Return the peak of this process's resident memory in bytes.
 
-    On Linux `getrusage` would also count the process that began this one: a fork's memory stays in its peak.
+    `getrusage` is not used on Linux, as there a forked process starts with the peak of its parent.
     """
     if sys.platform != "linux":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -163,7 +164,7 @@ def peak_memory() -> int:
 
 
 def this_worker() -> str:
-    """Return the address of the worker that runs this task; nothing outside of tasks."""
+    """Return the address of the worker that runs this task; "" outside of tasks."""
     try:
         return str(get_worker().address)
     except ValueError:

@@ -1,1 +1,1 @@
-"""From URLs to pieces of text or tokens: `find_sources`, `plan_blocks`, `make_tokenizer`, `read_block`."""
+"""Reading of input files: `find_sources`, `plan_blocks`, `make_tokenizer`, `read_block`."""

@@ -1,4 +1,4 @@
-"""What tells one version of a function from another."""
+"""Fingerprints of functions."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _PLAIN = (str, bytes, int, float, complex, type(None), type(...), slice)
 def fingerprint(function: Callable[..., Any]) -> str:
     """Return 20 hexadecimal digits that change with a function's code.
 
-    Seen are the function's instructions, constants, names and defaults, those of functions written inside it, and
-    what a decorator wraps. Not seen are edits of functions that it calls, globals that it reads, and all that is
-    not written in Python. Another version of Python counts as an edit.
+    It covers the instructions, constants, names and defaults of the function, of functions defined inside it, and of
+    functions that decorators wrap. It does not cover functions that it calls, globals that it reads, and code that is
+    not Python. Another version of Python changes it, too.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _described(value: Any) -> Any:
-    """Return what has the same repr in every process: no addresses, no order of sets."""
+    """Return a value whose repr is the same in every process: without addresses and the order of sets."""
     if isinstance(value, CodeType):
         constants = [_described(constant) for constant in value.co_consts]
         return value.co_code, value.co_exceptiontable, value.co_names, constants

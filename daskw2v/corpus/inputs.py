@@ -1,4 +1,4 @@
-"""What may be given as text to read: names of files. All else is refused by its type, before it is looked into."""
+"""Checks the argument `inputs`: only names of files are accepted; other types are refused without reading them."""
 
 import os
 import reprlib
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.locations import Location, as_url
+from daskw2v.store.urls import Location, as_url
 
 Inputs = Location | Sequence[Location]  # the sequence is a list or a tuple
 
@@ -17,7 +17,7 @@ _LISTS = f"write a line of JSON for each sentence, {_TOKENS}, and give the name 
 _FRAME = "write {}, and give {} with column, the name of the column that holds text."
 _TASKS = "let each task write a file, and give the names of the files once all are written."
 
-# By the package and the name of a type, since none of these packages is imported here.
+# By package and name of a type, so that none of these packages is imported.
 _HOW = {
     ("dask", "Bag"): "write bag.to_textfiles('text/*.txt'), and give 'text/*.txt'.",
     ("dask", "Delayed"): _TASKS,
@@ -36,11 +36,11 @@ _HOW = {
     ("numpy", "ndarray"): "write numpy.savetxt('text.txt', array, fmt='%s'), and give 'text.txt'.",
 }  # fmt: skip
 _PACKAGES = {"dask_expr": "dask"}
-_SHOWN = 120  # characters of a value that a message shows
+_SHOWN = 120  # most characters of a value in a message
 
 
 def names_of(inputs: Inputs) -> list[str]:
-    """Return the names that are given, in order.
+    """Return the names in `inputs`, in order.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def names_of(inputs: Inputs) -> list[str]:
     Raises
     ------
     ParameterError
-        If it is of any other type, or one of its members is. It is not iterated, computed or shown, then.
+        If `inputs` or one of its members has another type. The value is then neither iterated nor computed.
     InputError
-        If it is an empty list.
+        If `inputs` is empty.
     """
     if isinstance(inputs, str | os.PathLike):
         return [as_url(inputs, "input")]
@@ -73,7 +73,7 @@ def _refused(value: Any) -> ParameterError:
 
 
 def _remedy(value: Any) -> str:
-    """Return what makes files of a value; "" where nothing is known of its type."""
+    """Return how to write a value to files; "" if its type is not known."""
     for kind in type(value).__mro__:
         package = kind.__module__.partition(".")[0]
         if how := _HOW.get((_PACKAGES.get(package, package), kind.__name__)):
@@ -90,12 +90,12 @@ def _remedy(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value, shortened, as a message shows it; only its type where showing it could take long, or compute."""
+    """Return a shortened repr of a value, or only its type if the repr could be slow or compute something."""
     if type(value).__module__ != "builtins" or isinstance(value, Iterator):
         return f"<{type(value).__module__}.{type(value).__qualname__}>".replace("<builtins.", "<")
     return shortened(reprlib.repr(value))
 
 
 def shortened(text: str) -> str:
-    """Return text, without its end where it is too long for a message."""
+    """Return text, cut to the length allowed in a message."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

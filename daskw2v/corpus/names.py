@@ -1,20 +1,17 @@
-"""What a file's name tells of its content: format and compression; or that it is no text."""
+"""Format and compression of a file by its name; refusal of names that are not text."""
 
 import os
 from collections.abc import Iterable
 
+from daskw2v.corpus.formats import FORMATS, TEXT, Format, find_format
 from daskw2v.errors import InputError
 
-FORMATS = ("text", "jsonl", "parquet")
 _COMPRESSIONS = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
 }  # fmt: skip
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-_SUFFIXES = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
-_SEPARATED = (".csv", ".tsv")  # tables that those who ask for tables read
-# No text, though it could be read as such: what would become words, what makes text of it, and the names.
+_SEPARATED = (".csv", ".tsv")  # text only for callers that read tables
+# Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _NO_TEXT = (
     ("commas, quotes and headers", "Make Parquet of it, as pandas.read_csv(...).to_parquet(...) does, and give column",
      _SEPARATED),
@@ -29,53 +26,70 @@ _NO_TEXT = (
 
 
 def compression_of(url: str) -> str | None:
-    """Return "gzip", "bz2", "xz" or "zstd"; None of a file that is not compressed."""
+    """Return "gzip", "bz2", "xz" or "zstd"; None for a file that is not compressed."""
     return _COMPRESSIONS.get(os.path.splitext(url.lower())[1])
 
 
-def format_of(url: str, *, tables: bool = False) -> str:
-    """Return "text", "jsonl" or "parquet", or the suffix of a name that tells of no text, such as ".csv".
+def format_of(url: str, given: Format | None = None, *, tables: bool = False) -> str:
+    """Return the name of a file's format, or its suffix if that is not of text, such as ".csv".
 
     Parameters
     ----------
     url
         The file's name.
+    given
+        The format in Params. Its suffixes take precedence. Suffixes of other plug-ins are not used.
     tables
-        Take .csv and .tsv for text.
+        Whether .csv and .tsv count as text.
     """
     suffix = _inner_suffix(url)
+    if given is not None and suffix in given.suffixes:
+        return given.name
     if tables and suffix in _SEPARATED:
-        return "text"
-    return suffix if any(suffix in suffixes for _, _, suffixes in _NO_TEXT) else _SUFFIXES.get(suffix, "text")
+        return TEXT.name
+    if any(suffix in suffixes for _, _, suffixes in _NO_TEXT):
+        return suffix
+    return next((format.name for format in FORMATS.values() if suffix in format.suffixes), TEXT.name)
 
 
-def check_readable(url: str, format: str) -> None:
-    """Refuse what cannot be read, or would be read as text and is none; `format` is the one given, or `format_of`."""
-    suffix = _inner_suffix(url)
-    if suffix in _PACKED:
-        raise InputError(f"{url} is packed as {suffix}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
-    if format == "parquet" and (compression := compression_of(url)):
-        raise InputError(f"{url} is Parquet inside {compression}.", "Unpack it: Parquet compresses by itself.")
-    for words, remedy, suffixes in _NO_TEXT:
-        if format in suffixes:
-            raise InputError(
-                f"{url} is no text by its name: {words} would become words.",
-                f"{remedy}; or give format='text' if it is plain text.",
-            )
-
-
-def of_one_format(name: str, urls: Iterable[str], format: str | None, *, tables: bool = False) -> list[str]:
-    """Return the files of a folder that are read: those of the format, by their names; all where none is given.
+def check_readable(url: str, name: str) -> Format:
+    """Return the format of a file; `name` is the format in Params or the result of `format_of`.
 
     Raises
     ------
     InputError
-        If their names tell of several formats and none is given, or none of them of the one that is given.
+        If the file cannot be read, or is not text but would be read as text.
+    """
+    suffix = _inner_suffix(url)
+    if suffix in _PACKED:
+        raise InputError(f"{url} is packed as {suffix}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
+    for words, remedy, suffixes in _NO_TEXT:
+        if name in suffixes:
+            raise InputError(
+                f"{url} is not text by its name: {words} would become words.",
+                f"{remedy}; or give format='text' if it is plain text.",
+            )
+    format = find_format(name)
+    if not format.compressible and (compression := compression_of(url)):
+        raise InputError(
+            f"{url} is {format.title} inside {compression}.", f"Unpack it: {format.title} is not read compressed."
+        )
+    return format
+
+
+def of_one_format(name: str, urls: Iterable[str], given: Format | None, *, tables: bool = False) -> list[str]:
+    """Return the files of a folder to read: those of the given format, by name, or all if none is given.
+
+    Raises
+    ------
+    InputError
+        If no format is given and the names have several, or no name has the given format.
     """
     by_format: dict[str, list[str]] = {}
     for url in urls:
-        by_format.setdefault(format_of(url, tables=tables), []).append(url)
-    if format is not None:
+        by_format.setdefault(format_of(url, given, tables=tables), []).append(url)
+    if given is not None:
+        format = given.name
         if format not in by_format:
             raise InputError(
                 f"No file in {name} is {format} by its name; {next(iter(by_format.values()))[0]} is not.",
@@ -86,13 +100,13 @@ def of_one_format(name: str, urls: Iterable[str], format: str | None, *, tables:
         (one, (first, *_)), (other, (second, *_)), *_ = by_format.items()
         raise InputError(
             f"{name} holds files of several formats, such as {one} ({first}) and {other} ({second}).",
-            "Give format, of which files are read then; or a pattern, such as "
+            "Give format, to read only files of that format; or a pattern, such as "
             f"{name.rstrip('/')}/**/*{os.path.splitext(first)[1]}.",
         )
     return [url for found in by_format.values() for url in found]
 
 
 def _inner_suffix(url: str) -> str:
-    """Return how a name ends, below its compression."""
+    """Return the suffix of a name without that of its compression."""
     root, suffix = os.path.splitext(url.lower())
     return os.path.splitext(root)[1] if suffix in _COMPRESSIONS else suffix

@@ -1,4 +1,4 @@
-"""What reading yields, piece by piece, and what it reports."""
+"""The pieces of text or tokens that reading yields, and the report of what was read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Text:
-    r"""UTF-8 text whose tokens are what lies between bytes <= 0x20; a newline ends a sentence.
+class RawText:
+    r"""UTF-8 text with tokens separated by bytes <= 0x20; a newline ends a sentence.
 
-    A piece may end inside a sentence, never inside a token: the next piece goes on with the sentence.
+    A piece may end inside a sentence, which the next piece continues, but never inside a token.
 
     Parameters
     ----------
     data
-        The bytes. Carriage returns are still in it: they only separate tokens.
+        The bytes. Carriage returns separate tokens.
     """
 
     data: bytes
@@ -25,12 +25,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Whole sentences of tokens; a token may hold any character, spaces too. No token, no sentence is empty.
+    """Whole sentences of tokens. A token may contain any character, including spaces. None of them is empty.
 
     Parameters
     ----------
     data
-        Shape (n,) uint8: all tokens' UTF-8, one after the other.
+        Shape (n,) uint8: UTF-8 of all tokens, concatenated.
     offsets
         Shape (t+1,) int64: token i is data[offsets[i]:offsets[i+1]].
     starts
@@ -43,12 +43,12 @@ class Tokens:
 
 
 def tokens_of(sentences: Iterable[Sequence[str]]) -> Tokens:
-    """Lay out sentences given as strings; empty tokens and empty sentences are left out.
+    """Make `Tokens` of sentences of strings, without empty tokens and sentences.
 
     Raises
     ------
     UnicodeEncodeError
-        If a token holds a lone surrogate, which UTF-8 cannot write.
+        If a token has a lone surrogate, which UTF-8 cannot encode.
     """
     kept = [[token for token in sentence if token] for sentence in sentences]
     flat = [token for sentence in kept for token in sentence]
@@ -63,23 +63,23 @@ def tokens_of(sentences: Iterable[Sequence[str]]) -> Tokens:
 
 @dataclass
 class ReadReport:
-    """What was read, and what had to be repaired or left out.
+    """Counts of what was read, repaired and skipped.
 
     Parameters
     ----------
     bytes_read
-        Bytes of text; of a compressed file, after decompression.
+        Bytes of text, after decompression.
     lines
         Lines, or rows of a Parquet column of lists.
     replaced
-        Lines in which invalid UTF-8 became U+FFFD (a line longer than 4 MiB counts once a piece).
+        Lines in which invalid UTF-8 was replaced by U+FFFD. A line longer than 4 MiB counts once for each piece.
     skipped
-        Lines left out; of a line longer than 4 MiB, its offending pieces.
+        Lines that were skipped; invalid pieces of lines longer than 4 MiB.
     cut
-        How often a line longer than 4 MiB was cut, at whitespace, into several sentences: only tokenizers
-        that work line by line need that.
+        Number of times that a line longer than 4 MiB was cut at whitespace, into several sentences. This happens only
+        with tokenizers that work line by line.
     first_offence
-        Where and what the first line repaired or left out was.
+        Place and description of the first line repaired or skipped.
     """
 
     bytes_read: int = 0
@@ -90,11 +90,11 @@ class ReadReport:
     first_offence: str | None = None
 
     def count_lines(self, data: bytes) -> None:
-        """Add the newlines in `data` (bytes.count takes three times as long)."""
+        """Add the number of newlines in `data` (bytes.count takes three times as long)."""
         self.lines += int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
 
     def merge(self, other: "ReadReport") -> None:
-        """Add what another report says; the first offence known stays."""
+        """Add the counts of another report; the earlier `first_offence` stays."""
         self.bytes_read += other.bytes_read
         self.lines += other.lines
         self.replaced += other.replaced

@@ -1,4 +1,4 @@
-"""From a name to the files that it stands for: itself, all files below a folder, or what a pattern matches."""
+"""Finds the files of a name: a file, all files below a folder, or the matches of a pattern."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,31 +10,31 @@ from typing import Any, NamedTuple
 from fsspec.core import has_magic
 
 from daskw2v.corpus.inputs import shortened
-from daskw2v.credentials import refuse_secret
 from daskw2v.errors import Daskw2vError, InputError, StoreError
-from daskw2v.locations import absolute, filesystem
-from daskw2v.steady import steadily
+from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.retries import with_retries
+from daskw2v.store.urls import absolute, filesystem
 
-_THREADS = 16  # of metadata requests at once
+_THREADS = 16  # metadata requests at once
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
-_ARRAYS = "zarr.json"  # a file of every folder that Zarr makes
+_ARRAYS = "zarr.json"  # every folder of a Zarr store has this file
 
 
 class Matches(NamedTuple):
-    """URL and fsspec's info of each file that a name stands for, sorted; and whether some lie in folders it names."""
+    """URL and fsspec's info of each file found, sorted; and whether some were found by searching folders."""
 
     files: list[tuple[str, Mapping[str, Any]]]
     in_folders: bool
 
 
 def find_files(
-    name: str, storage_options: Mapping[str, Any], patience: float, *, folders: bool = True, work: str | None = None
+    name: str, storage_options: Mapping[str, Any], timeout: float, *, folders: bool = True, work: str | None = None
 ) -> Matches:
-    """Find the files that a name stands for.
+    """Find the files of a name.
 
-    Of a folder all files below it count but those whose names, or whose folders' names, begin with `.` or `_`: so
-    Spark, Hive and Dask name what is no data. Links are followed, to each folder once. The same goes for a pattern that
-    matches folders with files that it does not match; of any other all files count that it matches.
+    A folder means all files below it, except those whose names, or whose folders' names, begin with `.` or `_`: Spark,
+    Hive and Dask name files that are not data so. Links are followed, to each folder once. A pattern means the files
+    that it matches. If it matches folders with files that it does not match itself, these folders are searched, too.
 
     Parameters
     ----------
@@ -42,17 +42,17 @@ def find_files(
         URL, path or pattern.
     storage_options
         Options for fsspec.
-    patience
+    timeout
         Seconds to wait for each answer.
     folders
-        Take files below folders; else a folder is refused where it is named, and passed over where it is matched.
+        Whether to search folders. If not, a named folder is refused and a matched one is skipped.
     work
-        A folder that is passed over: the work directory.
+        The work directory, which is skipped.
 
     Raises
     ------
     InputError
-        If nothing is found, it is no file, the name holds a secret, or the filesystem does not answer.
+        If nothing is found, the name is not a file, it contains a secret, or the filesystem does not answer.
     """
     refuse_secret(name)
     if "::" in name:
@@ -61,10 +61,10 @@ def find_files(
             "Name the files themselves.",
         )
     fs, path = filesystem(name, storage_options)
-    ask = partial(steadily, place=name, patience=patience)
+    ask = partial(with_retries, place=name, timeout=timeout)
     with _explained(name):
         fs.invalidate_cache()
-        if ask(fs.isfile, path):  # first: a file's name may look like a pattern
+        if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
             return Matches([(_prefix(name, fs, path) + path, ask(fs.info, path))], False)
         named = ask(fs.isdir, path)
         if named and not folders:
@@ -80,10 +80,10 @@ def find_files(
             root = path if named else _root(path)
             passed = None if work is None else _path_on(fs, work, storage_options)
             if named and path == passed:
-                raise InputError(f"{name} is the work directory.", "Give the text; it may lie in a folder there.")
+                raise InputError(f"{name} is the work directory.", "Give the text; it may be in a folder there.")
             text = partial(_is_text, root=root, work=passed)
             below = {p for p in ask(_below, fs, within) if text(p) and _is_data(p, root)}
-            whole = not below <= found.keys()  # else a pattern matches all of these itself
+            whole = not below <= found.keys()  # otherwise the pattern itself matches all of them
             read = {p for p in found if text(p) and (not whole or _is_data(p, root))} | below
             found |= _infos(fs, ask, sorted(below - found.keys()))
             found = {p: found[p] for p in sorted(read)}
@@ -97,30 +97,33 @@ def find_files(
 
 
 def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return infos, not the listing's: open_source compares with them, and some filesystems tell two things."""
+    """Return fsspec's info of each path.
+
+    The infos of a listing would not do: `open_source` compares them with `info`, and some filesystems differ.
+    """
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(paths, pool.map(partial(ask, fs.info), paths), strict=True))
 
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:
-    """Return the path of a URL if it lies on that filesystem."""
+    """Return the path of a URL if it is on this filesystem."""
     other, path = filesystem(absolute(url), storage_options)
     return path if type(other) is type(fs) else None
 
 
 def _root(pattern: str) -> str:
-    """Return the folder that all of a pattern's matches lie below."""
+    """Return the folder that contains all matches of a pattern."""
     parts = pattern.split("/")
     return "/".join(parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
 
 
 def _is_text(path: str, root: str, work: str | None) -> bool:
-    """Tell whether a path does not lie in the work directory; that may hold all that is looked for, too."""
+    """Return whether a path may be text: it is not in the work directory, unless `root` itself is."""
     return work is None or f"{root}/".startswith(f"{work}/") or not f"{path}/".startswith(f"{work}/")
 
 
 def _is_data(path: str, root: str) -> bool:
-    """Tell whether a path below a folder is one of data, not hidden; nor a store's marker of a folder, "day=1/"."""
+    """Return whether a path below a folder is data: not hidden, and not an object store's folder marker, "day=1/"."""
     return all(map(_is_shown, path[len(root) :].lstrip("/").split("/")))
 
 
@@ -136,7 +139,7 @@ def _below(fs: Any, folders: Sequence[str]) -> list[str]:
 
 
 def _below_local(roots: Sequence[str]) -> Iterator[str]:
-    """Yield local files: fsspec would leave out what may not be seen, and follow a link round and round."""
+    """Yield local files. fsspec would ignore folders without permission, and follow links in circles."""
     seen = set()
     for root in roots:
         for place, folders, files in os.walk(root, onerror=_raise, followlinks=True):
@@ -152,7 +155,7 @@ def _raise(error: OSError) -> None:
 
 
 def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
-    """Stop at another work directory, or a model: its files are no text, and some of their names tell nothing."""
+    """Refuse another work directory or a model: its files are not text, but some names do not show that."""
     for path in paths:
         if path.rpartition("/")[2] == _ARRAYS:
             raise InputError(
@@ -162,33 +165,33 @@ def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
 
 
 def _nothing(name: str, *, named: bool) -> InputError:
-    """Return the error where nothing is found."""
+    """Return the error for a name without files."""
     if named:
         return InputError(
-            f"{name} is a folder without files to read.", f"Names that begin with . or _ do not count. {_CHECK}"
+            f"{name} is a folder without files to read.", f"Names that begin with . or _ are skipped. {_CHECK}"
         )
     is_text = any(character.isspace() for character in name)
-    hint = " Inputs are names of files: write text to a file, and name this." if is_text else ""
+    hint = " Inputs are names of files: write text to a file, and give its name." if is_text else ""
     return InputError(f"{shortened(name)} matches no file.", f"{_CHECK}{hint}")
 
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turn what a filesystem raises into our error."""
+    """Turn errors of a filesystem into an InputError."""
     try:
         yield
-    except Exception as error:  # each protocol's package has errors of its own
+    except Exception as error:  # each fsspec protocol raises its own errors
         said = error.__cause__ if isinstance(error, StoreError) else error
         if isinstance(said, Daskw2vError):
             raise
         raise InputError(
-            f"{shortened(name)} cannot be looked for ({type(said).__name__}: {said}).",
+            f"{shortened(name)} cannot be searched ({type(said).__name__}: {said}).",
             "Check the path, broken links, the rights and the network.",
         ) from error
 
 
 def _prefix(name: str, fs: Any, path: str) -> str:
-    """Return what makes a URL of a path: protocol, and for some filesystems the host; "" for local files."""
+    """Return the prefix that makes a path a URL: protocol and, for some filesystems, host; "" for local files."""
     if "file" in fs.protocol:
         return ""
     return name[: len(name) - len(path)] if name.endswith(path) else fs.unstrip_protocol(path)[: -len(path)]

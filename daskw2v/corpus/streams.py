@@ -1,4 +1,4 @@
-"""Bytes of a file: decompressed, cut to the lines of a block, in pieces of bounded size."""
+"""Streams of bytes: decompression, the lines of a block, and pieces of bounded size."""
 
 import bz2
 import lzma
@@ -13,16 +13,16 @@ try:
 except ImportError:
     zstandard = None  # type: ignore[assignment]
 
-CHUNK = 1 << 17  # bytes read at once: larger ones leave the cache, and halve the speed
-LONGEST = 1 << 22  # bytes of a line that is surely kept whole
-_PROBE = 1 << 16  # bytes read at once where a line's end is looked for, and of compressed data
+CHUNK = 1 << 17  # bytes read at once; larger chunks exceed the cache and halve the speed
+LONGEST = 1 << 22  # bytes of the longest line that is never cut
+_PROBE = 1 << 16  # bytes read at once to find the end of a line, and of compressed data
 NO_SEPARATORS = bytes(range(0x21, 0x100))
 
-_ZSTD_STEP = 256  # compressed bytes that hold 8 MiB of text at most: a block of 4 can hold 128 KiB
+_ZSTD_STEP = 256  # compressed bytes, of at most 8 MiB of text: a zstd block of 4 bytes can hold 128 KiB
 
 
 class _Zstd:
-    """zstandard's decompressor, which cannot limit what it returns, with zlib's limit: it is fed in small steps."""
+    """zstandard's decompressor with zlib's limit on output, which it lacks: it is fed in small steps."""
 
     def __init__(self) -> None:
         self._inner = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
@@ -38,7 +38,7 @@ class _Zstd:
         return bytes(self._inner.unused_data) + self.unconsumed_tail
 
     def decompress(self, data: bytes, limit: int) -> bytes:
-        parts: list[bytes | memoryview] = [self._text] if self._text else []  # one part is joined without a copy
+        parts: list[bytes | memoryview] = [self._text] if self._text else []  # joining a single part copies nothing
         held, fed = len(self._text), 0
         while held < limit and fed < len(data) and not self._inner.eof:
             parts.append(self._inner.decompress(data[fed : fed + _ZSTD_STEP]))
@@ -50,30 +50,30 @@ class _Zstd:
         return bytes(text[:limit])
 
 
-# All four have decompress(data, limit), eof and unused_data.
+# All have decompress(data, limit), eof and unused_data.
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bz2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),  # the other format takes zeros for an empty file
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),  # FORMAT_AUTO would accept zeros as an empty file
     "zstd": _Zstd,
 }
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
 
 
 def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
-    """Yield a compressed file's content, all its members one after the other, at most `CHUNK` bytes at once.
+    """Yield the content of a compressed file, member by member, in chunks of at most `CHUNK` bytes.
 
     Raises
     ------
     InputError
-        If the data are cut short or damaged; it tells how much was read.
+        If the data is truncated or damaged. The message says how much was read.
     """
     decompressor, begun, done = None, False, 0
     while data := file.read(_PROBE):
         more = False  # whether text is left in the decompressor
         while data or more:
             if decompressor is None:
-                data = data.lstrip(b"\0") if begun else data  # members may be padded
+                data = data.lstrip(b"\0") if begun else data  # padding between members
                 if not data:
                     break
                 decompressor, begun = _DECOMPRESSORS[compression](), True
@@ -81,14 +81,14 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
                 raise InputError(
-                    f"{url} is no valid {compression} data after {done} bytes of text ({error}).",
+                    f"{url} has no valid {compression} data after {done} bytes of text ({error}).",
                     "Write the file again, or leave it out.",
                 ) from error
             done += len(chunk)
             yield chunk
             if decompressor.eof:
                 data, decompressor, more = decompressor.unused_data, None, False
-            else:  # zlib gives back what it was given too much, bz2 and lzma keep it
+            else:  # zlib returns unused input, bz2 and lzma keep it
                 data, more = getattr(decompressor, "unconsumed_tail", b""), len(chunk) == CHUNK
     if decompressor is not None:
         raise InputError(
@@ -98,10 +98,10 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
 
 
 def line_start(file: IO[bytes], position: int, stop: int) -> int:
-    """Return where the first line starts at or after `position`; `stop` or more where none does before it."""
+    """Return the start of the first line at or after `position`; `stop` or more if none starts before `stop`."""
     if position == 0:
         return 0
-    position -= 1  # a newline just before is what makes `position` a line's start
+    position -= 1  # a line starts at `position` if a newline is just before it
     file.seek(position)
     while position < stop and (chunk := file.read(_PROBE)):
         found = chunk.find(b"\n") + 1
@@ -126,21 +126,21 @@ def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
 
 
 def pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
-    """Cut after newlines, and in lines longer than `LONGEST` after any separator; never inside a token.
+    """Cut text into pieces after newlines, or after any separator in lines longer than `LONGEST`.
 
     Parameters
     ----------
     chunks
         Consecutive bytes.
     offset
-        Where the first of them lies.
+        Offset of the first byte.
     whole_lines
         Cut after newlines only, however long a line is.
 
     Yields
     ------
     tuple of int and bytes
-        Where a piece lies, and the piece. The last one ends with a newline, added if need be.
+        Offset of a piece, and the piece. The last piece ends with a newline, which is added if it is missing.
     """
     pending: list[bytes] = []
     held, ended = 0, True

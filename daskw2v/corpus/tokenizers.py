@@ -1,4 +1,4 @@
-"""How text becomes tokens."""
+"""Tokenizers: from text to tokens."""
 
 import importlib
 import re
@@ -7,70 +7,128 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskw2v.config.params import tokenizer_name
+from daskw2v.config.registry import Registry
 from daskw2v.corpus.fingerprint import fingerprint
-from daskw2v.corpus.pieces import Text, Tokens, tokens_of
-from daskw2v.errors import Daskw2vError, InputError, ParameterError
-from daskw2v.params import tokenizer_name
-from daskw2v.wording import counted
+from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 
-Tokenizer = Callable[[bytes], Text | Tokens]
 LineFunction = Callable[[list[str]], list[list[str]]]
 
+OTHERS = "regex:PATTERN", "package.module:function"  # what a spec may be besides a name
 _REGEX = "regex:"
 _JOINERS = np.frombuffer(b"'-", np.uint8)
 
 
+class Steps(NamedTuple):
+    """How the package tokenizers makes the same tokens.
+
+    Parameters
+    ----------
+    normalizers
+        Its normalizers, as in its JSON.
+    tokens
+        Pattern of a token; None if bytes <= 0x20 separate tokens.
+    """
+
+    normalizers: tuple[dict[str, Any], ...] = ()
+    tokens: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokenizer:
+    """One way to make tokens of text.
+
+    Parameters
+    ----------
+    name
+        As in Params.
+    title
+        Short description for `--help`.
+    cut
+        Turns valid UTF-8 that ends after a line or between two tokens into text or tokens; importable on the workers.
+        A plug-in is identified by its name and the code of this function: when either changes, text is read again.
+    steps
+        The same for the package tokenizers, for exported models; None if it cannot do the same.
+    """
+
+    name: str
+    title: str
+    cut: Callable[[bytes], RawText | Tokens]
+    steps: Steps | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, data: bytes) -> RawText | Tokens:
+        """Return what `cut` does."""
+        return self.cut(data)
+
+
 def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
-    """Make what turns valid UTF-8 that ends after a line, or between two tokens, into text or tokens.
+    """Make a tokenizer. Its input is valid UTF-8 that ends after a line or between two tokens.
 
     Parameters
     ----------
     spec
-        - "whitespace": tokens lie between bytes <= 0x20;
+        - "whitespace": bytes <= 0x20 separate tokens;
         - "lower": the same, in lower case by Unicode's rules;
-        - "normalize": NFKC, lower case, and only letters, marks and numbers are kept, with apostrophes and
-          hyphens between two of them;
+        - "normalize": NFKC, lower case; keeps only letters, marks and numbers, and apostrophes and hyphens between two
+          of them;
+        - another name that a plug-in adds;
         - "regex:PATTERN": each match in a line is a token;
-        - "package.module:function", or the function itself: takes a list of lines without their ends, returns
-          for each a list of tokens.
+        - "package.module:function", or the function itself: takes a list of lines without newlines and returns a list
+          of tokens for each.
 
     Raises
     ------
     ParameterError
-        If the spec means nothing, the pattern is invalid or the function cannot be imported. The tokenizer
-        itself raises it where the function returns something else.
+        If the spec is unknown, the pattern is invalid or the function cannot be imported. The tokenizer itself raises
+        it if the function returns anything else.
     """
-    if isinstance(spec, str) and spec in _BY_NAME:
-        return _BY_NAME[spec]
+    if _is_name(spec):
+        return TOKENIZERS.find(str(spec))
+    name = tokenizer_name(spec)
     if isinstance(spec, str) and spec.startswith(_REGEX):
-        return _Function(spec, _Pattern(_compiled(spec.removeprefix(_REGEX))))
-    return _Function(tokenizer_name(spec), _users(spec))
+        pattern = spec.removeprefix(_REGEX)
+        return Tokenizer(name=name, title=f"matches of {pattern}", cut=_Function(name, _Pattern(_compiled(pattern))))
+    return Tokenizer(name=name, title=f"what {name} returns", cut=_Function(name, _users(spec)))
 
 
 def tokenizer_identity(spec: str | LineFunction) -> list[str]:
-    """Return what stands for a tokenizer: its name and, of a user's function, the fingerprint of its code.
+    """Return the identity of a tokenizer: its name and, unless it is built in, the fingerprint of its code.
 
     Raises
     ------
     ParameterError
         As `make_tokenizer` does.
     """
-    ours = isinstance(spec, str) and (spec in _BY_NAME or spec.startswith(_REGEX))
-    return [tokenizer_name(spec)] if ours else [tokenizer_name(spec), fingerprint(_users(spec))]
+    name = tokenizer_name(spec)
+    if isinstance(spec, str) and (spec in TOKENIZERS or spec.startswith(_REGEX)):
+        return [name]
+    return [name, fingerprint(TOKENIZERS.find(name).cut if _is_name(spec) else _users(spec))]
 
 
-def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> Text | Tokens:
+def steps_of(name: str) -> Steps | None:
+    """Return the steps of a tokenizer that a model names, or None. No function of a user is imported."""
+    if name.startswith(_REGEX):
+        return Steps(tokens=name.removeprefix(_REGEX))
+    found = TOKENIZERS.known(name)
+    return None if found is None else found.steps
+
+
+def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
     """Call a tokenizer on text of a file.
 
     Raises
     ------
     InputError
-        If a user's function fails, with whatever exception: another try would end the same.
+        If a user's function raises any exception: a retry would fail in the same way.
     """
     try:
         return tokenizer(data)
@@ -83,8 +141,12 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> Text | Tokens:
         ) from error
 
 
+def _is_name(spec: str | LineFunction) -> bool:
+    return isinstance(spec, str) and (spec in TOKENIZERS or TOKENIZERS.is_added(spec))
+
+
 def _users(spec: str | LineFunction) -> LineFunction:
-    """Return the function that the user names or gives."""
+    """Return the user's function, given by name or itself."""
     if not isinstance(spec, str):
         return spec
     module, _, name = spec.partition(":")
@@ -92,24 +154,24 @@ def _users(spec: str | LineFunction) -> LineFunction:
         return _imported(module, name)
     raise ParameterError(
         f"tokenizer={spec!r} is unknown.",
-        f"Give {', '.join(_BY_NAME)}, regex:PATTERN, package.module:function or a function.",
+        f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function.",
     )
 
 
-def _lower(data: bytes) -> Text:
-    return Text(data.lower() if data.isascii() else data.decode().lower().encode())
+def _lower(data: bytes) -> RawText:
+    return RawText(data.lower() if data.isascii() else data.decode().lower().encode())
 
 
-def _normalize(data: bytes) -> Text:
+def _normalize(data: bytes) -> RawText:
     if data.isascii():
-        return Text(_words_only(np.frombuffer(data.lower(), np.uint8)).astype(np.uint8).tobytes())
+        return RawText(_words_only(np.frombuffer(data.lower(), np.uint8)).astype(np.uint8).tobytes())
     text = unicodedata.normalize("NFKC", data.decode()).lower()
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return Text(_words_only(codes).tobytes().decode("utf-32-le").encode())
+    return RawText(_words_only(codes).tobytes().decode("utf-32-le").encode())
 
 
 def _words_only(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Put spaces for all characters (n,) but those of words and newlines."""
+    """Replace all characters (n,) except those of words and newlines by spaces."""
     written, of_words = _characters()
     result, in_word = written[codes], of_words[codes]
     lonely = np.isin(result, _JOINERS)
@@ -120,7 +182,7 @@ def _words_only(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uin
 
 @cache
 def _characters() -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Return what is written for each code point, and whether it is a letter, mark or number."""
+    """Return the replacement of each code point, and whether it is a letter, mark or number."""
     categories = "".join(unicodedata.category(chr(code))[0] for code in range(sys.maxunicode + 1))
     of_words = np.isin(np.frombuffer(categories.encode(), np.uint8), np.frombuffer(b"LMN", np.uint8))
     written = np.where(of_words, np.arange(len(of_words), dtype=np.uint32), np.uint32(ord(" ")))
@@ -139,13 +201,10 @@ class _Pattern:
 
 @dataclass(frozen=True)
 class _Function:
-    """Tokens by a function over lines, whose answer is checked: it is the user's."""
+    """A tokenizer that calls a user's function on lines and checks its result."""
 
     name: str
     function: LineFunction
-
-    def __str__(self) -> str:
-        return self.name
 
     def __call__(self, data: bytes) -> Tokens:
         lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -157,15 +216,15 @@ class _Function:
             if not isinstance(sentence, list | tuple):
                 self._refuse(f"a {type(sentence).__name__} for a line")
             if not all(isinstance(token, str) for token in sentence):
-                self._refuse("tokens that are no strings")
+                self._refuse("tokens that are not strings")
         try:
             return tokens_of(sentences)
         except UnicodeEncodeError as error:
-            self._refuse(f"a token that is no Unicode text ({error})")
+            self._refuse(f"a token that is not valid Unicode ({error})")
 
     def _refuse(self, found: str) -> NoReturn:
         raise ParameterError(
-            f"The tokenizer {self} returned {found}.",
+            f"The tokenizer {self.name} returned {found}.",
             "It must return a list with one list of strings for each line it is given.",
         )
 
@@ -189,7 +248,7 @@ def _imported(module: str, name: str) -> LineFunction:
     except (ImportError, AttributeError) as error:
         raise ParameterError(
             f"The tokenizer {module}:{name} cannot be imported ({error}).",
-            "Give package.module:function of something that is installed here and on all workers.",
+            "Give package.module:function of a package that is installed here and on all workers.",
         ) from error
     if not callable(found):
         raise ParameterError(f"The tokenizer {module}:{name} is a {type(found).__name__}.", "Name a function.")
@@ -197,4 +256,28 @@ def _imported(module: str, name: str) -> LineFunction:
     return function
 
 
-_BY_NAME: dict[str, Tokenizer] = {"whitespace": Text, "lower": _lower, "normalize": _normalize}
+_LETTERS = r"[\p{L}\p{M}\p{N}]+"
+_LOWERCASE = {"type": "Lowercase"}
+_WHITESPACE = Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps())
+_LOWER = Tokenizer(name="lower", title="the same in lower case", cut=_lower, steps=Steps((_LOWERCASE,)))
+_NORMALIZE = Tokenizer(
+    name="normalize",
+    title="NFKC, lower case, letters and digits only",
+    cut=_normalize,
+    steps=Steps(
+        (
+            {"type": "NFKC"},
+            _LOWERCASE,
+            {"type": "Replace", "pattern": {"String": "\u2019"}, "content": "'"},
+            {"type": "Replace", "pattern": {"String": "\u2010"}, "content": "-"},
+        ),
+        f"{_LETTERS}(?:['-]{_LETTERS})*",
+    ),
+)
+
+TOKENIZERS = Registry(
+    "tokenizer",
+    "daskw2v.tokenizers",
+    Tokenizer,
+    {tokenizer.name: tokenizer for tokenizer in (_WHITESPACE, _LOWER, _NORMALIZE)},
+)

@@ -1,4 +1,4 @@
-"""How good vectors are, by published sets of similarities, analogies, classes of words and of texts."""
+"""Evaluation of vectors on published sets: similarity, analogies, categorization, classification, outliers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from daskw2v.evaluation.classification import ClassificationMethod, evaluate_cla
 from daskw2v.evaluation.outliers import evaluate_outliers
 from daskw2v.evaluation.results import Evaluation, Score
 from daskw2v.evaluation.similarity import evaluate_similarity
-from daskw2v.locations import Location, as_url
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.urls import Location, as_url
 
 __all__ = ["Evaluation", "Score", "evaluate"]
 
@@ -38,26 +38,29 @@ def evaluate(
     vectors
         What to evaluate.
     similarity, analogy, categorization, classification, outliers
-        URLs of files or folders as `evaluate_similarity`, `evaluate_analogy` and so on read them. Texts that come in
-        three files (training, validation, test) are one URL, with commas between the three.
+        URLs of the sets: files or folders that `evaluate_similarity`, `evaluate_analogy` and so on read. A
+        classification set of three files (training, validation, test) is given as one text, the URLs separated by
+        commas.
     analogy_methods, classification_methods
-        How to answer analogies, and to classify texts; the first stands for the set.
+        Methods to use. The first gives the set's score in `Evaluation.scores`.
     restrict_vocab
-        In analogies, know only the first (most frequent) so many words.
+        In analogies, use only this many of the most frequent words.
     storage_options
         Options for fsspec.
 
     Returns
     -------
     evaluation
-        By the name of each set: that of its file without folder and suffix.
+        Results by set. A set is named after its file, without folder and suffix.
 
     Raises
     ------
     InputError
         If a file cannot be read or a line is malformed.
     ParameterError
-        If two files of a kind have one name, or a method is unknown or needs a package that is not installed.
+        If two sets of a kind have the same name, or a method is unknown.
+    MissingExtraError
+        If a method needs a package that is not installed.
     """
     options = storage_options
     return Evaluation(
@@ -84,14 +87,20 @@ def evaluate(
 
 
 def by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
-    """Return the URLs of a kind's sets by the sets' names; raises as `evaluate` does."""
+    """Return the URL of each set of a kind, by the set's name.
+
+    Raises
+    ------
+    ParameterError
+        If `locations` is one URL instead of a list, or two sets have the same name.
+    """
     if isinstance(locations, str | os.PathLike):
-        raise ParameterError(f"{kind}={str(locations)!r} is no list of URLs.", f"Give {kind}=[{str(locations)!r}].")
+        raise ParameterError(f"{kind}={str(locations)!r} is not a list of URLs.", f"Give {kind}=[{str(locations)!r}].")
     named: dict[str, str] = {}
     for location in locations:
         url = as_url(location, kind)
         name = PurePosixPath(url.split(",")[0].removesuffix(".gz").rstrip("/")).stem
         if name in named:
-            raise ParameterError(f"{named[name]} and {url} have one name, {name!r}.", "Rename one of the files.")
+            raise ParameterError(f"{named[name]} and {url} have the same name, {name!r}.", "Rename one of the files.")
         named[name] = url
     return named

@@ -1,16 +1,16 @@
-"""Analogies: how often "a is to b as c is to ?" is answered with an expected word."""
+"""Analogies: how often a model answers "a is to b as c is to ?" correctly."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import lrcos, offsets
 from daskw2v.evaluation.relations import KnownRelation, read_relations
 from daskw2v.evaluation.solving import Solver, solve
-from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
-from daskw2v.registry import find
+from daskw2v.store.urls import Location
 
 Method = Literal["3cosadd", "3cosmul", "pairdirection", "lrcos"]
 
@@ -24,15 +24,15 @@ class AnalogyResult:
     Parameters
     ----------
     accuracy
-        Share of questions answered rightly, 0..1; None without questions.
+        Share of correct answers, 0..1; None without questions.
     questions
-        Questions asked: all their words known.
+        Number of questions asked. All their words are in the vocabulary.
     skipped
-        Questions left out.
+        Number of questions skipped because a word is not in the vocabulary.
     categories
-        Right answers and questions asked, for each category.
+        Number of correct answers and of questions, by category.
     groups
-        The same for each group of categories: Google's semantic and syntactic ones, BATS's folders; empty for others.
+        The same by group of categories: semantic and syntactic in Google's set, folders in BATS; empty in other sets.
     """
 
     accuracy: float | None
@@ -49,27 +49,27 @@ def evaluate_analogy(
     restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> AnalogyResult:
-    """Answer analogies; the given words are no answers.
+    """Answer an analogy set. The words of a question are excluded from its answers.
 
     Parameters
     ----------
     vectors
         What to evaluate.
     url
-        File or folder in any of the layouts that `read_relations` knows. Words are looked up as written, then
-        lower-cased. Where several words are right, each of those counts, and the first that is known stands in
-        questions.
+        File or folder in a layout that `read_relations` reads. Words are looked up as written, then in lower case. If
+        a pair has several correct second words, each of them is a correct answer, and the first one that the model
+        knows is used in questions.
     method
-        How x is found in "a is to b as c is to x", all vectors scaled to length 1:
+        Score that the answer x to "a is to b as c is to x" maximizes, all vectors scaled to length 1:
 
-        - `3cosadd`: of the largest cos(x, b - a + c), as in `Vectors.analogy`;
-        - `3cosmul`: of the largest cos(x, b) cos(x, c) / (cos(x, a) + 0.001), each cosine mapped to 0..1;
-        - `pairdirection`: of the largest cos(x - c, b - a);
-        - `lrcos`: of the largest P(x) cos(x, c), where P is the chance that x is of the kind that all other pairs of
-          the category have as second word. It asks once about each pair rather than for each two. Needs
-          scikit-learn: `pip install 'daskw2v[evaluation]'`.
+        - `3cosadd`: cos(x, b - a + c), as in `Vectors.analogy`;
+        - `3cosmul`: cos(x, b) cos(x, c) / (cos(x, a) + 0.001), each cosine mapped to 0..1;
+        - `pairdirection`: cos(x - c, b - a);
+        - `lrcos`: P(x) cos(x, c), where P(x) is the probability that x belongs to the class of the category's second
+          words. P is fitted on all pairs but the one asked about. There is one question for each pair, not for each
+          two pairs. Needs scikit-learn: `pip install 'daskw2v[evaluation]'`.
     restrict_vocab
-        Know only the first (most frequent) so many words, in questions and answers.
+        Use only this many of the most frequent words, in questions and answers.
     storage_options
         Options for fsspec.
 
@@ -78,9 +78,9 @@ def evaluate_analogy(
     InputError
         If a file cannot be read, or a line is malformed.
     ParameterError
-        If the method is unknown, or `restrict_vocab` below 1.
+        If the method is unknown, or `restrict_vocab` is below 1.
     MissingExtraError
-        If `lrcos` is asked for and scikit-learn is not installed.
+        If the method is `lrcos` and scikit-learn is not installed.
     """
     solver = find(_SOLVERS, "method", method)
     if restrict_vocab is not None and restrict_vocab < 1:
@@ -104,6 +104,6 @@ def evaluate_analogy(
 
 
 def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Add up right answers, and questions asked."""
+    """Add up correct answers and questions."""
     pairs = list(counts)
     return sum(right for right, _ in pairs), sum(asked for _, asked in pairs)

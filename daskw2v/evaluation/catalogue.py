@@ -1,13 +1,13 @@
-"""Published evaluation sets: what they are, where they are, and under which terms.
+"""The catalogue of published evaluation sets: URL, licence, checksum and citation of each.
 
-Files at GitHub are pinned to a commit; their checksums were computed from a copy of that commit. Nothing of a set lies
-in this package.
+URLs at GitHub are pinned to a commit; the checksums were computed from a copy of that commit. The package itself
+contains no evaluation data.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from daskw2v.evaluation.layouts import Layout
+from daskw2v.evaluation.layouts import FileLayout
 
 Kind = Literal["similarity", "analogy", "categorization", "classification", "outliers"]
 
@@ -26,23 +26,23 @@ class Dataset:
     Parameters
     ----------
     name
-        What `fetch` calls it.
+        Name to give to `fetch`.
     kind
-        Which evaluation reads it.
+        Evaluation that reads it.
     url
-        Where it can be downloaded; None where no direct download is known.
+        URL of the download; None if no direct download is known.
     page
-        Where its authors describe it, or where it was found.
+        Page that describes the set, or on which it was found.
     licence
-        Terms of use, as far as they are known.
+        Terms of use, as far as known.
     checksum
-        Digest of the download, `sha1:` or `sha256:` and hexadecimal digits; None where none is known.
+        Digest of the download, `sha1:` or `sha256:` and hexadecimal digits; None if unknown.
     citation
         Authors, year and title of the paper to cite.
     note
-        Size, and what to know before use.
+        Size of the set, and what to know before using it.
     layout
-        In which layout it is published.
+        Layout of the downloaded file.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Dataset:
     checksum: str | None
     citation: str
     note: str
-    layout: Layout = "ready"
+    layout: FileLayout = "ready"
 
     @property
     def file(self) -> str:
-        """Name of the file, or of the folder, that `fetch` makes."""
+        """Name of the file or folder that `fetch` writes."""
         if self.layout in ("topics", "zip"):
             return self.name
         return f"{self.name}.txt" if self.kind == "analogy" else f"{self.name}.tsv"
@@ -177,7 +177,7 @@ _SETS = [
         "not stated",
         "sha256:1f20d6f2ff22bcc6cb03148ac39c82cf9327befa4c15bb034a44ac91a74f1d44",
         "Mikolov, Yih and Zweig 2013, Linguistic Regularities in Continuous Space Word Representations",
-        "8,000 questions in 16 categories, all of them of form.",
+        "8,000 questions in 16 categories, all of them syntactic.",
         "analogy table",
     ),
     Dataset(
@@ -189,8 +189,8 @@ _SETS = [
         "sha1:bf94d47884be9ea83af369beeea7499ed25dcf0d",
         "Gladkova, Drozd and Matsuoka 2016, Analogy-based Detection of Morphological and Semantic Relations With Word "
         "Embeddings: What Works and What Doesn't",
-        "BATS 3.0: a folder of 40 files of 50 pairs, several answers parted by slashes. Address and checksum are those "
-        "of gluon-nlp, not tried.",
+        "BATS 3.0: a folder of 40 files of 50 pairs; slashes separate several answers. URL and checksum are taken from "
+        "gluon-nlp and have not been tried.",
         "zip",
     ),
     Dataset(
@@ -223,7 +223,8 @@ _SETS = [
         "not stated",
         "sha256:b7146cac221664de3781d47b8463c4e50841a138be26ff96f2d4aa4110126898",
         "Battig and Montague 1969, Category Norms for Verbal Items in 56 Categories",
-        "5,231 lines in 56 classes, 4,668 words: some are in several. Not the 83 words of Baroni and Lenci 2010.",
+        "5,231 lines in 56 classes, 4,668 words: some are in several classes. Not the 83 words of Baroni and Lenci "
+        "2010.",
         "word classes",
     ),
     Dataset(
@@ -244,7 +245,7 @@ _SETS = [
         "not stated",
         None,
         _ESSLLI_2008,
-        "40 nouns in 3 classes, abstract, concrete and between; others call it 2b.",
+        "40 nouns in 3 classes: abstract, concrete and in between. Also known as 2b.",
     ),
     Dataset(
         "esslli2008_2c",
@@ -309,7 +310,7 @@ _SETS = [
         "not stated",
         "sha256:71c04bcc41291fa47454dd670df701b14ee9249156babeaac404cfe2c8d74338",
         _SOCHER,
-        "Stanford Sentiment Treebank without neutral sentences: 6,920 to train on (phrases left out).",
+        "Stanford Sentiment Treebank without neutral sentences: 6,920 sentences to train on (no phrases).",
         "labels",
     ),
     Dataset(

@@ -1,4 +1,4 @@
-"""Categorization: how well clusters of words match the classes that people put them in."""
+"""Categorization: how well clusters of words match human classes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.questions import known_id, read_lines
+from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.extras import needed, one_thread
-from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.urls import Location
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,16 @@ class CategorizationResult:
     Parameters
     ----------
     purity
-        Share of words that belong to their cluster's commonest class, 0..1: the mean over seeds; None without
+        Share of words that belong to the most frequent class of their cluster, 0..1, mean over seeds; None without
         known words.
     low, high
         Lowest and highest purity of a seed; None without known words.
     words
-        Lines compared: the word is known.
+        Number of lines whose word is known.
     missing
-        Lines left out.
+        Number of lines whose word is not known.
     classes
-        Classes of the lines compared.
+        Number of classes among the known words.
     """
 
     purity: float | None
@@ -47,19 +47,19 @@ def evaluate_categorization(
     seeds: Sequence[int] = tuple(range(10)),
     storage_options: Mapping[str, Any] | None = None,
 ) -> CategorizationResult:
-    """Cluster words by k-means on their unit vectors, as many clusters as classes, and compare with the classes.
+    """Cluster unit vectors by k-means, as many clusters as classes, and compare the clusters with the classes.
 
-    Purity is that of Baroni and Lenci (2010), clustering as in W2V-CL (Li et al. 2019, section 5.2.3). Each seed
-    starts k-means (k-means++) once: what the start decides shows between `low` and `high`.
+    Purity is defined as in Baroni and Lenci (2010), clustering as in W2V-CL (Li et al. 2019, section 5.2.3). Each
+    seed initializes k-means (k-means++) once, so `low` and `high` show how much initialization matters.
 
     Parameters
     ----------
     vectors
         What to evaluate.
     url
-        File of lines `word<TAB>class`; comments (#) are left out. Words are looked up as written, then
-        lower-cased. A word in several classes (Battig) is as many items: one cluster gets them all, so that no
-        clustering reaches purity 1.
+        File of lines `word<TAB>class`; comments (#) are skipped. Words are looked up as written, then in lower
+        case. A word with several classes (Battig) counts once for each class. All of these fall into the same
+        cluster, so such a set cannot reach purity 1.
     seeds
         Seeds of k-means, at least one.
     storage_options
@@ -75,7 +75,7 @@ def evaluate_categorization(
         If scikit-learn is not installed.
     """
     if not len(seeds):
-        raise ParameterError("seeds is empty: k-means has no start.", "Give at least one seed.")
+        raise ParameterError("seeds is empty; k-means needs one.", "Give at least one seed.")
     ids, names, missing = read_classes(vectors, url, storage_options)
     distinct, classes = np.unique(np.array(names, dtype=str), return_inverse=True)
     if not ids:
@@ -92,7 +92,7 @@ def evaluate_categorization(
 
 
 def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
-    """Return the share of items that belong to their cluster's commonest class.
+    """Return the share of items that belong to the most frequent class of their cluster.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
 def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
-    """Return the ids and classes of lines whose word is known, and how many other lines there are."""
+    """Return the ids and the classes of the lines whose word is known, and the number of other lines."""
     ids, names, missing = [], [], 0
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]

@@ -1,4 +1,4 @@
-"""Text classification: how well a classifier that sees only word vectors labels texts."""
+"""Text classification: how accurate a classifier is whose only features are word vectors."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,16 +9,17 @@ import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import cnn
-from daskw2v.evaluation.texts import Ints, Split, Texts, read_texts, tabulate
+from daskw2v.evaluation.texts import Split, Texts, read_texts, tabulate
 from daskw2v.extras import needed, one_thread
-from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.urls import Location
+from daskw2v.types import Int64Array
 
 ClassificationMethod = Literal["logistic", "cnn"]
 
 _STRENGTHS = (0.01, 0.1, 1.0)  # C, from strong to weak regularisation of standardised features
-_DEV = 10  # one in so many training texts is set aside to choose settings by: Kim (2014), section 3
-_FEWEST_TEXTS = 10  # of each label, so that every part to train on has some
+_DEV = 10  # one of ten training texts is kept for validation: Kim (2014), section 3
+_FEWEST_TEXTS = 10  # of each label, so that the training part of every fold has some
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class ClassificationResult:
     Parameters
     ----------
     accuracy
-        Share of test texts labelled rightly, 0..1: the mean over folds.
+        Share of test texts with the correct label, 0..1, mean over folds.
     low, high
         Lowest and highest accuracy of a fold.
     texts
-        Texts read.
+        Number of texts.
     folds
-        How many times another part was tested; 1 where the set has its own split.
+        Number of folds; 1 if the set has its own split.
     coverage
         Share of the texts' words that the model knows, 0..1.
     """
@@ -55,25 +56,24 @@ def evaluate_classification(
     seed: int = 0,
     storage_options: Mapping[str, Any] | None = None,
 ) -> ClassificationResult:
-    """Train a classifier on labelled texts' word vectors, which stay as they are, and test it on other texts.
+    """Train a classifier on labelled texts, the word vectors frozen, and test it on other texts.
 
     Parameters
     ----------
     vectors
-        What to evaluate; all methods see unit vectors.
+        What to evaluate. All methods use unit vectors.
     urls
-        One file (MR, SUBJ, CR, MPQA): cross-validation. Or the set's own three, to train on, to choose settings
-        by, and to test on (SST). Lines are `label<TAB>text`, the words of a text parted by spaces; they are looked
-        up as written, then lower-cased.
+        One file, for cross-validation (MR, SUBJ, CR, MPQA), or three: training, validation and test (SST). Lines are
+        `label<TAB>text`, the words of a text separated by spaces. Words are looked up as written, then in lower
+        case.
     method
-        `logistic`: logistic regression on the mean of a text's known words (zero without any), each feature
-        standardised, C of 0.01, 0.1 or 1. `cnn`: the network of `daskw2v.evaluation.cnn`, which W2V-CL
-        (Li et al. 2019, section 5.2.4) uses; it takes an hour where the other takes a minute.
+        `logistic`: logistic regression on the mean vector of a text's known words (zero without any), features
+        standardised, C chosen among 0.01, 0.1 and 1. `cnn`: the network of `daskw2v.evaluation.cnn`, which W2V-CL
+        (Li et al. 2019, section 5.2.4) uses; it takes an hour where logistic regression takes a minute.
     folds
-        Parts of one file: each is tested by a classifier that has learned from the others, of which a tenth is set
-        aside to choose settings by. Each part has its share of every label.
+        Number of stratified folds of one file. A tenth of each fold's training texts is kept for validation.
     seed
-        Decides what lies in which fold, and where the network starts.
+        Seed of the folds, and of the network's initial weights.
     storage_options
         Options for fsspec.
 
@@ -82,7 +82,7 @@ def evaluate_classification(
     InputError
         If a file cannot be read, a line is malformed, or labels are too few, too rare or never trained on.
     ParameterError
-        If the method is unknown, the files are neither one nor three, or there is but one fold.
+        If the method is unknown, there are neither one nor three files, or fewer than two folds.
     MissingExtraError
         If scikit-learn, or PyTorch for `cnn`, is not installed.
     """
@@ -109,28 +109,28 @@ def evaluate_classification(
     )
 
 
-def _check_labels(labels: Ints, url: Location) -> None:
+def _check_labels(labels: Int64Array, url: Location) -> None:
     counts = np.bincount(labels)
     if len(counts) < 2 or counts.min() < _FEWEST_TEXTS:
         raise InputError(
-            f"{url} has {len(counts)} labels, of the rarest {counts.min(initial=len(labels))} texts.",
+            f"{url} has {len(counts)} labels; the rarest has {counts.min(initial=len(labels))} texts.",
             f"Give a file of at least two labels with at least {_FEWEST_TEXTS} texts each.",
         )
 
 
-def _check_split(labels: Ints, split: Split, urls: Sequence[Location]) -> None:
+def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
     trained = np.unique(labels[split.train])
     for url, part in zip(urls, split, strict=True):
         if not len(part):
-            raise InputError(f"{url} holds no text.", "Give three files with texts: train, dev and test.")
+            raise InputError(f"{url} contains no texts.", "Give three files with texts: train, dev and test.")
         if len(trained) < 2 or not np.isin(labels[part], trained).all():
             raise InputError(
-                f"{url} and {urls[0]} do not have the same labels, two or more.",
-                "Give the files of one set in their order: train, dev and test.",
+                f"{url} has labels that {urls[0]} lacks, or {urls[0]} has only one.",
+                "Give three files of one set in this order: train, dev and test.",
             )
 
 
-def _fold(labels: Ints, folds: int, rng: np.random.Generator) -> Iterator[Split]:
+def _fold(labels: Int64Array, folds: int, rng: np.random.Generator) -> Iterator[Split]:
     parts = _deal(labels, folds, rng)
     for fold in range(folds):
         rest = np.flatnonzero(parts != fold)
@@ -138,8 +138,8 @@ def _fold(labels: Ints, folds: int, rng: np.random.Generator) -> Iterator[Split]
         yield Split(rest[~aside], rest[aside], np.flatnonzero(parts == fold))
 
 
-def _deal(labels: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """Deal shuffled texts out to n parts, label by label; return each text's part, shape (texts,)."""
+def _deal(labels: Int64Array, n: int, rng: np.random.Generator) -> Int64Array:
+    """Assign shuffled texts to n parts in turn, label by label; return the part of each text, shape (texts,)."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     parts = np.empty(len(labels), np.int64)
@@ -147,8 +147,8 @@ def _deal(labels: Ints, n: int, rng: np.random.Generator) -> Ints:
     return parts
 
 
-def _logistic(texts: Texts, split: Split, seed: int) -> Ints:  # one optimum: no seed
-    """Label the test texts by logistic regression, C being the best of several on the dev texts; shape (test,)."""
+def _logistic(texts: Texts, split: Split, seed: int) -> Int64Array:  # convex: the seed is not used
+    """Label the test texts by logistic regression, with the C that does best on the dev texts; shape (test,)."""
     regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
     scaler = needed("sklearn.preprocessing", "evaluation").StandardScaler
     pipeline = needed("sklearn.pipeline", "evaluation").make_pipeline
@@ -157,9 +157,9 @@ def _logistic(texts: Texts, split: Split, seed: int) -> Ints:  # one optimum: no
     with one_thread():
         for model in models:
             model.fit(train, texts.labels[split.train])
-    best = max(models, key=lambda model: model.score(dev, texts.labels[split.dev]))  # the first of equals
-    labels: Ints = best.predict(texts.means[split.test])
+    best = max(models, key=lambda model: model.score(dev, texts.labels[split.dev]))  # of equals, the first
+    labels: Int64Array = best.predict(texts.means[split.test])
     return labels
 
 
-_METHODS: dict[str, Callable[[Texts, Split, int], Ints]] = {"logistic": _logistic, "cnn": cnn.classify}
+_METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": cnn.classify}

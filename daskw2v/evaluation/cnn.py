@@ -1,9 +1,9 @@
-"""A convolutional network that labels texts by word vectors it does not change, in PyTorch, on the CPU.
+"""A convolutional network that classifies texts by frozen word vectors, in PyTorch, on the CPU.
 
-W2V-CL (Li et al. 2019, section 5.2.4) evaluates by such a network without naming its settings. Here it is that of
-Kim (2014), "Convolutional Neural Networks for Sentence Classification", CNN-static: the settings of section 3.1 and
-of the author's program, with Adadelta, and the epoch that is best on the dev texts. Two things differ: his words
-without a vector get random ones, ours zero, so that only the vectors evaluated count; and his last batch is filled up.
+W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. These are those of
+CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and of the author's
+program: Adadelta, and the epoch with the best accuracy on the dev texts. Two things differ. Kim gives words without a
+vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills up the last batch.
 """
 
 from types import ModuleType
@@ -11,33 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.evaluation.texts import Ints, Split, Texts
+from daskw2v.evaluation.texts import Split, Texts
 from daskw2v.extras import needed
+from daskw2v.types import Int64Array
 
-_WIDTHS = (3, 4, 5)  # words under a filter
+_WIDTHS = (3, 4, 5)  # of filters, in words
 _FILTERS = 100  # of each width
 _DROPOUT = 0.5
-_MAX_NORM = 3.0  # of the weights of one label
+_MAX_NORM = 3.0  # of each label's output weights
 _BATCH = 50
 _EPOCHS = 25
 _RHO, _EPSILON = 0.95, 1e-6  # Adadelta's
 
 
-def classify(texts: Texts, split: Split, seed: int) -> Ints:
-    """Train on a part of the texts and label another.
+def classify(texts: Texts, split: Split, seed: int) -> Int64Array:
+    """Train on the training texts and label the test texts.
 
     Parameters
     ----------
     texts, split
-        All texts, and which of them are for what.
+        All texts, and their split.
     seed
-        Decides where the weights start, what is dropped out and the order of texts. The same seed and number of
-        threads give the same labels.
+        Seed of initial weights, dropout and the order of texts. The same seed and number of threads give the same
+        labels.
 
     Returns
     -------
     labels
-        Of the test texts, shape (test,) int64.
+        Labels of the test texts, shape (test,) int64.
 
     Raises
     ------
@@ -47,7 +48,7 @@ def classify(texts: Texts, split: Split, seed: int) -> Ints:
     torch = needed("torch", "torch")
     rng = np.random.default_rng(seed)
     labels, most, answers = torch.from_numpy(texts.labels), -1.0, np.empty(0, np.int64)
-    with torch.random.fork_rng(devices=[]):  # others' random numbers stay as they are
+    with torch.random.fork_rng(devices=[]):  # leaves the caller's random state as it is
         torch.manual_seed(seed)
         network = _Network(torch, texts)
         for _ in range(_EPOCHS):
@@ -62,7 +63,7 @@ def classify(texts: Texts, split: Split, seed: int) -> Ints:
 
 
 class _Network:
-    """Filters over the words, each one's largest value, and a layer of weights for the labels.
+    """Convolution over the words, max pooling, and a linear layer.
 
     Parameters
     ----------
@@ -81,21 +82,21 @@ class _Network:
         weights = [weight for layer in (*self._filters, self._output) for weight in layer.parameters()]
         self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
 
-    def _scores(self, numbers: Ints) -> Any:
-        """Return each label's score for the texts of these numbers, shape (n, labels)."""
-        # Zeros as wide as the widest filter stand on both sides, as between texts of different length: what
-        # a filter makes of zeros is among its values in any batch, so a text's scores depend on no other.
+    def _scores(self, numbers: Int64Array) -> Any:
+        """Return the logits of the texts with these numbers, shape (n, labels)."""
+        # Both sides are padded with zeros, as wide as the widest filter, even in the longest text: so the filters'
+        # value at zeros takes part in every maximum, and a text's scores do not depend on the batch it is in.
         side, longest = max(_WIDTHS), max(len(self._rows[number]) for number in numbers)
         padded = np.zeros((len(numbers), longest + 2 * side), np.int64)
         for line, number in zip(padded, numbers, strict=True):
             line[side : side + len(self._rows[number])] = self._rows[number]
         words = self._table[self._torch.from_numpy(padded)].transpose(1, 2)
-        # ReLU after the maximum is ReLU before it, for a fraction of the work.
+        # ReLU after the maximum gives the same as before it, for less work.
         values = self._torch.cat([layer(words).amax(dim=2).relu() for layer in self._filters], dim=1)
         return self._output(self._dropout(values))
 
-    def learn(self, numbers: Ints, labels: Any) -> None:
-        """Take one step for the texts of these numbers."""
+    def learn(self, numbers: Int64Array, labels: Any) -> None:
+        """Take one optimizer step on the texts with these numbers."""
         self._dropout.train()
         self._optimizer.zero_grad()
         self._torch.nn.functional.cross_entropy(self._scores(numbers), labels).backward()
@@ -104,8 +105,8 @@ class _Network:
             weight = self._output.weight
             weight.copy_(weight.renorm(2, 0, _MAX_NORM))
 
-    def answer(self, numbers: Ints) -> Ints:
-        """Label the texts of these numbers, shape (n,)."""
+    def answer(self, numbers: Int64Array) -> Int64Array:
+        """Return the labels predicted for the texts with these numbers, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
             batches = [numbers[first : first + _BATCH] for first in range(0, len(numbers), _BATCH)]

@@ -1,4 +1,4 @@
-"""Published evaluation sets, downloaded once and kept in the layouts that this package reads."""
+"""Downloads of published evaluation sets, converted to the layouts that this package reads."""
 
 import hashlib
 import posixpath
@@ -9,36 +9,36 @@ import fsspec
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset
 from daskw2v.evaluation.layouts import unpack
-from daskw2v.locations import Location, as_url
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
 
 
 def fetch(name: str, folder: Location) -> str:
-    """Download a set, unless the folder has it already.
+    """Download an evaluation set, unless it is already in the folder.
 
     Parameters
     ----------
     name
-        One of `DATASETS`. The terms of use are the set's own: see its `licence` and `page`.
+        A key of `DATASETS`. Each set has its own terms of use: see its `licence` and `page`.
     folder
-        Where sets are kept, a path or any fsspec URL. Beside the set, `name.json` says where it comes from; it is
-        written last, so that a set without it is downloaded again.
+        Folder for evaluation sets, a path or any fsspec URL. A file `name.json` beside the set says where it comes
+        from. It is written last: a set without it is downloaded again.
 
     Returns
     -------
     path
-        The file that its evaluation reads, or the folder of files.
+        Path of the set's file or folder, for `evaluate`.
 
     Raises
     ------
     ParameterError
-        If there is no such set, or no direct download of it is known and nobody has put it into the folder.
+        If the name is unknown, or the set has no direct download and is not in the folder.
     InputError
-        If the download fails, or brings something else than it should.
+        If the download fails, or its checksum or layout is wrong.
     StoreError
-        If `name.json` is not what this function writes.
+        If `name.json` was not written by this function.
     MissingExtraError
-        If fsspec lacks a package to read the URL: aiohttp for https.
+        If fsspec needs a package to read the URL that is not installed: aiohttp for https.
     """
     dataset = DATASETS.get(name)
     if dataset is None:
@@ -62,15 +62,15 @@ def fetch(name: str, folder: Location) -> str:
 
 
 def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
-    """Return the files of a set by their names below its folder; "" names the one file of others."""
+    """Download a set and return its files by name; a set that is a single file has the name ""."""
     try:
         with fsspec.open(url, "rb") as f:
             content: bytes = f.read()
     except ImportError as error:
         raise MissingExtraError(
-            f"{url} cannot be read: {error}.", "Install what is missing; for https, run: pip install aiohttp."
+            f"{url} cannot be read: {error}.", "Install the missing package; for https, run: pip install aiohttp."
         ) from error
-    except Exception as error:  # each protocol's package has errors of its own
+    except Exception as error:  # each fsspec protocol raises its own errors
         raise InputError(
             f"{url} cannot be downloaded: {error!r}.",
             f"Check the network and try again, or get {dataset.name} from {dataset.page}.",
@@ -81,7 +81,7 @@ def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
     except (ValueError, LookupError, SyntaxError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{url} is not in the layout '{dataset.layout}': {error!r}.",
-            f"Another file may lie there now: get {dataset.name} from {dataset.page}.",
+            f"The file may have been replaced: get {dataset.name} from {dataset.page}.",
         ) from error
 
 
@@ -92,6 +92,6 @@ def _check(dataset: Dataset, url: str, content: bytes) -> None:
     found = hashlib.new(algorithm, content).hexdigest()
     if found != expected:
         raise InputError(
-            f"{url} brought {len(content):,} bytes with {algorithm} {found}, not {expected}.",
-            f"Try again; if it stays so, the file was replaced: get {dataset.name} from {dataset.page}.",
+            f"{url} returned {len(content):,} bytes with {algorithm} {found}, not {expected}.",
+            f"Try again; if the error stays, the file was replaced: get {dataset.name} from {dataset.page}.",
         )

@@ -1,4 +1,4 @@
-"""From the layouts in which sets are published to those that this package reads."""
+"""Conversion of published files to the layouts that this package reads."""
 
 import ast
 import csv
@@ -7,29 +7,33 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-Layout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
+FileLayout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 
-_UNPACKED = 1 << 28  # bytes of an archive's files
-Files = dict[str, bytes]  # content by name: "" for a set of one file, names below its folder for others
+_UNPACKED = 1 << 28  # most bytes to unpack from an archive
+Files = dict[str, bytes]  # content by name below the set's folder; "" for a set that is a single file
 
 
-def unpack(layout: Layout, content: bytes) -> Files:
+def unpack(layout: FileLayout, content: bytes) -> Files:
     """Convert a published file.
 
     Parameters
     ----------
     layout
-        `ready`: as this package reads it. `word classes`: a table (CSV) with the columns category and word.
-        `analogy table`: one with type, word1, word2, word3 and target. `labels`: lines of a label, a blank and a text,
-        in UTF-8 or, `labels cp1252`, in that. `topics`: a table with the columns category, words and outliers, lists
-        of Python's. `zip`: an archive of text files.
+        Layout of the published file:
+
+        - `ready`: needs no conversion;
+        - `word classes`: CSV with the columns category and word;
+        - `analogy table`: CSV with the columns type, word1, word2, word3 and target;
+        - `labels`, `labels cp1252`: lines of a label, a space and a text, in UTF-8 or in cp1252;
+        - `topics`: CSV with the columns category, words and outliers, the last two written as Python lists;
+        - `zip`: archive of text files.
     content
-        Its bytes.
+        Bytes of the file.
 
     Returns
     -------
     files
-        Content by name below the set's folder, or by "" where the set is one file.
+        Content of the converted files by name below the set's folder, or by "" if the set is a single file.
 
     Raises
     ------
@@ -68,8 +72,8 @@ def _zip(content: bytes) -> Files:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".txt") and not name.startswith("__MACOSX/")]
         if any(".." in name.split("/") for name in names):
-            raise ValueError("a name leads out of the folder")
-        if sum(archive.getinfo(name).file_size for name in names) > _UNPACKED:  # no more than that is unpacked
+            raise ValueError("a name contains '..'")
+        if sum(archive.getinfo(name).file_size for name in names) > _UNPACKED:  # zipfile unpacks no more than this
             raise ValueError(f"its files have more than {_UNPACKED:,} bytes")
         return {name.partition("/")[2] or name: archive.read(name) for name in names}  # without the outer folder
 

@@ -1,40 +1,40 @@
-"""Analogies answered by what kind of word is asked for: LRCos.
+"""LRCos: analogies answered with a classifier of the relation's second words.
 
 Drozd, Gladkova and Matsuoka (2016), "Word embeddings, analogies, and machine learning: beyond king - man + woman =
-queen". A regression tells the words of the relation's second kind, say capitals, from others; the answer to "what is
-beside c?" is the word x of the highest P(x is of that kind) cos(x, c).
+queen". A logistic regression separates the relation's second words, say capitals, from other words. The answer for a
+first word c is the word x with the highest P(x is in the class) cos(x, c).
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.evaluation.solving import Scores, Solver
 from daskw2v.extras import needed, one_thread
-from daskw2v.models.rows import Floats
-from daskw2v.models.vectors import Block, Vectors
+from daskw2v.models.vectors import VectorBlock, Vectors
+from daskw2v.types import Float32Array, Float64Array
 
 _SEED = 0  # of the random words
-_LARGEST = 80  # e to this power is still a float32
-_ITERATIONS = 1000  # more than a regression ever takes
+_LARGEST = 80  # exp(80) still fits float32
+_ITERATIONS = 1000  # more than a regression needs
 
 
 def solver(vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
-    """Ask once about each pair's first word c; c itself is no answer.
+    """Make the solver, which asks one question for each pair: its first word c, which is excluded from the answers.
 
-    The regression learns from all other pairs the model knows, three unit vectors of each: the second word is of the
-    kind; the first word is not, nor is a word drawn at random from the first `limit`, with the same seed for each
-    relation. That is scikit-learn's `LogisticRegression(class_weight="balanced")`, as in the authors' own program
-    (vecto), which repeats the first words four times.
+    The regression for a pair is fitted on all other pairs that the model knows. Each of them gives three examples,
+    unit vectors: its second word is positive; its first word and one random word among the first `limit` are
+    negative. The random words have the same seed in each relation. The regression is scikit-learn's
+    `LogisticRegression(class_weight="balanced")`, as in the authors' program (vecto), which however repeats the first
+    words four times.
 
     Parameters
     ----------
     vectors
         The model.
     known
-        A relation of p pairs. With a single one there is nothing to learn from: its question is left out.
+        A relation. A single pair is skipped: there is no other pair to fit the regression on.
     limit
-        How many words may be drawn.
+        Number of words to draw random words from, the most frequent ones.
 
     Raises
     ------
@@ -45,23 +45,23 @@ def solver(vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
     weights, biases = _regressions(vectors, known, limit) if n else (np.empty((0, 0), np.float32),) * 2
     sources = vectors.units(known.pairs[:, 0])
 
-    def on(block: Block) -> Scores:
+    def on(block: VectorBlock) -> Scores:
         against = np.minimum(-block.cosines(weights) - biases, _LARGEST)
-        scores: Floats = block.cosines(sources) / (1 + np.exp(against))
+        scores: Float32Array = block.cosines(sources) / (1 + np.exp(against))
         return lambda rows: scores[rows]
 
     return Solver(known, known.pairs[:n, :1], np.arange(n), len(known.relation.pairs) - n, on)
 
 
-def _regressions(vectors: Vectors, known: KnownRelation, limit: int) -> tuple[Floats, Floats]:
-    """Return the weights and the bias of each pair's regression, which leaves it out: shapes (p, D) and (p, 1)."""
+def _regressions(vectors: Vectors, known: KnownRelation, limit: int) -> tuple[Float32Array, Float32Array]:
+    """Return weights and bias of the regression fitted without each of p pairs, shapes (p, D) and (p, 1)."""
     n = len(known.pairs)
     drawn = np.random.default_rng(_SEED).integers(limit, size=n)
     examples = vectors.units(np.concatenate([known.pairs.T.ravel(), drawn])).astype(np.float64).reshape(3, n, -1)
     of_the_kind = np.repeat([False, True, False], n - 1)
     regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
     model = regression(class_weight="balanced", max_iter=_ITERATIONS)
-    weights: npt.NDArray[np.float64] = np.empty((n, examples.shape[2] + 1))
+    weights: Float64Array = np.empty((n, examples.shape[2] + 1))
     with one_thread():
         for left_out in range(n):
             others = np.delete(examples, left_out, axis=1)

@@ -1,4 +1,4 @@
-"""Outlier detection: how often the word that does not belong stands out from the words of a topic."""
+"""Outlier detection: how often the word that does not belong to a topic is found."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import MOST_BYTES, known_id
-from daskw2v.locations import Location, as_url
+from daskw2v.evaluation.reading import MOST_BYTES, known_id
 from daskw2v.models.files import reading
-from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
+from daskw2v.types import Float32Array
 
-_FEWEST_WORDS = 2  # with an outlier, three: of two words neither stands out
+_FEWEST_WORDS = 2  # of a topic: with the outlier, three
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,16 @@ class OutlierResult:
     Parameters
     ----------
     accuracy
-        Share of outliers that stand out most, 0..1; None where none was tested.
+        Share of outliers that are detected, 0..1; None if none was tested.
     opp
-        Outlier position percentage: share of a topic's words that stand out less than the outlier, 0..1, the mean
-        over outliers; None where none was tested.
+        Outlier position percentage: share of a topic's words that are more compact than the outlier, 0..1, mean over
+        outliers; None if none was tested.
     outliers
-        Outliers tested.
+        Number of outliers tested.
     missing
-        Outliers left out: they, or all but one of their topic's words, are not known.
+        Number of outliers skipped: they are not known, or fewer than two words of their topic are.
     topics
-        Accuracy of each topic; None where none of its outliers was tested.
+        Accuracy by topic; None if none of its outliers was tested.
     """
 
     accuracy: float | None
@@ -47,27 +47,27 @@ class OutlierResult:
 def evaluate_outliers(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None = None
 ) -> OutlierResult:
-    """Put each outlier among the words of a topic and look which word is least similar to the others.
+    """Add each outlier to the words of its topic and test whether it is the least similar to the others.
 
-    Camacho-Collados and Navigli (2016, section 2): a word's compactness is the sum of its cosines with the others;
-    an outlier is found where its compactness is below that of all others. Their program takes an unknown word for a
-    zero vector, which stands out of any topic; here unknown words are left out.
+    Camacho-Collados and Navigli (2016, section 2): a word's compactness is the sum of its cosines with the others. An
+    outlier is detected if its compactness is below that of all others. Their program gives unknown words a zero
+    vector, which is always detected; here unknown words are skipped.
 
     Parameters
     ----------
     vectors
         What to evaluate.
     url
-        Folder with a file `topic.txt` for each topic, as 8-8-8 has: its words, a blank line, the outliers, one in a
-        line. Words are looked up as written, then lower-cased; expressions also with underscores between their
-        words, and as the mean of the known ones.
+        Folder with a file `topic.txt` for each topic, as in 8-8-8: its words, a blank line, its outliers, one on each
+        line. Words are looked up as written, then in lower case. Expressions of several words are also looked up with
+        underscores between the words; if they are unknown, the mean of their known words is used.
     storage_options
         Options for fsspec.
 
     Raises
     ------
     InputError
-        If there is no such file, or one cannot be read or is malformed.
+        If the folder has no such file, or a file cannot be read or is malformed.
     """
     found: dict[str, list[bool]] = {}
     positions: list[float] = []
@@ -90,7 +90,7 @@ def evaluate_outliers(
     return OutlierResult(float(np.mean(every)), float(np.mean(positions)), len(every), missing, topics)
 
 
-def _position(units: Floats, outlier: Floats) -> float:
+def _position(units: Float32Array, outlier: Float32Array) -> float:
     """Return the share of words, shape (n, D), whose compactness is above the outlier's, shape (D,)."""
     with_outlier = units @ outlier
     between = units @ units.T
@@ -98,20 +98,20 @@ def _position(units: Floats, outlier: Floats) -> float:
     return float(np.mean(compactness > with_outlier.sum()))
 
 
-def _unit(vectors: Vectors, expression: str) -> Floats | None:
-    """Return a word's unit vector, shape (D,), or an expression's by its words; None where the model knows none."""
+def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
+    """Return the unit vector of a word or an expression, shape (D,); None if the model knows none of its words."""
     joined = re.sub(r"[\s_]+", "_", expression)
     for form in (expression, joined):
         id_ = known_id(vectors.vocabulary, form)
         if id_ is not None:
-            unit: Floats = vectors.units([id_])[0]
+            unit: Float32Array = vectors.units([id_])[0]
             return unit
     ids = [id_ for word in joined.split("_") if (id_ := known_id(vectors.vocabulary, word)) is not None]
     if not ids:
         return None
     mean = vectors.rows(np.array(ids)).mean(axis=0)
     length = float(np.linalg.norm(mean))
-    composed: Floats = mean / np.float32(length or 1)
+    composed: Float32Array = mean / np.float32(length or 1)
     return composed
 
 
@@ -119,13 +119,13 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
     """Read each topic's name, words and outliers."""
     names = [name for name in Store(url, dict(storage_options or {})).children() if name.endswith(".txt")]
     if not names:
-        raise InputError(f"{url} holds no file topic.txt.", "Give the folder that holds the topics' files.")
+        raise InputError(f"{url} contains no .txt file.", "Give the folder with a file TOPIC.txt for each topic.")
     for name in names:
         file = f"{url.rstrip('/')}/{name}"
         with reading(file, storage_options) as f:
             content = f.read(MOST_BYTES)
         if len(content) == MOST_BYTES:
-            raise InputError(f"{file} is longer than {MOST_BYTES:,} bytes.", "This is no topic: leave the file out.")
+            raise InputError(f"{file} is longer than {MOST_BYTES:,} bytes.", "It is not a topic: move it away.")
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -134,6 +134,6 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
         if len(groups) != 2:
             raise InputError(
                 f"{file} has {len(groups)} groups of lines, not 2.",
-                "Write the topic's words, a blank line and the outliers, one in a line.",
+                "Write the topic's words, a blank line and the outliers, one on each line.",
             )
         yield name.removesuffix(".txt"), groups[0], groups[1]

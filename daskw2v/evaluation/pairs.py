@@ -1,7 +1,7 @@
-"""Pairs of words with people's scores, in the layouts of published sets.
+"""Reader of word pairs with human scores, in the layouts of published sets.
 
-One rule reads them all: two words come first, and the score is in the first field after them that holds a number. A
-first line without a number there is a header.
+One rule reads all of them: the first two fields are words, and the score is in the first field after them that is a
+number. If the first line has no number there, it is a header.
 """
 
 import math
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import fields, read_lines
-from daskw2v.locations import Location
+from daskw2v.evaluation.reading import fields, read_lines
+from daskw2v.store.urls import Location
 
 _LEMMA = re.compile(r"(.+)-[a-z]")  # MEN's lemmas: sun-n, old-j, run-v
 
@@ -36,10 +36,9 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     Parameters
     ----------
     url
-        A file of WordSim-353, SimLex-999, MEN, MTurk-287 or -771, RW, SimVerb-3500, or one of the same form. Fields are
-        parted by tabs, commas or blanks. A header and comments (#) are left out, as are other columns: parts of
-        speech, single raters, relations. Where every word ends in a part of speech, as in MEN's lemmas (`sun-n`),
-        the ends are taken off.
+        File of WordSim-353, SimLex-999, MEN, MTurk-287 or -771, RW, SimVerb-3500, or of the same form. Tabs, commas or
+        spaces separate fields. A header, comments (#) and other columns (parts of speech, single raters, relations)
+        are skipped. If every word ends in a part of speech, as MEN's lemmas do (`sun-n`), the endings are removed.
     storage_options
         Options for fsspec.
 
@@ -62,7 +61,7 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
         score = _number(line, column)
         if score is None:
             raise InputError(
-                f"Line {line.number} of {url} is not two words, and a score in field {column + 1}: {line.text[:60]!r}.",
+                f"Line {line.number} of {url} is not two words with a score in field {column + 1}: {line.text[:60]!r}.",
                 "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #.",
             )
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
@@ -70,7 +69,7 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
 
 
 def _score_column(first: Sequence[_Line]) -> int:
-    """Return the place of the score: in the second line, as the first may be a header that names raters by number."""
+    """Return the field of the score: of the second line, since the first may be a header that numbers raters."""
     for line in reversed(first):
         for column in range(2, len(line.fields)):
             if _number(line, column) is not None:

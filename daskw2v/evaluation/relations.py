@@ -1,7 +1,7 @@
-"""Relations between words, such as country and capital, in the layouts of published analogy sets.
+"""Relations between words, such as country and capital, read from the layouts of published analogy sets.
 
-One rule reads them all: a line of two fields is a pair, a line of four is two pairs that make a question. Where a file
-lists pairs, as BATS does, each two of a relation make a question in both orders.
+One rule reads all of them: a line of two fields is a pair; a line of four fields is two pairs, which form a question.
+If a file lists pairs, as BATS does, each ordered choice of two pairs of a relation is a question.
 """
 
 import re
@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import fields, known_id, read_lines, stem
-from daskw2v.locations import Location, as_url, filesystem
-from daskw2v.models.ranking import Ids
+from daskw2v.evaluation.reading import fields, known_id, read_lines, stem
+from daskw2v.store.urls import Location, as_url, filesystem
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-Pair = tuple[str, tuple[str, ...]]  # a word, and all that stand in the relation to it
+Pair = tuple[str, tuple[str, ...]]  # a first word, and all correct second words
 
 _SUFFIXES = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
 _TAG = re.compile(r"[A-Z$]+_[A-Z$]+")  # MSR's relations: JJ_JJR
@@ -31,45 +31,45 @@ class Relation:
     Parameters
     ----------
     name
-        Its name in the set.
+        Name of the category.
     group
-        What it is part of: in Google's set "semantic" or "syntactic", in BATS the folder; None elsewhere.
+        Group of categories: "semantic" or "syntactic" in Google's set, the folder in BATS; None elsewhere.
     pairs
-        p distinct pairs: a word, and all that are right beside it.
+        p distinct pairs: a first word, and all correct second words.
     questions
-        Which pair is given and of which the second word is asked for, shape (n, 2) int64.
+        Indices of the given pair and of the pair whose second word is asked for, shape (n, 2) int64.
     """
 
     name: str
     group: str | None
     pairs: list[Pair]
-    questions: Ids
+    questions: Int64Array
 
 
 @dataclass(frozen=True)
 class KnownRelation:
-    """What a model knows of a relation.
+    """The part of a relation whose words a model knows.
 
     Parameters
     ----------
     relation
-        The whole of it.
+        The whole relation.
     pairs
-        The first word's id and that of the first word beside it that is known, of p pairs, shape (p, 2) int64.
+        Ids of the first word and of the first known second word of p pairs, shape (p, 2) int64.
     questions
-        Which pair is given and which is asked for, shape (n, 2) int64.
+        Indices of the given pair and of the pair whose second word is asked for, shape (n, 2) int64.
     answers
-        The place of a pair and the id of a word that is right beside its first, for all such words.
+        Index of a pair and id of a correct second word, for all correct second words.
     """
 
     relation: Relation
-    pairs: Ids
-    questions: Ids
+    pairs: Int64Array
+    questions: Int64Array
     answers: frozenset[tuple[int, int]]
 
     @classmethod
     def of(cls, relation: Relation, vocabulary: Vocabulary, limit: int) -> Self:
-        """Look up a relation's words among the first `limit`, as written, then lower-cased."""
+        """Look up a relation's words among the first `limit` ids, as written, then in lower case."""
         places = np.full(len(relation.pairs), -1)
         pairs: list[tuple[int, int]] = []
         answers: set[tuple[int, int]] = set()
@@ -84,8 +84,8 @@ class KnownRelation:
         questions = questions[(questions >= 0).all(axis=1)]
         return cls(relation, np.array(pairs, np.int64).reshape(-1, 2), questions, frozenset(answers))
 
-    def count_right(self, asked: Ids, given: Ids) -> int:
-        """Return how many of the answers given, ids of shape (n,), are right for the pairs asked for, shape (n,)."""
+    def count_right(self, asked: Int64Array, given: Int64Array) -> int:
+        """Return the number of correct answers: `given` are ids, `asked` indices of pairs, both of shape (n,)."""
         return sum(pair in self.answers for pair in zip(asked.tolist(), given.tolist(), strict=True))
 
 
@@ -95,14 +95,15 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
     Parameters
     ----------
     url
-        A file, or a folder with a file for each relation, whose names in .txt or .tsv, packed as .gz or not. Lines are:
+        A file, or a folder with a file for each relation, named .txt, .tsv, .txt.gz or .tsv.gz. Lines are:
 
-        - `: name`: what follows belongs to this category, as in Google's set. Above the first, it has the file's name.
-        - `a b c d`: a question, as in Google's set and in MSR's. A fifth field like JJ_JJR, anywhere, is its category.
-        - `a b/c/d`: a pair, as in BATS; each word after the first is right.
+        - `: name`: starts a category, as in Google's set. Before the first, the category is the file's name.
+        - `a b c d`: a question, as in Google's and MSR's sets. A fifth field such as JJ_JJR, at any place, names its
+          category.
+        - `a b/c/d`: a pair, as in BATS: b, c and d are all correct for a.
 
-        Fields are parted by tabs or blanks; blank lines and comments (#) are left out. Google's categories named
-        gram... are syntactic, the others of such a file semantic.
+        Tabs or spaces separate fields; blank lines and comments (#) are skipped. In a file with categories named
+        gram..., as Google's, these are the group "syntactic" and the others the group "semantic".
     storage_options
         Options for fsspec.
 
@@ -114,22 +115,22 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
     Raises
     ------
     InputError
-        If a file cannot be read, a line is malformed, a category has pairs as well as questions, two files have one
-        name, or a folder holds no such file.
+        If a file cannot be read, a line is malformed, a category mixes pairs and questions, two files have a category
+        of the same name, or a folder contains no such file.
     """
     relations: dict[str, Relation] = {}
     for file, folder in _files(url, storage_options):
         for relation in _read_file(file, folder, storage_options):
             if relation.name in relations:
                 raise InputError(
-                    f"Two files below {url} have a relation {relation.name!r}.", "Rename one of them, or move it away."
+                    f"Two files in {url} have a category {relation.name!r}.", "Rename one of them, or move it away."
                 )
             relations[relation.name] = relation
     return list(relations.values())
 
 
 def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
-    """Yield a file's URL; or those of all files below a folder, each with the name of the folder it lies in."""
+    """Yield the URL of a file, or of all files below a folder, with the name of the subfolder that a file is in."""
     url = as_url(url, "file")
     fs, root = filesystem(url, storage_options or {})
     fs.invalidate_cache()
@@ -139,7 +140,9 @@ def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator
     head, *chained = url.split("::")  # as zip://folder::archive.zip
     paths = sorted(path for path in fs.find(root) if path.endswith(_SUFFIXES) and not _hidden(path))
     if not paths:
-        raise InputError(f"{url} holds no file {', '.join(_SUFFIXES)}.", "Give the folder of the relations' files.")
+        raise InputError(
+            f"{url} contains no file named {', '.join(_SUFFIXES)}.", "Give the folder that contains the set's files."
+        )
     for path in paths:
         inner = PurePosixPath(path).relative_to(root)
         parent = inner.parent.name or None
@@ -147,7 +150,7 @@ def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator
 
 
 def _hidden(path: str) -> bool:
-    return PurePosixPath(path).name.startswith(".")  # archives made on a Mac hold ._name beside name
+    return PurePosixPath(path).name.startswith(".")  # archives made on a Mac have a ._name beside each name
 
 
 @dataclass
@@ -159,7 +162,7 @@ class _Draft:
     lists_pairs: bool = False
 
     def add(self, pairs: list[Pair]) -> bool:
-        """Take a line's one or two pairs; tell whether the lines above were of the same form."""
+        """Add a line's one or two pairs; return False if the lines before it were of the other form."""
         if self.pairs and self.lists_pairs != (len(pairs) == 1):
             return False
         self.lists_pairs = len(pairs) == 1
@@ -188,7 +191,7 @@ def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] 
         if not pairs:
             raise InputError(
                 f"Line {number} of {url} is neither a question of four words nor a pair: {line[:60]!r}.",
-                "Write four words in each line, or a word, a tab and the words beside it as a/b/c.",
+                "Write four words in each line, or a word, a tab and its answers as a/b/c.",
             )
         if not drafts.setdefault(tag or category, _Draft()).add(pairs):
             raise InputError(
@@ -202,7 +205,7 @@ def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] 
 
 
 def _parse(line: str) -> tuple[str | None, list[Pair]]:
-    """Return a line's tag if it has one, and its pairs: one, or two that make a question; none where malformed."""
+    """Return a line's tag, if any, and its pairs: one, two (a question), or none (malformed)."""
     words = fields(line, "\t")
     tags = [word for word in words if _TAG.fullmatch(word)] if len(words) == 5 else []
     if len(tags) == 1:

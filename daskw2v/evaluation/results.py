@@ -1,4 +1,4 @@
-"""What an evaluation found: results by kind and set, as rows, JSON or Markdown."""
+"""Results of an evaluation by kind and set, as rows, JSON or Markdown."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -19,11 +19,11 @@ class Score(NamedTuple):
     Parameters
     ----------
     kind, name, measure
-        Kind of set, the set, and what is measured, such as "analogy", "google_analogy", "3cosadd".
+        Kind of set, name of the set, and measure, such as "analogy", "google_analogy", "3cosadd".
     value, low, high
-        The score, and the bounds of its interval; None where undefined or not known.
+        The score, and the bounds of its interval; None if undefined.
     items, missing
-        Pairs, questions, words or texts asked about; and those that the model lacks words for.
+        Number of pairs, questions, words or texts evaluated; number skipped because the model lacks their words.
     """
 
     kind: str
@@ -37,27 +37,21 @@ class Score(NamedTuple):
 
     @property
     def coverage(self) -> float | None:
-        """Share of the items that were asked about; None of a set without items."""
+        """Share of the items that were evaluated, 0..1; None for an empty set."""
         everything = self.items + self.missing
         return self.items / everything if everything else None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results by the name of each set; where there are several methods, by method below it.
+    """Results of all sets.
 
     Parameters
     ----------
-    similarity
-        Word similarity.
-    analogy
-        Analogies, by method: the first is the one that stands for the set.
-    categorization
-        Clusters of words.
-    classification
-        Classes of texts, by method.
-    outliers
-        Outliers among the words of a topic.
+    similarity, categorization, outliers
+        Results by name of the set.
+    analogy, classification
+        Results by name of the set, then by method. The first method gives the set's score.
     """
 
     similarity: Mapping[str, SimilarityResult]
@@ -67,7 +61,7 @@ class Evaluation:
     outliers: Mapping[str, OutlierResult]
 
     def rows(self) -> Iterator[Score]:
-        """Yield all scores, set after set."""
+        """Yield all scores, set by set."""
         for name, s in self.similarity.items():
             yield Score("similarity", name, "spearman", s.spearman, s.low, s.high, s.pairs, s.missing)
         for name, methods in self.analogy.items():
@@ -82,16 +76,17 @@ class Evaluation:
             yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
 
     def scores(self) -> dict[str, float | None]:
-        """Return one score for each set: of several methods, the first."""
+        """Return one score for each set, that of the first method."""
         found: dict[str, float | None] = {}
         for row in self.rows():
             found.setdefault(row.name, row.value)
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types: figures by kind and set; kinds without sets are left out.
+        """Return the results as JSON types, by kind and set; kinds without sets are left out.
 
-        Of analogies and texts the figures are those of the first method; `accuracy_METHOD` are the others'.
+        Analogy and classification sets have the results of the first method; those of other methods are
+        `accuracy_METHOD`.
         """
         kinds: dict[str, dict[str, Any]] = {
             "similarity": {name: asdict(result) for name, result in self.similarity.items()},
@@ -103,7 +98,7 @@ class Evaluation:
         return {kind: sets for kind, sets in kinds.items() if sets}
 
     def cells(self) -> Iterator[tuple[str, ...]]:
-        """Yield `rows` as texts, a cell for each of `COLUMNS`."""
+        """Yield `rows` as texts, one for each of `COLUMNS`."""
         for row in self.rows():
             score = "undefined" if row.value is None else f"{row.value:.3f}"
             interval = "" if row.low is None or row.high is None else f"{row.low:.3f}..{row.high:.3f}"
@@ -111,7 +106,7 @@ class Evaluation:
             yield row.kind, row.name, row.measure, score, interval, f"{row.items:,}", known
 
     def as_markdown(self) -> str:
-        """Return a table of all scores."""
+        """Return a Markdown table of all scores."""
         lines = [COLUMNS, ("---",) * len(COLUMNS), *self.cells()]
         return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""Word similarity: how well cosines rank pairs of words as people did."""
+"""Word similarity: rank correlation of cosines with human scores."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.evaluation.pairs import read_pairs
-from daskw2v.evaluation.questions import known_id
-from daskw2v.locations import Location
+from daskw2v.evaluation.reading import known_id
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.urls import Location
+from daskw2v.types import Float64Array
 
 _FEWEST_PAIRS = 3  # two pairs always correlate perfectly
-_DEVIATIONS = NormalDist().inv_cdf(0.975)  # on either side of the mean lie 95 %
+_DEVIATIONS = NormalDist().inv_cdf(0.975)  # standard deviations on both sides of the mean that hold 95 %
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class SimilarityResult:
     Parameters
     ----------
     spearman
-        Rank correlation, -1..1; None with fewer than 3 pairs, or where all cosines or all scores are equal.
+        Rank correlation, -1..1; None with fewer than 3 pairs, or if all cosines or all scores are equal.
     low, high
-        Bounds of its 95 % confidence interval, as `confidence` computes them; None where there is none.
+        Bounds of its 95 % confidence interval, as `confidence` computes them; None if undefined.
     pairs
-        Pairs compared: both words known.
+        Number of pairs compared. Both words are in the vocabulary.
     missing
-        Pairs left out.
+        Number of pairs skipped.
     """
 
     spearman: float | None
@@ -42,7 +43,7 @@ class SimilarityResult:
 
     @property
     def coverage(self) -> float | None:
-        """Share of the pairs that were compared, 0..1; None without pairs."""
+        """Share of the pairs that were compared, 0..1; None for an empty set."""
         total = self.pairs + self.missing
         return self.pairs / total if total else None
 
@@ -50,14 +51,14 @@ class SimilarityResult:
 def evaluate_similarity(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None = None
 ) -> SimilarityResult:
-    """Compare cosines with people's scores.
+    """Compare cosines with human scores.
 
     Parameters
     ----------
     vectors
         What to evaluate.
     url
-        File in any of the layouts that `read_pairs` knows. Words are looked up as written, then lower-cased.
+        File in a layout that `read_pairs` reads. Words are looked up as written, then in lower case.
     storage_options
         Options for fsspec.
 
@@ -83,9 +84,9 @@ def evaluate_similarity(
 
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
-    """Return the rank correlation of two samples of shape (n,), equal values sharing their mean rank.
+    """Return the Spearman correlation of two arrays of shape (n,); equal values get their mean rank.
 
-    It is None, for undefined, with fewer than 3 values or where all of one sample are equal.
+    It is None with fewer than 3 values, or if all values of an array are equal.
     """
     if len(x) < _FEWEST_PAIRS:
         return None
@@ -103,14 +104,14 @@ def confidence(rho: float | None, n: int) -> tuple[float, float] | tuple[None, N
     Parameters
     ----------
     rho
-        The correlation, or None where it is undefined.
+        The correlation; None if undefined.
     n
-        Pairs it was computed from.
+        Number of pairs.
 
     Returns
     -------
     low, high
-        Both None where the interval is undefined: without a correlation, with n up to 3, or a perfect one.
+        Both None if the interval is undefined: rho is None, -1 or 1, or n is at most 3.
     """
     if rho is None or n <= _FEWEST_PAIRS or abs(rho) >= 1:
         return None, None
@@ -118,7 +119,7 @@ def confidence(rho: float | None, n: int) -> tuple[float, float] | tuple[None, N
     return math.tanh(z - _DEVIATIONS * error), math.tanh(z + _DEVIATIONS * error)
 
 
-def _centered_ranks(x: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _centered_ranks(x: npt.NDArray[Any]) -> Float64Array:
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     return np.asarray(ranks - (len(x) + 1) / 2)

@@ -1,4 +1,4 @@
-"""The best answer to each of many questions, found in one reading of the vectors, with bounded memory."""
+"""Answers to many analogy questions in one pass over the vectors, with bounded memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -6,44 +6,43 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.evaluation.relations import KnownRelation
-from daskw2v.models.ranking import Ids
-from daskw2v.models.rows import Floats
-from daskw2v.models.vectors import Block, Vectors
+from daskw2v.models.vectors import VectorBlock, Vectors
+from daskw2v.types import Float32Array, Int64Array
 
-_TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about a core's cache
-_NARROWEST = 512  # words of such a block at least, or calls cost more than sums
+_TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
+_NARROWEST = 512  # fewest words in a block: in smaller ones the overhead of calls dominates
 _SCORES = 1 << 17  # scores of a block of questions with a block of words
 
-Scores = Callable[[slice], Floats]
+Scores = Callable[[slice], Float32Array]
 
 
 class Solver(NamedTuple):
-    """How n questions on one relation are answered.
+    """A method applied to the n questions of one relation.
 
     Parameters
     ----------
     known
         The relation.
     given
-        Words that are no answers, shape (n, k).
+        Ids of the words to exclude from each question's answers, shape (n, k).
     asked
-        The pair whose second word each question asks for, shape (n,).
+        Index of the pair whose second word each question asks for, shape (n,).
     skipped
-        Questions left out.
+        Number of questions skipped.
     on
-        Makes, for a block of words, a function from a slice of questions to the scores of the words, shape
-        (questions, words); what it returns is the caller's.
+        Takes a block of words and returns a function from a slice of questions to the words' scores, shape
+        (questions, words). The caller may overwrite the scores.
     """
 
     known: KnownRelation
-    given: Ids
-    asked: Ids
+    given: Int64Array
+    asked: Int64Array
     skipped: int
-    on: Callable[[Block], Scores]
+    on: Callable[[VectorBlock], Scores]
 
 
-def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Ids]:
-    """Return, for each solver, the ids of the best words below `limit`, shape (n,); -1 where no word is left."""
+def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64Array]:
+    """Return each solver's answers: ids below `limit`, shape (n,), or -1 if all words are excluded."""
     ids = [np.full(len(solver.asked), -1) for solver in solvers]
     best = [np.full(len(solver.asked), -np.inf, np.float32) for solver in solvers]
     words = max((solver.known.pairs.size for solver in solvers), default=0)
@@ -65,11 +64,11 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Ids]:
 
 
 def cut(length: int, step: int) -> Iterator[slice]:
-    """Cut 0..length - 1 into slices of `step`."""
+    """Split 0..length - 1 into slices of `step`."""
     return (slice(start, start + step) for start in range(0, length, step))
 
 
-def _exclude(scores: Floats, columns: Ids) -> None:
-    """Put out of the race each row's `columns`, shape (rows, k), as far as they lie in this block."""
+def _exclude(scores: Float32Array, columns: Int64Array) -> None:
+    """Set the scores of each row's `columns`, shape (rows, k), to -inf; columns outside this block are ignored."""
     rows, words = np.nonzero((columns >= 0) & (columns < scores.shape[1]))
     scores[rows, columns[rows, words]] = -np.inf

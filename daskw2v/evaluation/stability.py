@@ -1,4 +1,4 @@
-"""Stability: how far two models agree on which words are near each other."""
+"""Stability: how many nearest neighbours two models have in common."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,33 +7,34 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.ranking import Ids, Ranking
+from daskw2v.models.ranking import Ranking
 from daskw2v.models.vectors import Vectors
+from daskw2v.types import Int64Array
 
-_FREQUENT = 1000  # words compared where none are given
-_QUERIES = 1 << 10  # words whose cosines are held at once
-_SCORES = 1 << 22  # cosines held at once: 16 MB
+_FREQUENT = 1000  # words compared if none are given
+_QUERIES = 1 << 10  # words whose cosines are in memory at once
+_SCORES = 1 << 22  # cosines in memory at once: 16 MB
 
 
 @dataclass(frozen=True)
 class StabilityResult:
-    """How far two models agree.
+    """Agreement of two models.
 
     Parameters
     ----------
     overlap
-        Share of a word's neighbours in one model that are its neighbours in the other, 0..1, the mean over words;
-        None without words or neighbours.
+        Share of a word's neighbours in one model that are also neighbours in the other, 0..1, mean over words; None
+        without words or neighbours.
     jaccard
-        Neighbours in both models for each neighbour in either, 0..1, the mean over words; None where `overlap` is.
+        Jaccard similarity of a word's neighbours in both models, 0..1, mean over words; None if `overlap` is.
     words
-        Words compared: both models know them.
+        Number of words compared. Both models know them.
     missing
-        Words left out.
+        Number of words skipped.
     topn
-        Neighbours of each word.
+        Number of neighbours of each word.
     overlaps
-        The overlap of each word.
+        Overlap by word.
     """
 
     overlap: float | None
@@ -47,18 +48,18 @@ class StabilityResult:
 def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = None, topn: int = 10) -> StabilityResult:
     """Compare the nearest neighbours of words in two models.
 
-    The overlap is the stability of Wendlandt, Kummerfeld and Mihalcea (2018, section 3), who take ten neighbours; the
-    Jaccard similarity is what Antoniak and Mimno (2018, section 5) compare. Neighbours are words that both models
-    know, so that a smaller vocabulary is not taken for a disagreement. Models in a store are read a block at a time.
+    The overlap is the stability of Wendlandt, Kummerfeld and Mihalcea (2018, section 3), who use ten neighbours. The
+    Jaccard similarity is used by Antoniak and Mimno (2018, section 5). Only words that both models know are
+    neighbours, so a difference of vocabularies does not count. Models in a store are read block by block.
 
     Parameters
     ----------
     a, b
         Two models, such as two runs over one corpus, or yesterday's and today's.
     words
-        Words to compare, each once; by default the 1,000 most frequent of `a` that `b` knows.
+        Words to compare; duplicates count once. The default is the 1,000 most frequent words of `a` that `b` knows.
     topn
-        Neighbours of each word; fewer where the models share fewer words.
+        Number of neighbours of each word. It is lowered if the models share fewer words.
 
     Raises
     ------
@@ -90,8 +91,8 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     )
 
 
-def _neighbours(vectors: Vectors, ids: Ids, eligible: npt.NDArray[np.bool_], n: int) -> Ids:
-    """Return the n words nearest to each of `ids`, itself left out, among the eligible; shape (len(ids), n)."""
+def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
+    """Return the n eligible words nearest to each of `ids`, without itself; shape (len(ids), n)."""
     units = vectors.units(ids)
     groups = [slice(first, first + _QUERIES) for first in range(0, len(ids), _QUERIES)]
     rankings = [Ranking(len(ids[group]), n) for group in groups]

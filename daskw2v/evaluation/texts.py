@@ -1,4 +1,4 @@
-"""Labelled texts as rows of a table of word vectors: what text classification reads."""
+"""Labelled texts for text classification, their words as rows of a table of vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,23 +6,20 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.questions import known_id, read_lines
-from daskw2v.locations import Location
-from daskw2v.models.rows import Floats
+from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.models.vectors import Vectors
-
-Ints = npt.NDArray[np.int64]
+from daskw2v.store.urls import Location
+from daskw2v.types import Float32Array, Float64Array, Int64Array
 
 
 class Split(NamedTuple):
-    """Numbers of the texts to train on, to choose settings by, and to test on, each of shape (n,) int64."""
+    """Indices of the training, validation and test texts, each of shape (n,) int64."""
 
-    train: Ints
-    dev: Ints
-    test: Ints
+    train: Int64Array
+    dev: Int64Array
+    test: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +29,20 @@ class Texts:
     Parameters
     ----------
     labels
-        A number from 0 on for each text, shape (n,) int64.
+        Label of each text, numbered from 0, shape (n,) int64.
     rows
-        For each text, the row of `table` of each of its words: 0 for a word the model does not know.
+        For each text, the rows of its words in `table`; 0 for unknown words.
     table
-        Unit vectors of the words, shape (1 + words, D) float32; row 0 is zero.
+        Unit vectors of the known words, shape (1 + words, D) float32; row 0 is zero.
     """
 
-    labels: Ints
-    rows: list[Ints]
-    table: Floats
+    labels: Int64Array
+    rows: list[Int64Array]
+    table: Float32Array
 
     @cached_property
-    def means(self) -> npt.NDArray[np.float64]:
-        """Mean of each text's known words' unit vectors, shape (n, D); zero for a text without known words."""
+    def means(self) -> Float64Array:
+        """Mean unit vector of the known words of each text, shape (n, D); zero without known words."""
         means = np.zeros((len(self.rows), self.table.shape[1]))
         for mean, rows in zip(means, self.rows, strict=True):
             known = rows[rows > 0]
@@ -55,13 +52,13 @@ class Texts:
 
     @property
     def coverage(self) -> float:
-        """Share of the texts' words that the model knows, 0..1."""
+        """Share of all words in the texts that the model knows, 0..1."""
         rows = np.concatenate(self.rows)
         return float(np.mean(rows > 0))
 
 
 def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
-    """Read lines `label<TAB>text`: each one's label and words, which spaces part.
+    """Read lines `label<TAB>text`; return the label and the words, separated by spaces, of each.
 
     Raises
     ------
@@ -74,19 +71,19 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
         if not (tab and label.strip() and text.strip()):
             raise InputError(
                 f"Line {number} of {url} is not a label and a text: {line[:60]!r}.",
-                "Write label<TAB>text in each line; one file holds the texts of all labels.",
+                "Write label<TAB>text in each line; one file has the texts of all labels.",
             )
         texts.append((label.strip(), text.split()))
     return texts
 
 
 def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
-    """Look up the words of texts: as written, then lower-cased. Only their vectors are read.
+    """Look up the words of texts, as written, then in lower case, and read the vectors of the known ones.
 
     Parameters
     ----------
     vectors
-        Where to look.
+        The model.
     texts
         Labels and words, as `read_texts` returns them.
     """

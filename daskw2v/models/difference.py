@@ -1,4 +1,4 @@
-"""What differs between two versions: Params, words, corpus."""
+"""Differences between two versions: Params, words, corpus."""
 
 from typing import Any, NamedTuple
 
@@ -8,21 +8,20 @@ from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
 
 class Difference(NamedTuple):
-    """What is different in a later version.
+    """Differences of a later version from an earlier one.
 
     Parameters
     ----------
     params
-        The Params that differ, each with its earlier and its later value.
+        The Params that differ, with the earlier and the later value.
     entered, left
-        Words that the earlier version lacks, and that the later one lacks, with their counts and ids in the other one,
-        and why; most frequent first.
+        Words that only the later and only the earlier version has, with counts, ids and reasons, most frequent first.
     kept
-        How many words both have.
+        Number of words that both have.
     tokens
-        Tokens of the earlier and of the later corpus.
+        Tokens in the earlier and in the later corpus.
     ids
-        Whether both versions have stable ids; if not, those of words are None.
+        Whether both versions have stable ids; if not, the ids of words are None.
     """
 
     params: dict[str, tuple[Any, Any]]
@@ -33,7 +32,7 @@ class Difference(NamedTuple):
     ids: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types: reasons and ids beside the words, in their order."""
+        """Return JSON types; reasons and ids are separate lists in the order of the words."""
         moved = {"entered": self.entered, "left": self.left}
         return {
             "params": self.params,
@@ -46,7 +45,7 @@ class Difference(NamedTuple):
 
 
 def differences(versions: Versions, earlier: Version, later: Version) -> Difference:
-    """Compare two versions; both vocabularies are held in memory.
+    """Compare two versions. Both vocabularies are loaded into memory.
 
     Raises
     ------

@@ -1,15 +1,15 @@
-"""Vectors in the formats that other tools read."""
+"""Export of vectors to formats of other tools."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from daskw2v.errors import MissingExtraError, ParameterError
-from daskw2v.locations import Location, as_url
 from daskw2v.models.files import writing
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.static import write_static
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
+from daskw2v.store.urls import Location, as_url
 
 try:
     import pyarrow as pa
@@ -21,31 +21,31 @@ except ImportError:
 def export(
     vectors: Vectors, url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Write vectors in another tool's format; no part of a file remains if the write fails.
+    """Write vectors in a format of another tool. Files are written atomically.
 
     Parameters
     ----------
     vectors
         What to write.
     url
-        File to write (folder, for projector and static), at any fsspec URL or local path.
+        File to write (folder, for projector and static), any fsspec URL or local path.
     format
-        text, binary (word2vec's; packed where the name ends in .gz), parquet, safetensors, projector (TensorBoard's)
-        or static (what sentence-transformers and model2vec load). By default what the name ends in tells: .txt or
-        .vec, .bin, .parquet, .safetensors.
+        text or binary (word2vec's formats; compressed if the name ends in .gz), parquet, safetensors, projector (for
+        TensorBoard) or static (for sentence-transformers and model2vec). By default, the suffix decides: .txt or .vec,
+        .bin, .parquet, .safetensors.
     storage_options
         Options for fsspec.
 
     Raises
     ------
     ParameterError
-        If the format is unknown, cannot be told from the name, or is not packed with gzip.
+        If the format is unknown, does not follow from the name, or cannot be compressed with gzip.
     InputError
-        If the format cannot hold one of the words, or the model's tokenizer.
+        If the format cannot represent one of the words, or the model's tokenizer.
     MissingExtraError
-        If Parquet is asked for and pyarrow is not installed.
+        If the format is parquet and pyarrow is not installed.
     OSError
-        If the store refuses the write (no space, no permission).
+        If writing fails (no space, no permission).
     """
     url = as_url(url, "url")
     format = _by_name(url) if format is None else format
@@ -69,7 +69,7 @@ def _by_name(url: str) -> str | None:
 
 
 def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
-    """Write columns word, count and vector, a row group at a time."""
+    """Write columns word, count and vector, row group by row group."""
     if pa is None:
         raise MissingExtraError("Parquet needs pyarrow.", "Run: pip install 'daskw2v[arrow]'.")
     vocabulary, vector_type = vectors.vocabulary, pa.list_(pa.float32(), vectors.vector_size)

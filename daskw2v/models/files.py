@@ -1,4 +1,4 @@
-"""Single files at fsspec URLs: read with clear errors, written whole or not at all."""
+"""Single files at fsspec URLs: read with clear errors, written atomically."""
 
 import gzip
 import os
@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-from daskw2v.credentials import refuse_secret
 from daskw2v.errors import InputError
-from daskw2v.locations import Location, as_url, filesystem
+from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.urls import Location, as_url, filesystem
 
 
 @contextmanager
 def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
-    """Open a file to read bytes, unpacked where its name ends in .gz.
+    """Open a file for reading bytes, decompressed if its name ends in .gz.
 
     Raises
     ------
     InputError
-        If its URL holds a secret, or the file cannot be opened, or read to the end by the body.
+        If the URL contains a secret, or the file cannot be opened or read.
     """
     url = refuse_secret(as_url(url, "file"))
     fs, path = filesystem(url, storage_options or {})
@@ -39,12 +39,12 @@ def _unpacked(url: str, f: BinaryIO) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
-    """Open a file to write bytes, packed where its name ends in .gz; it appears when the body ends well.
+    """Open a file for writing bytes, compressed if its name ends in .gz. It appears when the block ends without error.
 
     Raises
     ------
     OSError
-        If the store refuses the write (no space, no permission); no part of the file remains.
+        If writing fails (no space, no permission). No partial file remains.
     """
     refuse_secret(url)
     fs, path = filesystem(url, storage_options or {})
@@ -61,7 +61,7 @@ def _packed(url: str, f: BinaryIO) -> Iterator[BinaryIO]:
     if not url.endswith(".gz"):
         yield f
         return
-    with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as packed:  # equal vectors, equal bytes
+    with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as packed:  # equal vectors give equal bytes
         yield packed  # type: ignore[misc]  # GzipFile has all that writers use
 
 

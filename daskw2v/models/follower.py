@@ -1,4 +1,4 @@
-"""Readers that follow a work directory: what is served there is served here, without a restart."""
+"""Reloads the served version of a model while a program runs."""
 
 import logging
 import threading
@@ -10,22 +10,22 @@ from typing import Any, Self
 import numpy as np
 
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions
-from daskw2v.steady import PATIENCE
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.urls import Location
 
 _log = logging.getLogger(__name__)
 
 
 class Follower:
-    """The version of a model that is served, and each one after it.
+    """Follows the served version of a model.
 
-    A daemon thread looks at the work directory. Another version is opened, with all that its queries need, before it
-    takes the place of the one at hand. What cannot be opened (it is damaged, or was deleted meanwhile) leaves the one
-    at hand where it is, is logged and told by `error`, and is tried again at the next look.
+    A daemon thread polls the work directory. A new version is loaded completely before it replaces the current one. If
+    it cannot be opened (damaged, or deleted meanwhile), the current version stays, the failure is logged and available
+    as `error`, and the next poll tries again.
 
-    While a version is opened, two are in memory.
+    While a version is being opened, two are in memory.
 
     Parameters
     ----------
@@ -34,22 +34,22 @@ class Follower:
     storage_options
         Options for fsspec.
     version
-        Name or tag of a version, instead of the one that is served: a name stays what it is, a tag may move.
+        Name or tag of a version to follow instead of the served one. A tag may move to another version.
     interval
-        Seconds between two looks.
+        Seconds between two polls.
     in_memory
-        As in `Vectors.open`. Rows that are left in the store are gone when their version is deleted.
+        As in `Vectors.open`. If rows stay in the store, queries fail once their version is deleted.
     opened_as
-        `IndexedVectors` to ask each version's index; a version comes once its index is built.
+        `IndexedVectors` to use each version's index; a version is then loaded once its index is built.
     store_timeout
-        Seconds to wait for each answer of where it lies.
+        Seconds to wait for each answer of the store.
 
     Raises
     ------
     ParameterError
         If the interval is not above 0.
     StoreError
-        If there is no finished model, or it cannot be opened: there is nothing to serve then.
+        If there is no finished model, or it cannot be opened.
     VocabularyError
         If its vocabulary is damaged.
     """
@@ -63,7 +63,7 @@ class Follower:
         interval: float = 10.0,
         in_memory: bool | None = None,
         opened_as: type[Vectors] = Vectors,
-        store_timeout: float = PATIENCE,
+        store_timeout: float = TIMEOUT,
     ) -> None:
         if not interval > 0:
             raise ParameterError(f"interval={interval!r} is not above 0.", "Give seconds, such as 10.")
@@ -86,25 +86,25 @@ class Follower:
 
     @property
     def vectors(self) -> Vectors:
-        """The version at hand: take it once for what belongs together, since the next look may replace it."""
+        """The current version. For queries that belong together, get it once, as a poll may replace it."""
         return self._vectors
 
     @property
     def version(self) -> str:
-        """The name of the version at hand."""
+        """Name of the current version."""
         return _name(self._vectors)
 
     @property
     def error(self) -> Exception | None:
-        """Why the last look did not come to the version that is served; None where it did."""
+        """The error of the last poll; None if it succeeded."""
         return self._error
 
     def look(self) -> bool:
-        """Look now, and tell whether another version has come; what fails is told by `error`, and not raised."""
+        """Poll now; return whether the version has changed. A failure is not raised but kept in `error`."""
         with self._looking:
             try:
                 found = self._other()
-            except Exception as error:  # whatever it is: the version at hand is served on
+            except Exception as error:  # of any kind: the current version stays
                 self._tell(error)
                 return False
             self._error = None
@@ -115,7 +115,7 @@ class Follower:
             return True
 
     def close(self) -> None:
-        """Stop looking; the version at hand can still be used."""
+        """Stop polling; the current version can still be used."""
         self._closed.set()
 
     def _follow(self, interval: float) -> None:
@@ -123,7 +123,7 @@ class Follower:
             self.look()
 
     def _other(self) -> Vectors | None:
-        """Open the version that is wanted, if it is not the one at hand."""
+        """Open the wanted version if it is not the current one."""
         name, models = self._versions.name_of(self._wanted), self._versions.models
         if name is None:
             raise StoreError(f"{models.url} has no version {self._wanted!r} any more.", "Publish or tag a version.")
@@ -134,14 +134,14 @@ class Follower:
 
     @staticmethod
     def _ready(vectors: Vectors) -> Vectors:
-        """Compute what the first query would: it shall not wait, and what is damaged shall not be served."""
+        """Compute what the first query needs, so that it does not wait and damage is found now."""
         if isinstance(vectors.vectors, np.ndarray):
             vectors.norms  # noqa: B018
         vectors.vocabulary.find("")
         return vectors
 
     def _tell(self, error: Exception) -> None:
-        if str(error) != str(self._error):  # once, and not at each look
+        if str(error) != str(self._error):  # log it once, not at each poll
             _log.warning("%s is served on: %s", self.version, error)
         self._error = error
 

@@ -1,4 +1,4 @@
-"""gensim's KeyedVectors, in memory: their files are pickles, which run code, and are not read."""
+"""Conversion from and to gensim's KeyedVectors in memory. Their files, pickles that can run code, are not read."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
 def to_gensim(vectors: Vectors) -> Any:
-    """Return gensim's KeyedVectors of words, their counts and a copy of their vectors.
+    """Return gensim's KeyedVectors with the words, counts and a copy of the vectors.
 
     Raises
     ------
@@ -33,22 +33,22 @@ def from_gensim(keyed: Any) -> Vectors:
     Parameters
     ----------
     keyed
-        Such as `KeyedVectors.load(path)` has unpickled, or `model.wv`.
+        KeyedVectors, such as `KeyedVectors.load(path)` or `model.wv`.
 
     Raises
     ------
     ParameterError
-        If it is something else, or keys are no text.
+        If it has another type, or a key is not a text.
     """
     try:
         words, matrix, counts = keyed.index_to_key, keyed.vectors, keyed.expandos.get("count")
     except AttributeError:
         raise ParameterError(
-            f"A {type(keyed).__name__} is no KeyedVectors.", "Give gensim's KeyedVectors, such as model.wv."
+            f"A {type(keyed).__name__} is not a KeyedVectors.", "Give gensim's KeyedVectors, such as model.wv."
         ) from None
     other = next((key for key in words if not isinstance(key, str)), None)
     if other is not None:
-        raise ParameterError(f"The key {other!r} is no word.", "Give KeyedVectors whose keys are text.")
+        raise ParameterError(f"The key {other!r} is not a word.", "Give KeyedVectors whose keys are texts.")
     return Vectors(
         Vocabulary.from_words(words, [0] * len(words) if counts is None else counts.tolist()),
         np.asarray(matrix[: len(words)], np.float32),

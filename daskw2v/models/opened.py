@@ -1,34 +1,30 @@
-"""All that a version holds for queries, read from its place."""
+"""Opens a version: all parts of it that queries need."""
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-import psutil
-from distributed.system import MEMORY_LIMIT
-
-from daskw2v.errors import StoreError
-from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.errors import StoreError, counted
+from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.storage import Store
+from daskw2v.store.memory import free_memory
+from daskw2v.store.storage import Store
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
 
 class Opened(NamedTuple):
-    """What `Vectors` are made of."""
+    """The fields of `Vectors`."""
 
     vocabulary: Vocabulary
-    vectors: Floats | StoredRows
+    vectors: Float32Array | StoredRows
     metadata: dict[str, Any]
     url: str
     subwords: Subwords | None
-    stable_ids: npt.NDArray[np.int64] | None
+    stable_ids: Int64Array | None
 
 
 def open_model(store: Store, in_memory: bool | None) -> Opened:
-    """Open a version; by default its rows are read where they take less than half of the memory available.
+    """Open a version; by default, its rows are loaded if they take less than half of the available memory.
 
     Raises
     ------
@@ -44,7 +40,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
             "It is damaged: take it from a copy, or delete it and train again.",
         )
     if in_memory is None:
-        in_memory = stored.nbytes < min(psutil.virtual_memory().available, MEMORY_LIMIT) / 2
+        in_memory = stored.nbytes < free_memory() / 2
     rows = stored[:] if in_memory else stored
     ids = read_ids(store)
     return Opened(

@@ -1,4 +1,4 @@
-"""The phrases that a model's text was joined by: kept beside its words, so that new text can be joined the same way."""
+"""The phrases of a model's text, stored in the model so that new text can be joined in the same way."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from daskw2v.errors import StoreError
-from daskw2v.locations import Location
 from daskw2v.models.versions import resolve
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
-from daskw2v.shards.dictionary import are_words
 from daskw2v.shards.layout import Corpus
-from daskw2v.storage import Store, read_array, write_array
+from daskw2v.shards.words import are_words
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.urls import Location
 
 _HOME = "phrases"
 _ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores": np.float64}
 
 
 class Found(NamedTuple):
-    """How often a phrase's two words stood together when it was found, and its score."""
+    """Count of a phrase's bigram when it was found, and its score."""
 
     occurrences: int
     score: float
@@ -29,24 +29,24 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of two words, in as many passes as there were: words of a later one may be phrases of those before.
+    """Phrases of two words, in passes: words of a later pass may be phrases of an earlier one.
 
     Parameters
     ----------
     passes
-        Of each pass what stands between two words, and the phrases, the best first.
+        Delimiter and phrases of each pass, best first.
     """
 
     passes: tuple[tuple[str, Mapping[Bigram, Found]], ...] = ()
 
     @classmethod
     def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
-        """Read the phrases of a model; one that was trained without has none.
+        """Read the phrases of a model; there are none if it was trained without phrases.
 
         Parameters
         ----------
         url
-            A work directory or its `models` folder (their latest version is read), or one version.
+            A work directory or its `models` folder (the served version is read), or one version.
         storage_options
             Options for fsspec.
 
@@ -76,18 +76,18 @@ class Phrases:
         return sum(len(found) for _, found in self.passes)
 
     def __iter__(self) -> Iterator[tuple[str, Found]]:
-        """Yield phrases as they stand in the vocabulary, pass by pass, the best first."""
+        """Yield phrases as words of the vocabulary, pass by pass, best first."""
         for delimiter, phrases in self.passes:
             for words, found in phrases.items():
                 yield delimiter.join(words), found
 
     def apply(self, tokens: Sequence[str]) -> list[str]:
-        """Join the phrases of a sentence, as they were joined in the text of the model.
+        """Join the phrases of a sentence as in the model's text.
 
         Parameters
         ----------
         tokens
-            What the model's tokenizer makes of it.
+            The sentence, split by the model's tokenizer.
         """
         joined = list(tokens)
         for delimiter, phrases in self.passes:
@@ -96,12 +96,12 @@ class Phrases:
 
 
 def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
-    """Return what a model's manifest says of each pass that joined its text."""
+    """Return the description of each pass for a model's manifest."""
     return [{name: value for name, value in asdict(found).items() if name != "path"} for found in corpus.passes]
 
 
 def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
-    """Copy the phrases of a corpus, if it has any passes, to a model's version, a piece at a time."""
+    """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
     if not corpus.passes:
         return
     home = store.open_group(writable=True).create_group(_HOME, overwrite=True)
@@ -113,7 +113,7 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
 
 
 def _read_pass(pieces: Iterable[Store]) -> dict[Bigram, Found]:
-    """Read the phrases of a pass, and put the best first."""
+    """Read the phrases of a pass, best first."""
     found = [item for piece in pieces for item in _read_piece(piece)]
     return dict(sorted(found, key=lambda item: (-item[1].score, item[0])))
 

@@ -1,4 +1,4 @@
-"""What vectors are asked with: words, weights, numbers and other vectors, all of them the user's."""
+"""Checks the arguments of queries: words, weights, numbers and vectors."""
 
 from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.checked import is_number
+from daskw2v.config.settings import is_number
 from daskw2v.errors import ParameterError
-from daskw2v.models.rows import Floats
+from daskw2v.types import Float32Array
 
 Weighted = str | tuple[str, float]
 
 
 def check_method(method: str) -> None:
-    """Refuse an unknown way to answer analogies.
+    """Refuse an unknown method for analogies.
 
     Raises
     ------
@@ -27,14 +27,14 @@ def check_method(method: str) -> None:
 
 
 def word_list(words: Any) -> list[str]:
-    """Return words as a list; raise ParameterError where they are none, or one word by itself."""
+    """Return words as a list; raise ParameterError for a single word or anything else."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
-        raise ParameterError(f"{words!r} is no list of words.", "Give words in a list, such as ['king', 'queen'].")
+        raise ParameterError(f"{words!r} is not a list of words.", "Give words in a list, such as ['king', 'queen'].")
     return list(words)
 
 
 def weighted(words: Any, weight: float) -> Iterator[tuple[str, float]]:
-    """Yield words and their weights, which are `weight` where none are given; raise ParameterError for others."""
+    """Yield words and their weights, `weight` by default; raise ParameterError for anything else."""
     if isinstance(words, str) or (isinstance(words, tuple) and len(words) == 2 and isinstance(words[1], Real)):
         words = [words]  # one word, with or without its weight
     for word in word_list(words):
@@ -52,33 +52,33 @@ def _pair(word: Any) -> tuple[str, float]:
 
 
 def at_least_one(name: str, value: Any) -> int:
-    """Return an argument that is a number from 1 on; raise ParameterError for others."""
+    """Return an argument that is an integer >= 1; raise ParameterError for anything else."""
     if not is_number(value, Integral) or value < 1:
         raise ParameterError(f"{name}={value!r} is not an integer >= 1.", f"Give a {name} of at least 1.")
     return int(value)
 
 
-def query_vectors(vectors: npt.ArrayLike, size: int) -> Floats:
-    """Return one vector, shape (size,), or several, (n, size), as float32; raise ParameterError for others."""
+def query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
+    """Return one vector, shape (size,), or several, (n, size), as float32; raise ParameterError for anything else."""
     try:
         given = np.asarray(vectors)
     except ValueError:  # rows of several lengths
         given = np.asarray(None)
     if given.dtype.kind not in "fiu":
         raise ParameterError(
-            f"What is to be compared with {size} dimensions is no vector: {str(vectors)[:60]}.",
+            f"The query is not a vector of {size} dimensions: {str(vectors)[:60]}.",
             f"Give one vector of {size} numbers, or several of them.",
         )
     with np.errstate(over="ignore"):
         queries = given.astype(np.float32)
     if queries.ndim not in (1, 2) or queries.shape[-1] != size:
         raise ParameterError(
-            f"Vectors of shape {queries.shape} to compare with {size} dimensions.",
+            f"The query has the shape {queries.shape}, but the model has {size} dimensions.",
             "Give vectors of as many dimensions.",
         )
     if not np.isfinite(queries).all():
         raise ParameterError(
-            f"Vectors to compare with {size} dimensions hold NaN, infinity, or numbers beyond float32.",
+            "The query contains NaN, infinity, or numbers beyond float32.",
             "Give finite vectors.",
         )
     return queries

@@ -1,20 +1,17 @@
-"""The best of scores that come a block of words at a time."""
+"""The best scores of words that come in blocks."""
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.models.rows import Floats
-
-Ids = npt.NDArray[np.int64]
+from daskw2v.types import Float32Array, Int64Array
 
 
 class Ranking:
-    """The words of the highest scores so far, for each of n queries.
+    """The words with the highest scores so far, for each of n queries.
 
     Parameters
     ----------
     n_queries, topn
-        How many queries, and words to keep for each.
+        Number of queries, and of words to keep for each.
     """
 
     def __init__(self, n_queries: int, topn: int) -> None:
@@ -22,18 +19,18 @@ class Ranking:
         self._ids = np.empty((n_queries, 0), np.int64)
         self._scores = np.empty((n_queries, 0), np.float32)
 
-    def add(self, scores: Floats, start: int) -> None:
-        """Take into account the scores of words start, start + 1, ..., shape (n_queries, words)."""
+    def add(self, scores: Float32Array, start: int) -> None:
+        """Add the scores of the words start, start + 1, ..., shape (n_queries, words)."""
         found, values = self._candidates(scores)
         ids = np.concatenate([self._ids, found + start], axis=1)
         best = np.concatenate([self._scores, values], axis=1)
         keep = _largest(best, self._topn)
         self._ids, self._scores = np.take_along_axis(ids, keep, axis=1), np.take_along_axis(best, keep, axis=1)
 
-    def _candidates(self, scores: Floats) -> tuple[Ids, Floats]:
-        """Return where scores stand that may be among the best, and these; -inf fills up shorter rows."""
+    def _candidates(self, scores: Float32Array) -> tuple[Int64Array, Float32Array]:
+        """Return columns and values of scores that may be among the best; shorter rows are padded with -inf."""
         if self._scores.shape[1] == self._topn and np.isfinite(worst := self._scores.min(axis=1)).all():
-            # Once there are some, few words of a block are better: to find these is a tenth of putting all in order
+            # Later, few words of a block are better than the worst: finding them takes a tenth of a partial sort
             rows, columns = np.nonzero(scores > worst[:, None])
             first = np.searchsorted(rows, np.arange(len(scores) + 1))
             width = int(np.diff(first).max(initial=0))
@@ -45,14 +42,14 @@ class Ranking:
         found = _largest(scores, self._topn)
         return found, np.take_along_axis(scores, found, axis=1)
 
-    def best(self) -> tuple[Ids, Floats]:
-        """Return ids and scores, best first, both of shape (n_queries, topn), or narrower where words are fewer."""
-        order = np.lexsort((self._ids, -self._scores), axis=1)  # equal scores: the more frequent word first
+    def best(self) -> tuple[Int64Array, Float32Array]:
+        """Return ids and scores, best first, both of shape (n_queries, topn), or narrower if there are fewer words."""
+        order = np.lexsort((self._ids, -self._scores), axis=1)  # of equal scores, the more frequent word first
         return np.take_along_axis(self._ids, order, axis=1), np.take_along_axis(self._scores, order, axis=1)
 
 
-def _largest(scores: Floats, n: int) -> Ids:
-    """Return where the n largest scores of each row stand, in any order; all if there are no more."""
+def _largest(scores: Float32Array, n: int) -> Int64Array:
+    """Return the columns of the n largest scores of each row, in any order; all if there are no more."""
     columns = scores.shape[1]
     if n >= columns:
         return np.broadcast_to(np.arange(columns), scores.shape)

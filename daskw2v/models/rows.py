@@ -1,4 +1,4 @@
-"""The rows of a table in a store, read as they are asked for: whole tables need not fit in memory."""
+"""The rows of a table in a store, read on demand: tables may be larger than memory."""
 
 from typing import Any
 
@@ -6,19 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import DamageError
-from daskw2v.intact import StoredArray
+from daskw2v.store.checksums import StoredArray
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions
-
-Floats = npt.NDArray[np.float32]
 
 
 class StoredRows:
-    """Rows in order of their ids, indexed as a matrix is: by a number, a slice or an array of ids.
+    """Rows in order of their ids, indexed like a matrix: by a number, a slice or an array of ids.
 
     Parameters
     ----------
     array
-        Shape (V, D). Or, where the rows lie in p partitions, (ceil(V / p), p, D) with the attribute `n_words`, V:
+        Shape (V, D). If the rows are in p partitions, (ceil(V / p), p, D) with the attribute `n_words`, V:
         array[:, k] is partition k, whose last row may not exist.
     """
 
@@ -42,33 +41,33 @@ class StoredRows:
 
     @property
     def partitions(self) -> Partitions:
-        """Where each row lies."""
+        """The partitions of the rows."""
         return Partitions(len(self), self._n)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole table, were it in memory."""
+        """Bytes that the whole table takes in memory."""
         return len(self) * self.shape[1] * self.dtype.itemsize
 
     @property
     def chunk_rows(self) -> int:
-        """Rows that lie in one chunk, or in those side by side of all partitions: read together, none is read twice."""
+        """Rows in a chunk, or in corresponding chunks of all partitions; reading this many reads no chunk twice."""
         return self._array.chunks[0] * self._n
 
-    def __getitem__(self, key: int | slice | npt.ArrayLike) -> Floats:
+    def __getitem__(self, key: int | slice | npt.ArrayLike) -> Float32Array:
         """Return one row, shape (D,), or several, shape (n, D).
 
         Raises
         ------
         IndexError
-            If there is no such row, or the key is none of the three.
+            If there is no such row, or the key has another type.
         """
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             return self._range(start, max(start, stop)) if step == 1 else self._pick(np.arange(start, stop, step))
         ids = np.asarray(key)
         if ids.dtype.kind not in "iu" and ids.size:
-            raise IndexError(f"Rows are asked for by numbers, not by {ids.dtype}.")
+            raise IndexError(f"Rows are indexed by integers, not by {ids.dtype}.")
         ids = ids.astype(np.int64)
         outside = (ids < -len(self)) | (ids >= len(self))
         if outside.any():
@@ -77,12 +76,12 @@ class StoredRows:
         return rows.reshape(*ids.shape, self.shape[1])
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return the whole table: `numpy.asarray` asks for it."""
+        """Return the whole table, for `numpy.asarray`."""
         if copy is False:
             raise ValueError("Rows in a store cannot become an array without a copy.")
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
-    def _range(self, start: int, stop: int) -> Floats:
+    def _range(self, start: int, stop: int) -> Float32Array:
         if self._array.ndim == 2:
             return self._array[start:stop]
         rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
@@ -94,7 +93,7 @@ class StoredRows:
             rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
         return rows
 
-    def _pick(self, ids: npt.NDArray[np.int64]) -> Floats:
+    def _pick(self, ids: Int64Array) -> Float32Array:
         if self._array.ndim == 2:
             return self._array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
@@ -104,12 +103,12 @@ class StoredRows:
             rows[own] = self._array.take((places[own], part))
         return rows
 
-    def read_partition(self, partition: int) -> Floats:
+    def read_partition(self, partition: int) -> Float32Array:
         """Return a partition's rows, shape (size, D)."""
         return self._array[self._own(partition)]
 
-    def write_partition(self, partition: int, rows: Floats) -> None:
-        """Write a partition's rows, shape (size, D); no chunk belongs to two partitions."""
+    def write_partition(self, partition: int, rows: Float32Array) -> None:
+        """Write a partition's rows, shape (size, D); partitions share no chunk."""
         self._array[self._own(partition)] = rows
         if self._array.ndim == 3 and len(rows) < self._array.shape[0]:  # no chunk may be missing
             self._array[len(rows) :, partition] = np.zeros(

@@ -1,6 +1,6 @@
-"""The format safetensors: a length, a JSON header and the bytes.
+"""Writes the safetensors format: a length, a JSON header and the bytes.
 
-It is written here because the safetensors package would copy the matrix first.
+The safetensors package is not used, because it would copy the matrix first.
 """
 
 import json
@@ -14,7 +14,7 @@ _DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and
 
 
 def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]) -> None:
-    """Write types and shapes; the numbers follow in the same order, widest type first, so that each is aligned."""
+    """Write types and shapes. The numbers must follow in the same order; for alignment, give the widest types first."""
     header: dict[str, Any] = {}
     end = 0
     for name, (kind, shape) in tensors.items():
@@ -27,5 +27,5 @@ def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[i
 
 
 def write_numbers(f: BinaryIO, numbers: npt.NDArray[Any]) -> None:
-    """Write numbers of a tensor, all or the next of them."""
+    """Write the next numbers of a tensor, or all of them."""
     f.write(np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)

@@ -1,7 +1,7 @@
-"""A folder that sentence-transformers and model2vec load: sentences as the mean of their words' vectors.
+"""Export for sentence-transformers and model2vec, which embed a sentence as the mean of its words' vectors.
 
-The tokenizer cuts text as the model's own did, and knows whole words. Unknown words have a vector of zeros in
-sentence-transformers' mean, which changes its length only; model2vec leaves them out.
+The exported tokenizer splits text like the model's tokenizer and knows whole words only. Unknown words count as zero
+vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
 """
 
 import json
@@ -10,25 +10,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
 from daskw2v.models.files import writing
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.vectors import Vectors
 
-_LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _BLANKS = r"[\x00-\x20]+"
-_LOWER = {"type": "Lowercase"}
-# Steps of the package tokenizers that do what ours do
-_NORMALIZERS: dict[str, list[dict[str, Any]]] = {
-    "whitespace": [],
-    "lower": [_LOWER],
-    "normalize": [
-        {"type": "NFKC"},
-        _LOWER,
-        {"type": "Replace", "pattern": {"String": "\u2019"}, "content": "'"},
-        {"type": "Replace", "pattern": {"String": "\u2010"}, "content": "-"},
-    ],
-}
 
 
 def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
@@ -37,10 +25,10 @@ def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] 
     Raises
     ------
     InputError
-        If the model's tokenizer is a function, or it has no words.
+        If the model's tokenizer is a function, or the model has no words.
     """
     if not len(vectors):
-        raise InputError(f"Vectors of no words ({vectors.url}) make no sentences.", "Export a model that has words.")
+        raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
     steps = _steps(str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")))
     folder = url.rstrip("/")
     with writing(f"{folder}/model.safetensors", storage_options) as f:
@@ -58,22 +46,20 @@ def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] 
 
 
 def _steps(tokenizer: str) -> dict[str, Any]:
-    """Return what the package tokenizers is to do with text before it looks for words."""
-    kept = tokenizer.removeprefix("regex:") if tokenizer.startswith("regex:") else None
-    if kept is None and tokenizer not in _NORMALIZERS:
+    """Return normalizer and pre-tokenizer, in the format of the package tokenizers."""
+    steps = steps_of(tokenizer)
+    if steps is None:
         raise InputError(
-            f"Words were cut by the function {tokenizer}, which no file can hold.",
-            "Export as safetensors or word2vec's formats, and cut texts by the function.",
+            f"The model's tokenizer is the function {tokenizer}, which cannot be exported.",
+            "Export as safetensors or word2vec's formats, and tokenize texts with the function.",
         )
-    if tokenizer == "normalize":
-        kept = f"{_LETTERS}(?:['-]{_LETTERS})*"
     return {
-        "normalizer": {"type": "Sequence", "normalizers": _NORMALIZERS.get(tokenizer, [])},
+        "normalizer": {"type": "Sequence", "normalizers": steps.normalizers},
         "pre_tokenizer": {
             "type": "Split",
-            "pattern": {"Regex": _BLANKS if kept is None else kept},
+            "pattern": {"Regex": _BLANKS if steps.tokens is None else steps.tokens},
             "behavior": "Removed",
-            "invert": kept is not None,
+            "invert": steps.tokens is not None,
         },
     }
 

@@ -1,37 +1,43 @@
-"""What lies in a version of a model.
+"""Reads and writes the contents of a model's version.
 
-A version is a Zarr group of float32 tables (`input`, and what else the objective has), the vocabulary, and, where
-there are such, the network that makes words' vectors of their characters, `subwords`, and stable ids of the words,
-`ids`. It counts once its manifest is there, which `finish` writes last. A table is written by blocks of rows, or, where
-its rows are spread over partitions, by partitions; it is read in order of ids in both cases.
+A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
+subword network, `subwords`, and the stable ids of words, `ids`. It is valid once its manifest exists, which `finish`
+writes last. A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is
+read in order of ids.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
 
-from daskw2v.corpus.sources import Source
-from daskw2v.errors import DamageError, StoreError, TrainingError
-from daskw2v.intact import METADATA, StoredArray
-from daskw2v.limits import typed
-from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.corpus.files import Source
+from daskw2v.errors import DamageError, StoreError, TrainingError, counted
+from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.storage import Store, open_array, write_rows
-from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.store.checksums import METADATA, StoredArray
+from daskw2v.store.limits import typed
+from daskw2v.store.storage import Store, open_array, write_rows
+from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
 _TABLES, _SUBWORDS, _SOURCES, _IDS = "tables", "subwords", "sources", "ids"
 _SOURCES_FILE = f"{_SOURCES}.json"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
+
+
+class SavedWords(Protocol):
+    """A vocabulary, in memory or in a work directory."""
+
+    def save(self, group: zarr.Group, /) -> None:
+        """Write its three arrays into a Zarr group, as `Vocabulary.save` does."""
 
 
 def create_model(
@@ -42,21 +48,21 @@ def create_model(
     *,
     subwords: bool = False,
 ) -> None:
-    """Declare what a version holds, so that what is lost later is missed; what lay at its URL before is replaced.
+    """Create a version and declare its contents, so that losses are detected later. An existing version is replaced.
 
     Parameters
     ----------
     store
-        The version's place, `models/<version>`.
+        Folder of the version, `models/<version>`.
     tables
         Rows and columns of each table.
     row_block
-        Rows of a chunk: the least that one task writes. Chunks of partitions are as much smaller, so that those side
-        by side hold as many.
+        Rows of a chunk, the least that one task writes. With partitions, corresponding chunks of all partitions
+        together have this many rows.
     n_partitions
-        Partitions that rows are spread over, as `Partitions` says; tables are written by `write_partition` then.
+        Number of partitions (`Partitions`); if above 1, tables are written by `write_partition`.
     subwords
-        Whether there is to be a network, from `write_subwords`.
+        Whether `write_subwords` will write a network.
 
     Raises
     ------
@@ -66,12 +72,12 @@ def create_model(
     layouts = {name: _layout(*shape, row_block, n_partitions) for name, shape in tables.items()}
     group = store.create_group({_TABLES: list(tables), _SUBWORDS: subwords})
     for name, layout in layouts.items():
-        # NaN stands for "never written", which zeros could not tell. Weights hardly compress: they lie raw.
+        # NaN marks rows that were never written. Weights are not compressed, as that saves little.
         group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
 
 
 def open_table(store: Store, table: str) -> StoredRows:
-    """Open a table, to read what is asked for of it.
+    """Open a table, whose rows are read on demand.
 
     Raises
     ------
@@ -86,13 +92,13 @@ def table_names(store: Store) -> list[str]:
     return _tables(store, store.open_group())
 
 
-def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Floats:
+def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Float32Array:
     """Read rows start:stop of a table, shape (rows, D) float32; all of it by default; raises as `open_table` does."""
     return open_table(store, table)[start:stop]
 
 
-def write_table_rows(store: Store, table: str, start: int, rows: Floats) -> None:
-    """Write rows of a table from `start` on, whole chunks only; many tasks may do so at once.
+def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> None:
+    """Write rows of a table from `start` on, whole chunks only; tasks may write different chunks concurrently.
 
     Raises
     ------
@@ -102,17 +108,17 @@ def write_table_rows(store: Store, table: str, start: int, rows: Floats) -> None
     array = _table(store, store.open_group(writable=True), table)
     if array.ndim != 2:
         raise StoreError(
-            f"Table {table} of {store.url} lies in {array.shape[1]} partitions.", "Write it by write_partition."
+            f"Table {table} of {store.url} has {array.shape[1]} partitions.", "Write it with write_partition."
         )
     if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
         raise StoreError(
             f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
-            "Write rows of the table's width that end within it.",
+            "Write rows of the table's width, within its bounds.",
         )
     write_rows(array, start, rows)
 
 
-def read_partition(store: Store, table: str, partition: int) -> Floats:
+def read_partition(store: Store, table: str, partition: int) -> Float32Array:
     """Read a partition's rows, shape (size, D) float32.
 
     Raises
@@ -125,13 +131,13 @@ def read_partition(store: Store, table: str, partition: int) -> Floats:
     return rows.read_partition(partition)
 
 
-def write_partition(store: Store, table: str, partition: int, rows: Floats) -> None:
-    """Write all rows of a partition, shape (size, D); the owners of all partitions may do so at once.
+def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> None:
+    """Write all rows of a partition, shape (size, D); tasks may write different partitions concurrently.
 
     Raises
     ------
     StoreError
-        If there is no such table or partition, or the rows are not as many and as wide as its own.
+        If there is no such table or partition, or the rows have another shape.
     """
     stored = StoredRows(_table(store, store.open_group(writable=True), table))
     _check_partition(store, table, stored, partition)
@@ -139,13 +145,13 @@ def write_partition(store: Store, table: str, partition: int, rows: Floats) -> N
     if rows.shape != shape:
         raise StoreError(
             f"Rows of shape {rows.shape} do not fit partition {partition} of table {table}, of shape {shape}.",
-            "Write all rows of the partition, and no others.",
+            "Write exactly the rows of the partition.",
         )
     stored.write_partition(partition, rows)
 
 
-def write_vocabulary(store: Store, vocabulary: Vocabulary | StoredVocabulary) -> None:
-    """Write the words that the rows of the `input` table stand for."""
+def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
+    """Write the words of the rows of the `input` table."""
     vocabulary.save(store.open_group(writable=True).create_group("vocabulary", overwrite=True))
 
 
@@ -163,12 +169,12 @@ def read_vocabulary(store: Store) -> Vocabulary:
 
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
-    """Write the network that makes words' vectors of their characters."""
+    """Write the subword network, which computes vectors of words from their characters."""
     subwords.save(store.open_group(writable=True).create_group(_SUBWORDS, overwrite=True))
 
 
 def read_subwords(store: Store) -> Subwords | None:
-    """Read a version's network, or return None where it has none.
+    """Read a version's subword network; return None if it has none.
 
     Raises
     ------
@@ -180,26 +186,26 @@ def read_subwords(store: Store) -> Subwords | None:
 
 
 def write_ids(store: Store, ids: StableIds) -> None:
-    """Write the stable ids of a version's words, after its vocabulary and before it is finished.
+    """Write the stable ids of a version's words, after its vocabulary and before `finish`.
 
     Raises
     ------
     StoreError
-        If they are not as many as the words.
+        If there are not as many ids as words.
     """
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
     group = store.open_group(writable=True)
-    group.attrs[_IDS] = True  # first, so that ids that are lost are missed
+    group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
     ids.save(group.create_group(_IDS, overwrite=True))
 
 
 def read_ids(store: Store) -> StableIds | None:
-    """Read the stable ids of a version's words, or return None where it has none.
+    """Read the stable ids of a version's words; return None if it has none.
 
     Raises
     ------
     StoreError
-        If the version is missing, or its ids are damaged or not as many as its words.
+        If the version is missing, its ids are damaged, or there are not as many as words.
     VocabularyError
         If their arrays contradict each other.
     """
@@ -207,25 +213,25 @@ def read_ids(store: Store) -> StableIds | None:
     if group is None:
         return None
     ids = StableIds.load(group)
-    _check_ids(store, ids, "It is damaged: take it from a copy.")
+    _check_ids(store, ids, "It is damaged: restore it from a copy.")
     return ids
 
 
 def has_ids(store: Store) -> bool:
-    """Tell whether a version's words have stable ids."""
+    """Return whether a version's words have stable ids."""
     return bool(store.open_group().attrs.get(_IDS))
 
 
 def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
-    """Return the stable ids of the version that comes after an earlier one, or of a first version.
+    """Return the stable ids of a new version.
 
     Parameters
     ----------
     earlier
-        `Versions.newest_with_ids`, whichever is served: versions before it do not know all ids that were given. Where
-        there is none, the version that was used until now: its rows become ids.
+        `Versions.newest_with_ids`, which knows all ids that were assigned, whether it is served or not. If there is
+        none, the version used so far, whose rows become ids; None for a first version.
     new
-        The vocabulary of the version to come.
+        Vocabulary of the new version.
 
     Raises
     ------
@@ -239,17 +245,17 @@ def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
 
 
 def write_sources(store: Store, sources: Iterable[Source]) -> None:
-    """Write which files the text of a version was read from."""
+    """Write the list of files that a version's text was read from."""
     store.write_manifest({_SOURCES: [asdict(source) for source in sources]}, _SOURCES_FILE)
 
 
 def read_sources(store: Store) -> list[Source] | None:
-    """Read which files the text of a version was read from; None of one that does not tell.
+    """Read the list of files that a version's text was read from; None if the version has none.
 
     Raises
     ------
     StoreError
-        If that is damaged.
+        If the list is damaged.
     """
     values = store.read_manifest(_SOURCES_FILE)
     if values is None:
@@ -258,26 +264,26 @@ def read_sources(store: Store) -> list[Source] | None:
     match values:
         case {"sources": [*sources]}:
             return [typed(Source, source, place) for source in sources]
-    raise DamageError.of(place, "does not tell a version's files")
+    raise DamageError.of(place, "is not a list of a version's files")
 
 
 def finish(store: Store, manifest: Mapping[str, Any]) -> None:
-    """Check a version and write its manifest: from then on it is a model.
+    """Check a version and write its manifest, which makes it valid.
 
     Parameters
     ----------
     store
-        The version's place; its tables and vocabulary are written, and its network and ids where it has such.
+        Folder of the version. Tables, vocabulary and, if it has them, network and ids are written.
     manifest
-        What is told of the model: params, corpus, metrics. The tables' shapes, the package's version and the
-        time (UTC) are added.
+        Metadata of the model: params, corpus, metrics. Shapes of tables, version of the package and time (UTC) are
+        added.
 
     Raises
     ------
     TrainingError
-        If a table holds NaN or infinity; it is no model then.
+        If a table contains NaN or infinity.
     DamageError
-        If a table was not written to its end, or something is damaged or lost.
+        If a table is incomplete, or a part is damaged or missing.
     StoreError
         If vocabulary, `input` table and ids differ in length.
     VocabularyError
@@ -293,7 +299,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
         )
     for name, table in tables.items():
         _check_finite(store, name, table)
-    network, _ = read_subwords(store), read_ids(store)  # whoever opens the version reads them
+    network, _ = read_subwords(store), read_ids(store)  # checks them, as opening the version does
     store.write_manifest(
         {
             **manifest,
@@ -312,7 +318,7 @@ def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[
         return {"shape": (rows, columns), "chunks": (max(1, min(row_block, rows)), width)}
     n = Partitions(rows, n_partitions).n
     steps = -(-rows // n)
-    chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each: one writer each
+    chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each, so that each has one writer
     return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
 
 
@@ -320,20 +326,20 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
     if name not in group:
         raise DamageError(
             f"{store.url} has no table {name!r}.",
-            f"What lies there: {', '.join(store.children()) or 'nothing'}.",  # not opened: it may be damaged too
+            f"The folder contains: {', '.join(store.children()) or 'nothing'}.",  # not opened, as it may be damaged
             url=f"{store.url}/{name}",
         )
     array = open_array(group, name)
     if array.dtype != np.float32 or not _fits(array):
         raise StoreError(
-            f"Table {name!r} of {store.url} is of type {array.dtype} and shape {array.shape}, which no model has.",
-            "It is damaged, or not of daskw2v: take it from a copy, or delete it and train again.",
+            f"Table {name!r} of {store.url} has type {array.dtype} and shape {array.shape}, which no model has.",
+            "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
         )
     return array
 
 
 def _part(store: Store, name: str) -> zarr.Group | None:
-    """Return a group that some versions have, or None for one that was to have none."""
+    """Return an optional group of a version, or None if none was declared."""
     model = store.open_group()
     group = model.get(name)
     if isinstance(group, zarr.Group):
@@ -344,7 +350,7 @@ def _part(store: Store, name: str) -> zarr.Group | None:
 
 
 def _count_words(store: Store) -> int:
-    """Return how many words a version has; they are not read, for they may be large."""
+    """Return the number of words of a version, without reading them."""
     vocabulary = (store / "vocabulary").open_group()
     *_, counts = (open_array(vocabulary, name) for name in _WORDS)
     return len(counts)
@@ -356,7 +362,7 @@ def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:
-    """Return the names of the tables that were declared, whether they are there or not."""
+    """Return the names of the declared tables, whether they exist or not."""
     names: Any = group.attrs.get(_TABLES)
     if not isinstance(names, list) or "input" not in names:
         raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
@@ -364,7 +370,7 @@ def _tables(store: Store, group: zarr.Group) -> list[str]:
 
 
 def _fits(array: StoredArray) -> bool:
-    """Tell whether a table's shape is one that `_layout` makes."""
+    """Return whether a table has a shape that `_layout` makes."""
     if array.ndim != 3:
         return array.ndim == 2
     n_words = array.attrs.get("n_words")

@@ -1,7 +1,7 @@
-"""Word vectors to query: neighbours, similarity, analogies.
+"""Queries of word vectors: neighbours, similarity, analogies.
 
-Rows are read a block at a time, from memory or from a store: no query needs the whole table at once. A model whose
-words' vectors are made of their characters makes those of other words when they are asked for.
+Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with a
+subword network also computes vectors of words outside its vocabulary.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,37 +12,37 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import ParameterError, StoreError
-from daskw2v.locations import Location
+from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
-from daskw2v.models.ranking import Ids, Ranking
-from daskw2v.models.rows import Floats, StoredRows
+from daskw2v.models.ranking import Ranking
+from daskw2v.models.rows import StoredRows
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.models.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.steady import PATIENCE
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.urls import Location
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 _BLOCK = 64 << 20  # bytes of rows read at once
-_SCORES = 1 << 22  # scores held at once: 16 MB, and twice that for their order
+_SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
 _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
-class Block(NamedTuple):
+class VectorBlock(NamedTuple):
     """Vectors of the words start, start + 1, ..., shape (n, D), and their lengths, shape (n,)."""
 
     start: int
-    vectors: Floats
-    norms: Floats
+    vectors: Float32Array
+    norms: Float32Array
 
-    def cosines(self, units: Floats) -> Floats:
-        """Return the cosines of unit vectors, shape (m, D), with the words, shape (m, n)."""
-        scores: Floats = units @ self.vectors.T
+    def cosines(self, units: Float32Array) -> Float32Array:
+        """Return the cosines of m unit vectors, shape (m, D), with the words, shape (m, n)."""
+        scores: Float32Array = units @ self.vectors.T
         scores /= self.norms
         return scores
 
@@ -56,30 +56,29 @@ class Vectors:
     vocabulary
         The V words.
     vectors
-        Their vectors, shape (V, D) float32, in memory or in a store; kept as given, never copied or normalised.
+        Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised.
     metadata
-        What is known of their origin: a model's manifest.
+        The model's manifest: how it was trained.
     url
-        Where they were read from.
+        URL that they were read from.
     subwords
-        What makes vectors of words that the vocabulary does not hold; without it they are unknown.
+        Network that computes vectors of words outside the vocabulary; None if there is none.
     stable_ids
-        Of each word an id that it has in all versions and no other word ever has, shape (V,) int64; rows go by counts,
-        and move from version to version. None for models that have none, such as those of other tools.
+        Stable id of each word, shape (V,) int64: the same in all versions, while row numbers change with counts. None
+        for models without, such as imported ones.
 
     Raises
     ------
     ParameterError
-        If `vectors` is not a float32 matrix with a row for each word, `subwords` makes vectors of another size, or
-        `stable_ids` are not one for each word.
+        If `vectors` is not a float32 matrix with a row for each word, or `subwords` or `stable_ids` do not fit it.
     """
 
     vocabulary: Vocabulary
-    vectors: Floats | StoredRows
+    vectors: Float32Array | StoredRows
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
     subwords: Subwords | None = None
-    stable_ids: npt.NDArray[np.int64] | None = None
+    stable_ids: Int64Array | None = None
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.vectors), getattr(self.vectors, "dtype", None)
@@ -105,7 +104,7 @@ class Vectors:
         url: Location,
         storage_options: Mapping[str, Any] | None = None,
         in_memory: bool | None = None,
-        store_timeout: float = PATIENCE,
+        store_timeout: float = TIMEOUT,
         version: str | None = None,
     ) -> Self:
         """Read a trained model.
@@ -113,16 +112,16 @@ class Vectors:
         Parameters
         ----------
         url
-            A work directory or its `models` folder (the version that is served is read), or one version.
+            A work directory or its `models` folder (the served version is read), or one version.
         storage_options
             Options for fsspec.
         in_memory
-            Whether all vectors are read now; by default, where they take less than half of the memory available. If
-            not, each query reads what it needs, some 64 MB at a time, and `vectors` is a `StoredRows`.
+            Whether to load all vectors; by default, if they take less than half of the available memory. If not, each
+            query reads what it needs, some 64 MB at a time.
         store_timeout
-            Seconds to wait for each answer of where it lies, as in `Resources`.
+            Seconds to wait for each answer of the store, as in `Resources`.
         version
-            Name or tag of a version of the work directory, whatever is served.
+            Name or tag of a version of the work directory, instead of the served one.
 
         Raises
         ------
@@ -143,7 +142,7 @@ class Vectors:
     def __contains__(self, word: object) -> bool:
         return word in self.vocabulary
 
-    def __getitem__(self, words: str | Sequence[str]) -> Floats:
+    def __getitem__(self, words: str | Sequence[str]) -> Float32Array:
         """Return a word's vector, shape (D,), or those of n words, shape (n, D), as a copy.
 
         Raises
@@ -163,24 +162,24 @@ class Vectors:
         return int(self.vectors.shape[1])
 
     @cached_property
-    def _norms(self) -> Floats:
-        """Lengths of the vectors that were read so far; 0 for others."""
+    def _norms(self) -> Float32Array:
+        """Lengths of the vectors read so far; 0 for others."""
         return np.zeros(len(self), np.float32)
 
     @cached_property
-    def norms(self) -> Floats:
+    def norms(self) -> Float32Array:
         """Length of each vector, shape (V,) float32; 1 for a zero vector, so that its cosines are 0."""
         for rows in self.slices():
             if not self._norms[rows].all():
                 self._read(rows)
         return self._norms
 
-    def units(self, ids: npt.ArrayLike) -> Floats:
+    def units(self, ids: npt.ArrayLike) -> Float32Array:
         """Return the vectors of `ids`, scaled to length 1, shape (n, D)."""
         return scaled(self.rows(np.asarray(ids, np.int64)))
 
-    def rows(self, ids: slice | Ids) -> Floats:
-        """Return the vectors of `ids`, shape (n, D), as they are.
+    def rows(self, ids: slice | Int64Array) -> Float32Array:
+        """Return the vectors of `ids`, shape (n, D).
 
         Raises
         ------
@@ -191,29 +190,29 @@ class Vectors:
         self._check_finite(ids, np.isfinite(rows).all(axis=1))
         return rows
 
-    def _check_finite(self, ids: slice | Ids, finite: npt.ArrayLike) -> None:
+    def _check_finite(self, ids: slice | Int64Array, finite: npt.ArrayLike) -> None:
         if not np.all(finite):
             bad = np.arange(len(self))[ids][~np.asarray(finite)]
             raise StoreError(
                 f"The vector of {self.vocabulary.word(bad[0])!r} is not finite ({len(bad)} of those read are not).",
-                "The model is damaged: take it from a copy, or train again, with a lower alpha if it diverged.",
+                "The model is damaged: restore it from a copy, or train again, with a lower alpha if it diverged.",
             )
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
-        """Cut the ids below `limit`, all by default, into those that are read at once."""
+        """Divide the ids below `limit`, all by default, into ranges to read at once."""
         chunk = self.vectors.chunk_rows if isinstance(self.vectors, StoredRows) else 1
         rows = _BLOCK // (4 * max(1, self.vector_size))
         return _cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
-    def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[Block]:
+    def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[VectorBlock]:
         """Read the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows`."""
         for rows in self.slices(limit):
             vectors, norms = self._read(rows)
             for part in _cut(len(vectors), n_rows or len(vectors)):
-                yield Block(rows.start + part.start, vectors[part], norms[part])
+                yield VectorBlock(rows.start + part.start, vectors[part], norms[part])
 
-    def _read(self, rows: slice) -> tuple[Floats, Floats]:
-        """Return vectors and their lengths, which are computed once."""
+    def _read(self, rows: slice) -> tuple[Float32Array, Float32Array]:
+        """Return vectors and their lengths, which are cached."""
         vectors, norms = self.vectors[rows], self._norms[rows]
         if not norms.all():
             found = lengths(vectors)
@@ -221,24 +220,24 @@ class Vectors:
             norms[:] = found
         return vectors, norms
 
-    def items(self) -> Iterator[tuple[str, Floats]]:
-        """Read each word and its vector, shape (D,), in order of ids."""
+    def items(self) -> Iterator[tuple[str, Float32Array]]:
+        """Yield each word and its vector, shape (D,), in order of ids."""
         for rows in self.slices():
             yield from zip(self.vocabulary.between(rows.start, rows.stop), self.rows(rows), strict=True)
 
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
-    ) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Find the words nearest to vectors by cosine: exactly, a block of words at a time.
+    ) -> tuple[Int64Array, Float32Array]:
+        """Find the words nearest to vectors by cosine, by exact search.
 
         Parameters
         ----------
         vectors
             One vector of shape (D,), or n of them, shape (n, D).
         topn
-            Words to find; all where there are fewer.
+            Number of words to find; all if the model has fewer.
         restrict_vocab
-            Look only among the first (most frequent) so many words.
+            Search only this many of the most frequent words.
 
         Returns
         -------
@@ -248,7 +247,7 @@ class Vectors:
         Raises
         ------
         ParameterError
-            If the vectors' shape does not fit or they are not finite, or a number is below 1.
+            If the vectors do not have D dimensions or are not finite, or a number is below 1.
         StoreError
             If a word's vector is not finite.
         """
@@ -273,16 +272,16 @@ class Vectors:
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        """Find the words nearest to the mean of unit vectors, themselves left out.
+        """Find the words nearest to the weighted mean of words' unit vectors, without these words.
 
         Parameters
         ----------
         positive, negative
-            Words that count with weight 1 and -1, or pairs of a word and its weight, which is taken as it is.
+            Words with weight 1 and -1, or pairs of a word and its weight, whose sign is not changed.
         topn
-            Words to find.
+            Number of words to find.
         restrict_vocab
-            Look only among the first (most frequent) so many words.
+            Search only this many of the most frequent words.
 
         Returns
         -------
@@ -294,7 +293,7 @@ class Vectors:
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no word is given, something else than a word, or a number below 1.
+            If no word is given, an argument is not a word, or a number is below 1.
         """
         given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
         if not given:
@@ -318,14 +317,14 @@ class Vectors:
     def analogy(
         self, a: str, b: str, c: str, topn: int = 1, method: AnalogyMethod = "3cosadd"
     ) -> list[tuple[str, float]]:
-        """Find the word that is to `c` as `b` is to `a`; these three are left out.
+        """Find the word that is to `c` as `b` is to `a`. These three are excluded.
 
         Parameters
         ----------
         a, b, c
             Three words, such as man, king, woman.
         topn
-            Words to find.
+            Number of words to find.
         method
             `3cosadd` ranks x by the cosine with b - a + c; `3cosmul` by cos(x, b) cos(x, c) /
             (cos(x, a) + 0.001), each cosine mapped to 0..1.
@@ -361,7 +360,7 @@ class Vectors:
         UnknownWordError
             If a word is not known.
         ParameterError
-            If there is no word, or no list of words.
+            If the list is empty, or not a list.
         """
         words = word_list(words)
         if not words:
@@ -369,8 +368,8 @@ class Vectors:
         units = scaled(self._look_up(words)[1])
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _look_up(self, words: Sequence[str]) -> tuple[Ids, Floats]:
-        """Return words' ids, shape (n,), -1 for those made of their characters, and vectors, shape (n, D)."""
+    def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
+        """Return ids, shape (n,), -1 for words of the subword network, and vectors, shape (n, D)."""
         ids = np.array([self._id(word) for word in words], np.int64)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
@@ -388,7 +387,7 @@ class Vectors:
             return len(self)
         return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
 
-    def _named(self, ids: Ids, scores: Floats, without: Ids, topn: int) -> list[tuple[str, float]]:
+    def _named(self, ids: Int64Array, scores: Float32Array, without: Int64Array, topn: int) -> list[tuple[str, float]]:
         keep = ~np.isin(ids, without)
         pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
         return [(self.vocabulary.word(i), score) for i, score in pairs]

@@ -1,8 +1,8 @@
-"""Versions of a model: immutable folders below `models/`, and a pointer `LATEST` to the one that is served.
+"""Versions of a model: immutable folders below `models/`, and a pointer `LATEST` to the served one.
 
-The pointer is one small file, written atomically: its first line names the version served now, the others those before,
-newest first, which a rollback returns to. A version is finished once its manifest is there, and nobody changes it then.
-So whoever opens a model sees a whole version, old or new.
+The pointer is a small file, written atomically. Its first line names the served version; the next lines name those
+served before, newest first, for rollbacks. A version is finished once its manifest exists and never changes after that.
+So a reader always sees a complete version, old or new.
 """
 
 import re
@@ -13,22 +13,22 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from daskw2v.errors import Daskw2vError, StoreError
-from daskw2v.lease import hold, hold_run
-from daskw2v.locations import Location, as_url
 from daskw2v.models.store import finish, has_ids
-from daskw2v.steady import PATIENCE
-from daskw2v.storage import Store
+from daskw2v.store.lease import hold, hold_run
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
 
 T = TypeVar("T")
 _FOLDER = "models"
 _POINTER, _TAGS = "LATEST", "tags.json"
 _VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SERVED = 100  # lines of the pointer
+_SERVED = 100  # most lines of the pointer
 
 
 class Version(NamedTuple):
-    """A finished version: its name, what its manifest says, its tags, and whether it is served."""
+    """A finished version: its name, manifest and tags, and whether it is served."""
 
     name: str
     manifest: dict[str, Any]
@@ -37,15 +37,15 @@ class Version(NamedTuple):
 
     @property
     def created(self) -> datetime:
-        """When it was finished."""
+        """Time at which it was finished."""
         return datetime.fromisoformat(self.manifest["created"])
 
 
 @dataclass(frozen=True)
 class Versions:
-    """All versions of a work directory's model.
+    """The versions of a work directory's model.
 
-    Changes are made by one at a time; readers need not wait.
+    A lease makes changes exclusive; readers do not wait.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ class Versions:
 
     @classmethod
     def open(
-        cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = PATIENCE
+        cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = TIMEOUT
     ) -> "Versions":
-        """Find the versions of a work directory.
+        """Open the versions of a work directory.
 
         Raises
         ------
         StoreError
-            If there is none.
+            If it has none.
         """
         found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
         if not found.models.exists():
@@ -73,11 +73,11 @@ class Versions:
 
     @property
     def models(self) -> Store:
-        """Where they lie."""
+        """Folder of the versions."""
         return self.work / _FOLDER
 
     def all(self) -> list[Version]:
-        """Return all finished versions, in the order of their numbers."""
+        """Return all finished versions, in order of their numbers."""
         served, tags = latest_version(self.models), self.tags()
         names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=number_of)
         manifests = ((name, (self.models / name).read_manifest()) for name in names)
@@ -88,12 +88,12 @@ class Versions:
         ]
 
     def find(self, name: str) -> Version:
-        """Return the version of that name or tag, or the one that is served, `LATEST`.
+        """Return the version with this name or tag, or the served one for `LATEST`.
 
         Raises
         ------
         StoreError
-            If there is none.
+            If there is no such version.
         """
         every = self.all()
         for version in every:
@@ -103,13 +103,13 @@ class Versions:
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
     def name_of(self, name: str = _POINTER) -> str | None:
-        """Return the version that `LATEST`, a tag or a name means now, or None; at most one small file is read."""
+        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads one small file."""
         if name == _POINTER:
             return latest_version(self.models)
         return name if _VERSION.fullmatch(name) else self.tags().get(name)
 
     def newest_with_ids(self) -> Store | None:
-        """Return the finished version from which stable ids go on: it knows all that were given, served or not."""
+        """Return the newest finished version with stable ids, which knows all ids that were assigned."""
         stores = (self.models / version.name for version in reversed(self.all()))
         return next(filter(has_ids, stores), None)
 
@@ -121,7 +121,7 @@ class Versions:
         return found._replace(served=True)
 
     def rollback(self) -> Version:
-        """Serve the version that was served before the one that is served now.
+        """Serve the previously served version again.
 
         Raises
         ------
@@ -145,23 +145,24 @@ class Versions:
         return dict((self.models.read_manifest(_TAGS) or {}).get("tags", {}))
 
     def tag(self, name: str, tag: str) -> Version:
-        """Give a version a tag, which is taken from another that has it; raises as `find` does.
+        """Give a version a tag, which moves if another version has it.
 
         Raises
         ------
         StoreError
-            If the tag is none: it would pass for a version, or is no name.
+            If there is no such version, or the tag is invalid or looks like a version's name.
         """
         if not _TAG.fullmatch(tag) or _VERSION.fullmatch(tag) or tag == _POINTER:
             raise StoreError(
-                f"{tag!r} is no tag.", "Give up to 100 letters, digits, '.', '_', '-' that look like no version."
+                f"{tag!r} is not a valid tag.",
+                "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
         with self._held():
             self._write_tags({**self.tags(), tag: self.find(name).name})
         return self.find(tag)
 
     def untag(self, tag: str) -> None:
-        """Take a tag away; its version stays.
+        """Remove a tag; its version stays.
 
         Raises
         ------
@@ -178,22 +179,22 @@ class Versions:
         self.models.write_manifest({"tags": dict(tags)}, _TAGS)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0) -> list[str]:
-        """Delete old versions, and what unfinished ones have left.
+        """Delete old versions, and the remains of unfinished ones.
 
-        Kept are the newest, the one that is served and the one a rollback would return to, and those with tags. Runs
-        that are at work are left alone.
+        The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
+        active runs are not touched.
 
         Parameters
         ----------
         keep
-            How many of the newest are kept.
+            Number of newest versions to keep.
         min_age
-            Seconds since a version was finished before which it is kept: its readers may not have let go of it.
+            Age in seconds below which versions are kept, as readers may still use them.
 
         Returns
         -------
         list of str
-            The names of those that were deleted.
+            Names of the deleted versions.
         """
         with self._held():
             every, now = self.all(), datetime.now(UTC)
@@ -206,12 +207,12 @@ class Versions:
                 if not (version.name in spared or version.tags) and (now - version.created).total_seconds() >= min_age
             ]
             for name in old:
-                (self.models / name / "manifest.json").remove()  # from now on nobody opens it
+                (self.models / name / "manifest.json").remove()  # from now on it cannot be opened
                 (self.models / name).remove()
             return old + self._remove_unfinished(finished)
 
     def _remove_unfinished(self, finished: set[str]) -> list[str]:
-        """Delete versions without a manifest, unless their runs are at work; return their names."""
+        """Delete versions without a manifest, unless their runs are active; return their names."""
         removed = []
         for name in self.models.children():
             match = _VERSION.fullmatch(name)
@@ -230,7 +231,7 @@ class Versions:
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
-    """Finish a version, as `finish` says, and serve it."""
+    """Finish a version, as `finish` does, and serve it."""
     finish(models / version, manifest)
     point_to(models, version)
 
@@ -247,7 +248,7 @@ def _serve(models: Store, served: list[str]) -> None:
 
 
 def _served(models: Store) -> list[str]:
-    """Return the names of the version that is served and of those before, newest first."""
+    """Return the names of the served version and of those served before, newest first."""
     content = models.read_bytes(_POINTER)
     if content is None:
         return []
@@ -255,12 +256,12 @@ def _served(models: Store) -> list[str]:
 
 
 def latest_version(models: Store) -> str | None:
-    """Return the name of the version that is served, or None before the first."""
+    """Return the name of the served version, or None before the first."""
     return next(iter(_served(models)), None)
 
 
 def next_version(models: Store, run_id: str) -> str:
-    """Return the version of a run: the one it has, finished or not, else a new name with the next number."""
+    """Return the name of a run's version: the existing one, finished or not, or a new one with the next number."""
     numbers = [0]
     for name in models.children():
         match = _VERSION.fullmatch(name)
@@ -272,35 +273,35 @@ def next_version(models: Store, run_id: str) -> str:
 
 
 def number_of(version: str) -> int:
-    """Return the number that a version's name tells."""
+    """Return the number in a version's name."""
     match = _VERSION.fullmatch(version)
     assert match is not None
     return int(match[1])
 
 
 def run_of(version: str) -> str:
-    """Return the run that a version's name tells."""
+    """Return the run in a version's name."""
     return version.partition("-")[2]
 
 
 def resolve(
     url: Location,
     storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = PATIENCE,
+    store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> Store:
-    """Find the finished model that a URL means.
+    """Find the finished model at a URL.
 
     Parameters
     ----------
     url
-        A work directory or its `models` folder (the version that is served is meant), or one version.
+        A work directory or its `models` folder (for the served version), or one version.
     storage_options
         Options for fsspec.
     store_timeout
-        Seconds to wait for each answer of where it lies.
+        Seconds to wait for each answer of the store.
     version
-        Name or tag of a version of the work directory, instead of the one that is served.
+        Name or tag of a version of the work directory, instead of the served one.
 
     Raises
     ------
@@ -315,7 +316,7 @@ def resolve(
         return store
     for models in (store, store / _FOLDER):
         served, finished = _served_model(models)
-        if finished is None and served != latest_version(models):  # another is served since, and that one is deleted
+        if finished is None and served != latest_version(models):  # the pointer has moved meanwhile
             served, finished = _served_model(models)
         if finished is not None:
             return finished
@@ -324,7 +325,7 @@ def resolve(
                 name for name in models.children() if _VERSION.fullmatch(name) and _finished(models, name)
             )
             raise StoreError(
-                f"{models.url}/{_POINTER} names {served!r}, which is no finished model.",
+                f"{models.url}/{_POINTER} names {served!r}, which is not a finished model.",
                 f"Give the URL of one of the versions: {names or 'there is none'}.",
             )
     if (store / _FOLDER).exists():
@@ -339,12 +340,12 @@ def read_resolved(
     read: Callable[[Store], T],
     url: Location,
     storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = PATIENCE,
+    store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> T:
-    """Read the model that a URL means, as `resolve` says; once more where another is meant when reading fails.
+    """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
 
-    The first may have been deleted meanwhile.
+    The first one may have been deleted meanwhile.
     """
     store = resolve(url, storage_options, store_timeout, version)
     try:
@@ -357,7 +358,7 @@ def read_resolved(
 
 
 def _served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the version that is served, and its place where it is finished."""
+    """Return the name of the served version, and its folder if it is finished."""
     served = latest_version(models)
     if served is None or not _VERSION.fullmatch(served) or not _finished(models, served):
         return served, None

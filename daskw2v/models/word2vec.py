@@ -8,17 +8,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.locations import Location, as_url, filesystem
 from daskw2v.models.files import reading
-from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.urls import Location, as_url, filesystem
+from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_LONGEST_WORD = 1 << 16  # bytes; beyond, the file is not what it is taken for
-_GZIP_RATIO = 1032  # the most that deflate can unpack from one byte
-_PICKLE = b"\x80"  # how pickles begin, and no number does
+_LONGEST_WORD = 1 << 16  # bytes; the file of a longer word has another format
+_GZIP_RATIO = 1032  # highest compression ratio of deflate
+_PICKLE = b"\x80"  # first byte of a pickle, and of no number
 _NUMBERS = np.dtype("<f4")
-_SEPARATORS = r"^$|[ \t\n\r\v\f]"  # only ASCII whitespace parts words; U+00A0 belongs to one
+_SEPARATORS = r"^$|[ \t\n\r\v\f]"  # only ASCII whitespace separates words; U+00A0 is part of a word
 
 
 def write_text(vectors: Vectors, f: BinaryIO) -> None:
@@ -53,9 +53,9 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
 def import_word2vec(
     url: Location, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Vectors:
-    """Read vectors from a file in word2vec's format, packed with gzip where its name ends in .gz.
+    """Read vectors from a file in word2vec's format, compressed with gzip if its name ends in .gz.
 
-    The format holds no counts: those of the vocabulary are 0.
+    The format has no counts, so those of the vocabulary are 0.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def import_word2vec(
     Raises
     ------
     InputError
-        If the file cannot be read, is cut short, contradicts its header, or names a word twice.
+        If the file cannot be read, is truncated, contradicts its header, or has a word twice.
     """
     url = as_url(url, "file")
     if binary is None:
         binary = url.removesuffix(".gz").endswith(".bin")
     with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
         rows, columns = _read_header(f, url)
-        # Bytes that each row takes at least; the header is not believed before memory is asked for.
+        # The least bytes for this many rows: checked before memory is allocated, as the header may be wrong.
         least = rows * (4 * columns + 2 if binary else 2 * columns + 2) - 1
         if least > _most_bytes(url, storage_options):
             raise InputError(
@@ -96,14 +96,14 @@ def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
     match = re.fullmatch(rb"(\d{1,18}) (\d{1,9})\s*", line)
     if line[:1] == _PICKLE:
         raise InputError(
-            f"{url} is a pickle, such as gensim's save writes: to read it is to run what it says.",
+            f"{url} is a pickle, such as gensim's save writes: reading it would run code.",
             "In gensim, if you trust it: KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True), "
             "and import that file; or daskw2v.from_gensim(KeyedVectors.load(path)).",
         )
     if match is None or int(match[2]) < 1:
         raise InputError(
             f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions.",
-            "Give a file in word2vec's format; before GloVe's, put a line such as '400000 100'.",
+            "Give a file in word2vec's format; add a first line such as '400000 100' to a GloVe file.",
         )
     return int(match[1]), int(match[2])
 
@@ -113,7 +113,7 @@ def _most_bytes(url: str, storage_options: Mapping[str, Any] | None) -> int:
     return int(fs.size(path)) * (_GZIP_RATIO if url.endswith(".gz") else 1)
 
 
-def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Floats]]:
+def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Float32Array]]:
     for i in range(rows):
         word, *numbers = f.readline().split() or [b""]
         if len(numbers) != columns:
@@ -127,7 +127,7 @@ def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple
     _require_end(f, url, rows)
 
 
-def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Floats]]:
+def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Float32Array]]:
     size = columns * _NUMBERS.itemsize
     for i in range(rows):
         word = bytearray()
@@ -165,7 +165,7 @@ def _decode(word: bytes, url: str, i: int) -> str:
         raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
 
 
-def _check_rows(url: str, words: Sequence[str], matrix: Floats) -> None:
+def _check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
     if len(set(words)) != len(words):
         seen: set[str] = set()
         twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
@@ -179,7 +179,7 @@ def _check_rows(url: str, words: Sequence[str], matrix: Floats) -> None:
 
 
 def refuse_words(vectors: Vectors, pattern: str, formats: str) -> None:
-    """Refuse words that would come back as something else.
+    """Refuse words that a format cannot represent.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def refuse_words(vectors: Vectors, pattern: str, formats: str) -> None:
     ]
     if bad:
         raise InputError(
-            f"{formats} cannot hold {len(bad)} of the words, which are empty or hold whitespace: "
+            f"{formats} cannot represent {len(bad)} of the words, which are empty or contain whitespace: "
             f"{', '.join(map(repr, bad[:5]))}{', ...' if len(bad) > 5 else ''}.",
             "Export as parquet or safetensors, or train without these words.",
         )

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.params import Params
-from daskw2v.sampling.rng import Purpose, stream, uniform
-from daskw2v.sampling.segments import cut
+from daskw2v.config.params import Params
+from daskw2v.kernels.rng import Purpose, stream, uniform
+from daskw2v.sampling.segments import Segment, cut
 from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, RowIds
 
 _AT_ONCE = 1 << 14  # rows
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
-
-FloatArray = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 
 class Rate(NamedTuple):
@@ -46,8 +43,8 @@ class HotRows(NamedTuple):
     flush: int
 
 
-class Memory(NamedTuple):
-    """What one thread of a replica trains on.
+class Tables(NamedTuple):
+    """The tables that one thread trains.
 
     Parameters
     ----------
@@ -59,26 +56,26 @@ class Memory(NamedTuple):
         The thread's own rows.
     """
 
-    source: FloatArray
-    output: FloatArray
+    source: Float32Array
+    output: Float32Array
     width: int
     hot: HotRows
 
 
-class Warps(NamedTuple):
-    """What the warps of a GPU train on; arrays lie in its memory.
+class DeviceTables(NamedTuple):
+    """The tables that the warps of a GPU train; arrays are in its memory.
 
     Parameters
     ----------
     source, output, width
-        As in `Memory`.
+        As in `Tables`.
     hot_rows
         The first rows of the input table, of which no warp keeps a copy from window to window.
     max_in_flight
         Warps that train at the same time, at most.
     source_touched, output_touched
-        How likely a window touches each of the first rows of both tables, float32: those that so many warps would move
-        too far (`objectives.cuda.pieces.crowded`).
+        How likely a window touches each of the first rows of both tables, float32: those that so many warps would
+        update too far (`objectives.cuda.pieces.crowded`).
     totals
         Examples and summed loss, to be added to, shape (2,) float64.
     stream
@@ -113,48 +110,67 @@ class Columns(NamedTuple):
         Stream of the draws.
     """
 
-    contexts: npt.NDArray[np.int32]
+    contexts: Int32Array
     row: int
     first: int
     alpha: float
     key: np.uint64
 
 
-class PartMemory(NamedTuple):
-    """The tables that a part's columns are trained on.
+class PartTables(NamedTuple):
+    """The tables for training a part of the words on columns.
 
     Parameters
     ----------
-    moving
-        Flat rows of the part, padded to `width` floats, and to whole batches, float32. With Adam both moments stand
-        behind them, as long each.
+    trained
+        Flat rows of the part to train, padded to `width` floats, and to whole batches, float32. With Adam, both
+        moments follow, each of the same length.
     others
-        Flat rows of all words in the other table, which stay, float32.
+        Flat rows of all words in the other table, which is fixed, float32.
     width
         Row length in floats, a multiple of 16.
-    moving_floats
-        Floats of the rows alone.
+    trained_floats
+        Number of floats of the rows alone.
     """
 
-    moving: FloatArray
-    others: FloatArray
+    trained: Float32Array
+    others: Float32Array
     width: int
-    moving_floats: int
+    trained_floats: int
 
 
-# (segment, first, last, Memory or Warps, rate, epoch, prepared) -> (examples, loss); a GPU adds them to `totals`
-Trainer = Callable[[Any, int, int, Any, Rate, int, Any], Any]
+class Trainer(Protocol):
+    """Trains the centers first..last-1 of a segment in place."""
+
+    def __call__(
+        self, segment: Segment, first: int, last: int, tables: Any, rate: Rate, epoch: int, prepared: Any, /
+    ) -> Any:
+        """Return the number of examples and their summed loss; a GPU adds both to its `totals` and returns None.
+
+        `tables` are `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned.
+        """
 
 
-# (columns, first batch, last batch, memory, prepared, losses of the part's words: added to)
-ColumnTrainer = Callable[[Columns, int, int, PartMemory, Any, FloatArray], None]
+class ColumnTrainer(Protocol):
+    """Trains the batches first..last-1 of some columns of the word-context matrix in place."""
+
+    def __call__(
+        self, columns: Columns, first: int, last: int, tables: PartTables, prepared: Any, losses: Float32Array, /
+    ) -> None:
+        """Add the losses of the part's words to `losses`."""
 
 
-# (bucket, Memory or Warps, alpha, params, words, key) -> (pairs, loss); a GPU adds the loss to `totals`
-BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
+class BucketTrainer(Protocol):
+    """Trains the bucket of two partitions in place."""
+
+    def __call__(self, bucket: Bucket, tables: Any, alpha: float, params: Params, words: Any, key: np.uint64, /) -> Any:
+        """Return the number of pairs and their summed loss; a GPU adds the loss to its `totals` and returns None.
+
+        `tables` are `Tables`, or `DeviceTables` on a GPU; `words` is the alias table of the output partition.
+        """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Objective:
     """One training objective.
 
@@ -162,11 +178,13 @@ class Objective:
     ----------
     name
         As in Params.
+    title
+        The same in words, as a report shows it.
     alphas
         The optimizers it has, its own first, and the learning rate at the start with each, where Params leave these
         open: as measured on the whole (benchmarks.quality, benchmarks.context_matrix).
-    options
-        The fields of Params that this objective reads and others may not.
+    also_reads
+        Fields of Params that it reads though their `used_by` does not name it, as a plug-in's may.
     tables
         Number of rows of each table, given the Params and the number of words. All have vector_size columns;
         "input" holds the words' vectors, "output" what they are trained against.
@@ -174,6 +192,8 @@ class Objective:
         Given rows of a table before training: a pure function, so that any worker can make any rows.
     prepare
         What all kernels of a run read besides the tables, from the Params and the words' counts.
+    prepared_bytes
+        What that holds and how many bytes it takes, given the Params and the number of words.
     trainers
         The function that trains a range of centers in place, by device.
     bucket_trainers
@@ -190,25 +210,27 @@ class Objective:
     """
 
     name: str
+    title: str
     alphas: Mapping[str, float]
-    options: tuple[str, ...]
+    also_reads: tuple[str, ...] = ()
     tables: Callable[[Params, int], dict[str, int]]
-    initial: Callable[[Params, str, Rows], FloatArray]
-    prepare: Callable[[Params, npt.NDArray[np.int64]], Any]
-    trainers: Mapping[str, Trainer]
+    initial: Callable[[Params, str, RowIds], Float32Array]
+    prepare: Callable[[Params, Int64Array], Any]
+    prepared_bytes: Callable[[Params, int], Mapping[str, int]]
+    trainers: Mapping[str, Trainer] = field(default_factory=dict)
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
-    touched: Callable[[Any, npt.NDArray[np.int64]], dict[str, npt.NDArray[np.float64]]] | None = None
+    touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
     of_words: tuple[str, ...] = ("input", "output")
 
 
-def is_finite(rows: FloatArray) -> bool:
+def is_finite(rows: Float32Array) -> bool:
     """Tell whether rows hold no NaN nor infinity, nor will soon."""
     return bool(np.isfinite(np.vdot(rows, rows)))
 
 
-def initial_rows(params: Params, table: str, rows: Rows) -> FloatArray:
+def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
     """Return the first values of n rows, shape (n, D): small draws as input, zeros as output.
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal

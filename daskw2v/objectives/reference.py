@@ -1,17 +1,19 @@
 """What the references share, in float64 NumPy: the truth that every kernel is held to."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.windows import Windows
-from daskw2v.sampling.rng import GOLDEN, draws, mix
 from daskw2v.sampling.segments import Segment
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 _U64 = np.uint64
-Matrix = npt.NDArray[np.float64]
+
+
+Goals = tuple[Int64Array, Float64Array]  # rows of the output table, and their signs
 
 
 class Window(NamedTuple):
@@ -22,6 +24,32 @@ class Window(NamedTuple):
     places: list[int]
     contexts: list[int]
     alpha: float
+
+
+class WindowGoals(Protocol):
+    """Says what the contexts of a window are trained against."""
+
+    def __call__(self, prepared: Any, epoch: int, window: Window, number: int, positions: Int64Array, /) -> list[Goals]:
+        """Return the targets that all contexts share, or those of each.
+
+        `prepared` is what `Objective.prepare` returned. The window is that of a given number in a range of centers,
+        whose positions in the corpus are given.
+        """
+
+
+class WindowRule(NamedTuple):
+    """How an objective trains a window.
+
+    Parameters
+    ----------
+    goals
+        What it is trained against.
+    as_one
+        Whether the contexts are trained together, as one hidden vector (CBOW).
+    """
+
+    goals: WindowGoals
+    as_one: bool
 
 
 def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
@@ -46,9 +74,7 @@ def reach_of(windows: Windows, position: int) -> int:
     return windows.window - ((bits >> 32) * windows.window >> 32)
 
 
-def targets_of(
-    table: npt.NDArray[np.uint64], key: np.uint64, window: Window, negative: int, pair: int = 0
-) -> tuple[npt.NDArray[np.int64], Matrix]:
+def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int, pair: int = 0) -> Goals:
     """Return a window's word and negatives, and their signs, shapes (1 + negative,).
 
     `pair` is the number of the context, where each draws its own.
@@ -60,7 +86,7 @@ def targets_of(
     return np.concatenate([[window.word], negatives]), np.concatenate([[1.0], signs])
 
 
-def picked(table: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def picked(table: UInt64Array, bits: UInt64Array) -> Int64Array:
     """Return the outcomes that random bits choose by an alias table, shape of `bits`."""
     slots = ((bits >> _U64(32)) * _U64(len(table))) >> _U64(32)
     entries = table[slots]
@@ -69,11 +95,11 @@ def picked(table: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> npt.N
 
 
 def train_targets(
-    source: Matrix,
+    source: Float64Array,
     contexts: list[int],
-    output: Matrix,
-    targets: npt.NDArray[np.int64],
-    signs: Matrix,
+    output: Float64Array,
+    targets: Int64Array,
+    signs: Float64Array,
     alpha: float,
     size: int,
 ) -> float:
@@ -84,7 +110,7 @@ def train_targets(
     source, output
         Tables of rows, shapes (V, D) float64.
     contexts
-        Rows of `source`. Four different ones move together, or two, or one.
+        Rows of `source`. Four different ones are updated together, or two, or one.
     targets, signs
         Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
     alpha
@@ -111,11 +137,11 @@ def train_targets(
 
 
 def train_hidden(
-    source: Matrix,
+    source: Float64Array,
     contexts: list[list[int]],
-    output: Matrix,
-    targets: npt.NDArray[np.int64],
-    signs: Matrix,
+    output: Float64Array,
+    targets: Int64Array,
+    signs: Float64Array,
     own: list[int],
     alpha: float,
     mean: bool,
@@ -133,7 +159,7 @@ def train_hidden(
     own
         A row of `output` for each window, which it comes closer to; or none at all.
     mean
-        Whether a hidden vector is the mean of the contexts, or their sum. It stays until all targets have moved.
+        Whether a hidden vector is the mean of the contexts, or their sum. It stays until all targets are updated.
     """
     sizes = [len(rows) for rows in contexts]
     hidden = [source[rows].sum(axis=0) / (n if mean else 1) for rows, n in zip(contexts, sizes, strict=True)]
@@ -146,15 +172,15 @@ def train_hidden(
         p = 1.0 / (1.0 + np.exp(-np.clip(sign * (output[rows] @ x), -30.0, 30.0)))
         loss -= float((np.abs(sign) * np.log(p)).sum())
         gains.append(alpha * sign * (1.0 - p))
-    moves = np.zeros_like(hidden)
+    updates = np.zeros_like(hidden)
     for t, target in enumerate(targets.tolist()):
         before = output[target].copy()
         for c, x in enumerate(hidden):
-            moves[c] += gains[c][t] * before
+            updates[c] += gains[c][t] * before
             output[target] += gains[c][t] * x
     for c, target in enumerate(own):
-        moves[c] += gains[c][-1] * output[target]
+        updates[c] += gains[c][-1] * output[target]
         output[target] += gains[c][-1] * hidden[c]
-    for those, move, n in zip(contexts, moves, sizes, strict=True):
-        np.add.at(source, those, move / (1 if mean else n))
+    for those, update, n in zip(contexts, updates, sizes, strict=True):
+        np.add.at(source, those, update / (1 if mean else n))
     return loss

@@ -3,34 +3,32 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import kernel
-from daskw2v.objectives import negatives, paths
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.kernels.jit import kernel
+from daskw2v.objectives.noise import BATCH, PreparedNoise
+from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import word_weights
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.types import Float64Array, Int64Array
 
-Shares = npt.NDArray[np.float64]
 
-
-def touched_words(prepared: negatives.Prepared, counts: npt.NDArray[np.int64]) -> dict[str, Shares]:
+def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
     """Return each row's chance to be among a window's contexts (input), or its targets (output), by table, (rows,)."""
     params, noise = prepared.params, word_weights(counts, prepared.params.ns_exponent)
     share = _shares(params, counts)
     return {"input": _contexts(params) * share, "output": share + params.negative * noise / noise.sum()}
 
 
-def touched_nodes(prepared: paths.Prepared, counts: npt.NDArray[np.int64]) -> dict[str, Shares]:
-    """Return the same where a window's targets are the nodes on its center's way."""
+def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
+    """Return the same where a window's targets are the nodes on its center's path."""
     share = _shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
-    _add_ways(prepared.tree, share, nodes)
+    _add_paths(prepared.tree, share, nodes)
     return {"input": _contexts(prepared.params) * share, "output": nodes}
 
 
-def touched_in_partition(params: Params, counts: npt.NDArray[np.int64], total: int, negative: int) -> dict[str, Shares]:
+def touched_in_partition(params: Params, counts: Int64Array, total: int, negative: int) -> dict[str, Float64Array]:
     """Return how many items of a batch touch each row of a partition, by table, shape (rows,).
 
     Parameters
@@ -44,7 +42,7 @@ def touched_in_partition(params: Params, counts: npt.NDArray[np.int64], total: i
     return {"input": share, "output": share + negative * noise / noise.sum()}
 
 
-def _shares(params: Params, counts: npt.NDArray[np.int64], total: int | None = None) -> Shares:
+def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
     """Return each word's share of what subsampling leaves of them."""
     kept = counts * (keep_thresholds(counts, params.sample, total) / 2.0**32)
     return np.asarray(kept / max(kept.sum(), 1e-300))
@@ -56,7 +54,7 @@ def _contexts(params: Params) -> int:
 
 
 @kernel
-def _add_ways(tree: Any, share: Any, nodes: Any) -> None:
+def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
     for word in range(len(share)):
         for k in range(tree.starts[word], tree.starts[word + 1]):
             nodes[tree.nodes[k]] += share[word]

@@ -1,1 +1,1 @@
-"""Bigrams that become words: counted exactly over the shards, scored, and joined in shards of a corpus of their own."""
+"""Phrases: bigrams are counted exactly over all shards, scored, and joined into words in a new corpus."""

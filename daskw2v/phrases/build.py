@@ -1,30 +1,31 @@
-"""From a corpus to the same corpus with phrases for words, pass by pass."""
+"""Builds a corpus with joined phrases from a corpus, pass by pass."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from distributed import Client
 
-from daskw2v.arguments import check_arguments
-from daskw2v.console import listening
+from daskw2v.cluster.console import listening
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.arguments import check_arguments
+from daskw2v.config.identity import identity_values
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
-from daskw2v.lease import hold
-from daskw2v.params import Params, Resources
 from daskw2v.phrases import tasks
 from daskw2v.phrases.bigrams import count_buckets
-from daskw2v.phrases.score import Rules, check_phrases
-from daskw2v.phrases.tasks import Pass, finished
-from daskw2v.progress import Listener, Progress, Watching, saying
-from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest, groups_exist
-from daskw2v.shards.tasks import remove_losers, run_tasks
-from daskw2v.storage import Store
+from daskw2v.phrases.score import PhraseRules, check_phrases, with_threshold
+from daskw2v.phrases.tasks import PhraseJob, finished
+from daskw2v.progress import Listener, Watching
+from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest
+from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.count import build_vocabulary
-from daskw2v.wording import counted
 
-HOME = "phrases"
-Call = Callable[[str, Callable[..., Any], Sequence[tuple[Any, ...]]], list[dict[str, Any]]]
+LAYOUT = Layout("phrases/<key>/<step>/<number>", unused="phrases/<key>")
 
 
 def build_phrases(
@@ -35,33 +36,33 @@ def build_phrases(
     client: Client,
     listener: Watching = "show",
 ) -> Corpus:
-    """Find the phrases of a corpus, and join them: `params.phrases` times, each on what the one before has left.
+    """Find the phrases of a corpus and join them, in `params.phrases` passes, each on the result of the last.
 
-    Bigrams are counted exactly. Which are phrases and where they are joined does not depend on how the text is cut.
-    What was built before is returned; what was cut short goes on shard by shard.
+    Bigrams are counted exactly. Phrases and joins do not depend on how the text is cut. A corpus that was built before
+    is returned; an interrupted build resumes, shard by shard.
 
     Parameters
     ----------
     corpus
-        From `build_corpus`.
+        Result of `build_corpus`.
     store
-        The work directory that it lies in.
+        The work directory of the corpus.
     params, resources
-        What a phrase is: `phrases` and the `phrase_` options.
+        `phrases` and the `phrase_` options are used.
     client
-        Where to run.
+        The cluster to run on.
     listener
-        Is told the tasks done.
+        Called with the progress.
 
     Returns
     -------
     Corpus
-        Saved in the work directory too; without passes the one given.
+        The corpus with phrases, saved in the work directory. Without passes, the given corpus.
 
     Raises
     ------
     ParameterError
-        If an option of phrases would not be read, or the threshold means nothing.
+        If an option of phrases is given without phrases, or the threshold is out of range.
     VocabularyError
         If the text has more distinct words than ids can tell apart.
     """
@@ -74,18 +75,19 @@ def build_phrases(
 
 
 def check_joined(corpus: Corpus, params: Params) -> None:
-    """Refuse a corpus in which other phrases are joined than Params ask for.
+    """Refuse a corpus whose phrases were not joined as Params ask for.
 
     Raises
     ------
     ParameterError
         If it was joined in more or fewer passes, or by other rules.
     """
-    rules = Rules.of(params)
+    rules = PhraseRules.of(params)
     joined = [(found.min_count, found.threshold, found.scoring, found.delimiter) for found in corpus.passes]
     if joined != [rules] * params.phrases:
         raise ParameterError(
-            f"phrases={params.phrases} by {rules}, but the phrases of the corpus are joined by {joined or 'nothing'}.",
+            f"phrases={params.phrases} with {rules}, but the phrases of the corpus were joined with "
+            f"{joined or 'nothing'}.",
             "Give the corpus that build_phrases returns for these Params.",
         )
 
@@ -93,101 +95,82 @@ def check_joined(corpus: Corpus, params: Params) -> None:
 def _join_once(
     corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> Corpus:
-    rules = Rules.of(params)
-    asked = digest([corpus.identity, HOME, *rules])
-
-    def join(listen: Listener) -> Corpus:
-        began = time.monotonic()
-        vocabulary = build_vocabulary(corpus, store, Params(min_count=1), resources, client, listen)
-        n_buckets = count_buckets(corpus.n_tokens)
-        # By the cut, and not by the shards' names: of those that had to be made again the counts still hold
-        key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])
-        joining = Pass(store, corpus.name, vocabulary, store / HOME / key, rules, n_buckets)
-        return _build(asked, corpus, joining, began, client, listen)
-
+    rules, began = PhraseRules.of(params), time.monotonic()
+    # Without `phrases`: a pass does not depend on the number of passes
+    named = identity_values(with_threshold(params), "phrases", without=("phrases",))
+    asked = digest([corpus.identity, LAYOUT.folder, *named])
     known = _find(store, asked, corpus)
     if known is not None:
         return known
-    waiting = saying(listener, "phrases", "tasks")
-    with hold(store, asked, f"the phrases in {store.url}", waiting=waiting) as lease:
-        # Whom we waited for may have done it
-        return _find(store, asked, corpus) or join(lease.guarding(listener))
+    vocabulary = build_vocabulary(corpus, store, Params(min_count=1), resources, client, listener)
+    n_buckets = count_buckets(corpus.n_tokens)
+    # Named by how the text is cut, not by the shards' names, so that counts stay valid for shards that were rebuilt
+    key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])
+    joining = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)
+    stage = Stage(store, joining.home, partial(run_tasks, client), listener, "phrases")
+    return stage.make(partial(_find, store, asked, corpus), partial(_build, asked, corpus, joining, began))
 
 
 def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:
-    """Return what a pass over a corpus has made, where it is there with the phrases that were joined."""
+    """Return the corpus that an earlier pass made, if it and its list of phrases are there."""
     known = Corpus.find(store, asked, len(corpus.bad_blocks))
     if known is not None and groups_exist(store, pieces_of(known.passes[-1])):
-        # Lists of passes before may have been made again since, elsewhere
+        # The phrases of earlier passes may have been rebuilt since, at other paths
         return replace(known, passes=(*corpus.passes, known.passes[-1]))
     return None
 
 
 def pieces_of(found: PhrasePass) -> list[str]:
-    """Return where the pieces of a pass' phrases lie, below the work directory."""
+    """Return the paths of a pass's pieces of phrases, below the work directory."""
     return [f"{found.path}/{number}" for number in range(found.pieces)]
 
 
-def _build(asked: str, corpus: Corpus, joining: Pass, began: float, client: Client, listener: Listener) -> Corpus:
+def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: OpenStage) -> Corpus:
     home, n_shards = joining.home, len(corpus.shards)
     chosen = finished(home / "choose" / "0")
     finding = n_shards + joining.n_buckets + 1
-    call = _caller(client, listener, 0 if chosen is None else finding, finding + n_shards)
+    stage.expect(finding + n_shards, 0 if chosen is None else finding)
     if chosen is None:
-        chosen = _choose(joining, n_shards, call)
+        chosen = _choose(joining, n_shards, stage)
     path = f"choose/0/{chosen['attempt']}"
     pieces = [f"{path}/{name}" for name in chosen["groups"]]
-    shards = _join(joining, corpus.shards, pieces, call) if pieces else corpus.shards
+    parts: list[dict[str, Any]] = []
+    if pieces:
+        parts = stage.map("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(n_shards)])
     seconds = round(time.monotonic() - began, 3)
     found = PhrasePass(
-        f"{HOME}/{home.name}/{path}", len(pieces), chosen["n_phrases"], chosen["n_bigrams"], *joining.rules, seconds
+        f"{LAYOUT.folder}/{home.name}/{path}",
+        len(pieces),
+        chosen["n_phrases"],
+        chosen["n_bigrams"],
+        *joining.rules,
+        seconds,
     )
     passes = (*corpus.passes, found)
+    shards = _shards(home, corpus.shards, parts) if pieces else corpus.shards
     joined = Corpus(asked, shards, corpus.sources, corpus.report, corpus.seconds, corpus.bad_blocks, passes)
+    results = {"choose/0": chosen["attempt"], **{f"join/{i}": part["attempt"] for i, part in enumerate(parts)}}
+    stage.clean(f"{task}/{name}" for task, attempt in results.items() for name in (MANIFEST, attempt))
     joined.save(joining.work)
-    remove_losers(home / "choose", {"0": {chosen["attempt"]}})
-    for temporary in ("count", "merge"):
-        (home / temporary).remove()
-    message = f"{found.n_phrases} phrases"
-    listener(Progress("phrases", finding + n_shards, finding + n_shards, "tasks", message=message))
+    stage.report(finding + n_shards, f"{found.n_phrases} phrases")
     return joined
 
 
-def _caller(client: Client, listener: Listener, done: int, total: int) -> Call:
-    """Return what runs a step of many tasks, and tells how many of all are done."""
-
-    def call(step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        nonlocal done
-        results: dict[int, dict[str, Any]] = {}
-        for number, result in run_tasks(client, step, function, dict(enumerate(jobs))):
-            results[number], done = result, done + 1
-            listener(
-                Progress(
-                    "phrases", done, total, "tasks", message=f"{step}: {len(results)} of {counted(len(jobs), 'task')}"
-                )
-            )
-        return [results[number] for number in range(len(jobs))]
-
-    listener(Progress("phrases", done, total, "tasks"))
-    return call
-
-
-def _choose(joining: Pass, n_shards: int, call: Call) -> dict[str, Any]:
-    """Count, merge and choose; return what the last of it tells."""
-    counted = call("count", tasks.count_shard, [(joining, shard) for shard in range(n_shards)])
+def _choose(joining: PhraseJob, n_shards: int, stage: OpenStage) -> dict[str, Any]:
+    """Count bigrams, merge the counts and choose phrases; return the manifest of the chosen phrases."""
+    counted = stage.map("count", tasks.count_shard, [(joining, shard) for shard in range(n_shards)])
     attempts = [made["attempt"] for made in counted]
-    merged = call("merge", tasks.merge_bucket, [(joining, b, attempts) for b in range(joining.n_buckets)])
+    merged = stage.map("merge", tasks.merge_bucket, [(joining, b, attempts) for b in range(joining.n_buckets)])
     attempts, n_bigrams = [made["attempt"] for made in merged], sum(made["n_bigrams"] for made in merged)
-    (chosen,) = call("choose", tasks.choose_phrases, [(joining, attempts, n_bigrams)])
+    chosen: dict[str, Any]
+    (chosen,) = stage.map("choose", tasks.choose_phrases, [(joining, attempts, n_bigrams)])
     return chosen
 
 
-def _join(joining: Pass, shards: Sequence[Shard], pieces: Sequence[str], call: Call) -> tuple[Shard, ...]:
-    """Join the phrases that lie in pieces; return the new shards."""
-    parts = call("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(len(shards))])
-    remove_losers(joining.home / "join", {str(i): {part["attempt"]} for i, part in enumerate(parts)})
+def _shards(home: Store, shards: Sequence[Shard], parts: Sequence[dict[str, Any]]) -> tuple[Shard, ...]:
+    """Return the new shards that the join tasks have written."""
     return tuple(
-        Shard(path=f"{HOME}/{joining.home.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
+        Shard(path=f"{LAYOUT.folder}/{home.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
         for i, (shard, part) in enumerate(zip(shards, parts, strict=True))
-        if part["shard"] is not None  # all of it was the end of a phrase
+        if part["shard"] is not None  # None: the whole shard was the end of a phrase
     )

@@ -1,40 +1,41 @@
-"""Words of a shard joined to phrases: from the left, each word in one phrase at most, in a sentence only."""
+"""Joins the phrases of a shard, within sentences, from the left; a word belongs to one phrase at most."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline, kernel
-from daskw2v.phrases.bigrams import NOTHING, Ids, Integers, Keys, key_of
-from daskw2v.shards.dictionary import Dictionary, padded, take_words
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.phrases.bigrams import NOTHING, key_of
+from daskw2v.shards.dictionary import Dictionary, padded
+from daskw2v.shards.words import take_words
+from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
 
 class Joined(NamedTuple):
-    """A stretch of text whose bigrams are joined.
+    """A piece of text with joined phrases.
 
     Parameters
     ----------
     symbols
-        A code for a word that stays alone, the number of codes + k for phrase k, shape (n,) int32.
+        The code of a single word, or the number of codes + k for phrase k, shape (n,) int32.
     starts
-        Where sentences start among them, shape (s,) int64.
+        Index of the first symbol of each sentence, shape (s,) int64.
     """
 
-    symbols: Ids
-    starts: Integers
+    symbols: Int32Array
+    starts: Int64Array
 
 
 class _Table(NamedTuple):
-    """Phrases by their keys, at most half of the slots in use; a key of 0 is a free slot."""
+    """Hash table from keys to phrases, at most half full; the key of a free slot is 0."""
 
-    keys: Keys
-    numbers: Ids
+    keys: UInt64Array
+    numbers: Int32Array
 
 
 @inline
 def _slot_of(key: Any, keys: Any) -> Any:
-    """Return the slot of a key, or the free one where it would be."""
+    """Return the slot of a key, or the free slot for it."""
     last = np.uint64(len(keys) - 1)
     slot = (key >> np.uint64(32)) & last
     while keys[slot] != 0 and keys[slot] != key:
@@ -54,7 +55,7 @@ def _fill_table(pairs: Any, keys: Any, numbers: Any) -> None:
 def _join(
     codes: Any, starts: Any, first: Any, ahead: Any, n_codes: Any, table: Any, symbols: Any, new_starts: Any
 ) -> Any:
-    """Fill in symbols and starts; return how many there are of each."""
+    """Fill in symbols and starts; return the number of each."""
     n, s, i, m = 0, 0, first, 0
     while i < len(codes):
         if s < len(starts) and starts[s] == i:
@@ -72,20 +73,20 @@ def _join(
 
 
 def join_codes(
-    codes: Ids, starts: Integers, pairs: Ids, n_codes: int, *, taken: bool = False, ahead: int = NOTHING
+    codes: Int32Array, starts: Int64Array, pairs: Int32Array, n_codes: int, *, taken: bool = False, ahead: int = NOTHING
 ) -> Joined:
-    """Join the bigrams of a stretch of text that are phrases.
+    """Join the phrases of a piece of text.
 
     Parameters
     ----------
     codes, starts
-        The words, and where sentences start among them, shapes (n,) and (s,).
+        Codes of the words, shape (n,), and indices of the first word of each sentence, shape (s,).
     pairs
         The phrases, as codes of their two words, shape (k, 2).
     n_codes
-        Codes are below it.
+        Number of codes.
     taken
-        Whether the first word is the second one of a phrase that begins before it: it is left out.
+        Whether the first word is the second word of a phrase that begins before it, and so is left out.
     ahead
         Code of the word that follows in the sentence of the last one, where it does not end with it. It becomes part
         of a phrase, or is left out.
@@ -100,7 +101,7 @@ def join_codes(
 
 @kernel
 def _renumber(symbols: Any, numbers: Any, order: Any, counts: Any) -> Any:
-    """Put numbers by first appearance in place of symbols; fill in the order and counts, and return how many."""
+    """Replace symbols by numbers in order of first appearance; fill in order and counts; return how many there are."""
     n = 0
     for i in range(len(symbols)):
         symbol = symbols[i]
@@ -114,48 +115,50 @@ def _renumber(symbols: Any, numbers: Any, order: Any, counts: Any) -> Any:
     return n
 
 
-class Words(NamedTuple):
-    """Words of codes.
+class WordList(NamedTuple):
+    """The words of codes.
 
     Parameters
     ----------
     data, offsets
         Word i is data[offsets[i] : offsets[i + 1]].
     places
-        Which word each code is.
+        Index of the word of each code.
     """
 
-    data: npt.NDArray[np.uint8]
-    offsets: Integers
-    places: Integers
+    data: UInt8Array
+    offsets: Int64Array
+    places: Int64Array
 
-    def with_word(self, word: bytes) -> "Words":
-        """Return the same with one more word, whose code is the last."""
+    def with_word(self, word: bytes) -> "WordList":
+        """Return a copy with one more word, which gets the last code."""
         data = np.concatenate([self.data, np.frombuffer(word, np.uint8)])
         places = np.append(self.places, len(self.offsets) - 1)
-        return Words(data, np.append(self.offsets, len(data)), places)
+        return WordList(data, np.append(self.offsets, len(data)), places)
 
 
-def encode_symbols(symbols: Ids, words: Words, pairs: Ids, delimiter: str) -> tuple[Ids, Dictionary]:
+def encode_symbols(
+    symbols: Int32Array, words: WordList, pairs: Int32Array, delimiter: str
+) -> tuple[Int32Array, Dictionary]:
     """Return the codes of symbols, by first appearance, and their dictionary.
 
     Parameters
     ----------
     symbols
-        As of `join_codes`; they are overwritten.
+        From `join_codes`; they are overwritten.
     words
         The words of codes.
     pairs
         The phrases, as codes of their two words, shape (k, 2).
     delimiter
-        What stands between the two.
+        Text between the two words.
     """
     n_codes = len(words.places)
     n = min(len(symbols), n_codes + len(pairs))
     order, counts = np.empty(n, np.int64), np.empty(n, np.int64)
     n = _renumber(symbols, np.full(n_codes + len(pairs), -1, np.int32), order, counts)
     order, counts = order[:n], counts[:n]
-    # A word is one part, a phrase is three: a word, the delimiter, a word
+    # A word is one part; a phrase is three parts: a word, the delimiter, a word
     is_phrase = order >= n_codes
     edges = np.cumsum(np.concatenate([[0], 1 + 2 * is_phrase]))
     begins = edges[:-1]
@@ -168,6 +171,6 @@ def encode_symbols(symbols: Ids, words: Words, pairs: Ids, delimiter: str) -> tu
     data, offsets = take_words(with_delimiter.data, with_delimiter.offsets, parts)
     offsets = offsets[edges]
     dictionary = Dictionary(n)
-    # Two symbols may be one word: where a text holds new_york beside new york
+    # Two symbols may be the same word: if a text has both new_york and new york
     codes = dictionary.encode(padded(data), offsets[:-1], offsets[1:], counts)
     return codes[symbols], dictionary

@@ -1,16 +1,16 @@
-"""A corpus' shards as ids, and what stands around them in the sentences that they cut."""
+"""Reads the shards of a corpus as ids, with the words before and after them in sentences that shards cut."""
 
 from functools import lru_cache
 
 import numpy as np
 
-from daskw2v.phrases.bigrams import Ids, Integers
-from daskw2v.phrases.join import Words
+from daskw2v.phrases.join import WordList
 from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
+from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-KEPT_MAPS = 4  # of the shards read last
+KEPT_MAPS = 4  # maps from codes to ids that are cached
 
 
 class ShardReader:
@@ -21,37 +21,37 @@ class ShardReader:
     work
         The work directory.
     corpus, vocabulary
-        What was encoded, and a vocabulary of all of its words.
+        The corpus, and a vocabulary of all its words.
     """
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
         self._work, self._shards = work, corpus.shards
         self.ids = lru_cache(KEPT_MAPS)(lambda number: vocabulary.read_map(corpus.shards[number].path))
 
-    def codes(self, number: int, start: int = 0, stop: int | None = None) -> Ids:
-        """Return the codes start..stop-1 of a shard, all by default."""
-        codes: Ids = open_codes(self._work, self._shards[number])[start:stop]
+    def codes(self, number: int, start: int = 0, stop: int | None = None) -> Int32Array:
+        """Return the codes start..stop-1 of a shard; all by default."""
+        codes: Int32Array = open_codes(self._work, self._shards[number])[start:stop]
         return codes
 
-    def starts(self, number: int) -> Integers:
-        """Return where sentences start in a shard."""
+    def starts(self, number: int) -> Int64Array:
+        """Return the starts of a shard's sentences."""
         return read_starts(self._work, self._shards[number])
 
-    def words(self, number: int) -> Words:
+    def words(self, number: int) -> WordList:
         """Return the words of a shard's codes."""
         path, n_types = self._shards[number].path, self._shards[number].n_types
         data, offsets, _ = read_words(self._work, path, 0, n_types)
-        return Words(data, offsets, read_places(self._work, path).astype(np.int64))
+        return WordList(data, offsets, read_places(self._work, path).astype(np.int64))
 
     def goes_on(self, number: int) -> bool:
-        """Tell whether a shard begins inside a sentence of the shard before; there is none after the last."""
+        """Return whether a shard begins inside a sentence of the shard before it; False after the last shard."""
         if number == len(self._shards):
             return False
         starts = self.starts(number)
         return not len(starts) or bool(starts[0])
 
-    def before(self, number: int, most: int) -> Ids:
-        """Return the ids of the words before a shard in the sentence that goes on in it, at most so many.
+    def before(self, number: int, most: int) -> Int32Array:
+        """Return the ids of the last `most` words before a shard that are in the same sentence as its first word.
 
         The sentence may have begun any number of shards before.
         """
@@ -68,7 +68,7 @@ class ShardReader:
         return np.concatenate(parts[::-1])
 
     def after(self, number: int) -> tuple[int, bytes] | None:
-        """Return id and bytes of the word after a shard in the sentence of its last one, None where that ends there."""
+        """Return id and bytes of the word after a shard if it is in the same sentence as the last word, else None."""
         if not self.goes_on(number + 1):
             return None
         path, code = self._shards[number + 1].path, int(self.codes(number + 1, 0, 1)[0])

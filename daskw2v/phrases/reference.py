@@ -1,4 +1,4 @@
-"""Phrases in plain Python: what the kernels are compared with, and how a few sentences are joined."""
+"""Phrases in plain Python: the reference of the kernels, also used to join a few sentences."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
@@ -8,7 +8,7 @@ Bigram = tuple[str, str]
 
 
 def count_bigrams(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], Counter[Bigram]]:
-    """Count words, and pairs of neighbours in a sentence."""
+    """Count words, and pairs of adjacent words in a sentence."""
     words, bigrams = Counter[str](), Counter[Bigram]()
     for sentence in sentences:
         words.update(sentence)

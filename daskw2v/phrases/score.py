@@ -1,27 +1,27 @@
-"""Which bigrams are phrases: scores of counts, and the rules that Params state."""
+"""Scores of bigrams, and the rules of Params that decide which are phrases."""
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.config.params import Params
+from daskw2v.config.registry import find
+from daskw2v.config.settings import default_of
 from daskw2v.errors import ParameterError
-from daskw2v.params import Params
-from daskw2v.registry import find
-
-Integers = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float64]
+from daskw2v.types import Float64Array, Int64Array
 
 
-class Totals(NamedTuple):
-    """What a text has in all.
+class BigramTotals(NamedTuple):
+    """Totals of a text.
 
     Parameters
     ----------
     words, entries
-        Words, and distinct words and bigrams together.
+        Number of words; number of distinct words and distinct bigrams together.
     """
 
     words: int
@@ -34,50 +34,52 @@ class Scoring(NamedTuple):
     Parameters
     ----------
     score
-        Of counts of bigrams, of their first and of their second words, of min_count and of totals.
+        Function of the counts of bigrams, of their first and of their second words, of min_count and of totals.
     threshold
-        What it must exceed where Params leave it open.
+        Default threshold: a phrase has a score above it.
     low, high
-        Thresholds that can tell bigrams apart: above `low`, and up to `high`.
+        Range of useful thresholds: above `low`, at most `high`.
     """
 
-    score: Callable[[Integers, Integers, Integers, int, Totals], Scores]
+    score: Callable[[Int64Array, Int64Array, Int64Array, int, BigramTotals], Float64Array]
     threshold: float
     low: float
     high: float
 
 
-# Float64 in gensim's order of operations: no bigram is a phrase here and none there.
+# Float64 in gensim's order of operations, so that both find exactly the same phrases.
 
 
-def _default(both: Integers, left: Integers, right: Integers, min_count: int, totals: Totals) -> Scores:
-    """Mikolov et al. (2013), with gensim's factor: a threshold means the same in texts of any length."""
-    scores: Scores = (both - min_count) / (left.astype(np.float64) * right) * totals.entries
+def _default(
+    both: Int64Array, left: Int64Array, right: Int64Array, min_count: int, totals: BigramTotals
+) -> Float64Array:
+    """Mikolov et al. (2013), with gensim's factor, which makes thresholds independent of the length of the text."""
+    scores: Float64Array = (both - min_count) / (left.astype(np.float64) * right) * totals.entries
     return scores
 
 
-def _npmi(both: Integers, left: Integers, right: Integers, _: int, totals: Totals) -> Scores:
-    """Bouma (2009): 1 for words that only occur together, 0 for words that meet by chance."""
+def _npmi(both: Int64Array, left: Int64Array, right: Int64Array, _: int, totals: BigramTotals) -> Float64Array:
+    """Bouma (2009): 1 for words that only occur together, 0 for words that occur together by chance."""
     together, first, second = (counts / totals.words for counts in (both, left, right))
-    scores: Scores = _log(together / (first * second)) / -_log(together)
+    scores: Float64Array = _log(together / (first * second)) / -_log(together)
     return scores
 
 
-def _log(values: Scores) -> Scores:
-    # NumPy's own differs in the last bit from one processor to the other
+def _log(values: Float64Array) -> Float64Array:
+    # NumPy's log differs in the last bit between processors
     return np.fromiter(map(math.log, values.tolist()), np.float64, len(values))
 
 
 SCORINGS = {"default": Scoring(_default, 10.0, 0.0, math.inf), "npmi": Scoring(_npmi, 0.5, -1.0, 1.0)}
 
 
-class Rules(NamedTuple):
-    """Which bigrams are joined, and by what.
+class PhraseRules(NamedTuple):
+    """Rules that decide which bigrams are joined, and how.
 
     Parameters
     ----------
     min_count, threshold, scoring, delimiter
-        As in Params, with `phrase_` before them.
+        The Params `phrase_min_count`, `phrase_threshold`, `phrase_scoring` and `phrase_delimiter`.
     """
 
     min_count: int
@@ -87,22 +89,22 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, params: Params) -> Self:
-        """Return the rules that Params state, with the scoring's own threshold where they leave it open."""
+        """Return the rules of Params, with the default threshold of the scoring if none is given."""
         own = find(SCORINGS, "phrase_scoring", params.phrase_scoring).threshold
         threshold = own if params.phrase_threshold is None else params.phrase_threshold
         return cls(params.phrase_min_count, threshold, params.phrase_scoring, params.phrase_delimiter)
 
     def choose(
-        self, both: Integers, left: Integers, right: Integers, totals: Totals
-    ) -> tuple[npt.NDArray[np.bool_], Scores]:
-        """Tell which bigrams are phrases.
+        self, both: Int64Array, left: Int64Array, right: Int64Array, totals: BigramTotals
+    ) -> tuple[npt.NDArray[np.bool_], Float64Array]:
+        """Decide which bigrams are phrases.
 
         Parameters
         ----------
         both, left, right
-            Occurrences of each bigram, at least `min_count`, of its first and of its second word, shape (n,).
+            Counts of each bigram, at least `min_count`, of its first and of its second word, shape (n,).
         totals
-            Of the text.
+            Totals of the text.
 
         Returns
         -------
@@ -114,22 +116,23 @@ class Rules(NamedTuple):
 
 
 def check_phrases(params: Params) -> None:
-    """Refuse what no pass would read, and thresholds that mean nothing.
+    """Refuse options that would be ignored, thresholds out of range, and phrases with `base_matrix`.
 
     Raises
     ------
     ParameterError
-        If an option of phrases is set without `phrases`, the threshold is out of the scoring's range, or a word-context
-        matrix shall grow.
+        If an option of phrases is set without `phrases`, the threshold is out of the scoring's range, or `base_matrix`
+        is given.
     """
     if not params.phrases:
-        for name in ("phrase_min_count", "phrase_threshold", "phrase_scoring", "phrase_delimiter"):
-            if (value := getattr(params, name)) != getattr(Params, name):
+        for f in fields(params):
+            if "phrases" in f.metadata["used_by"] and (value := getattr(params, f.name)) != default_of(f):
                 raise ParameterError(
-                    f"{name}={value!r} changes nothing for phrases=0.", f"Give phrases=1 or more, or leave {name} out."
+                    f"{f.name}={value!r} changes nothing for phrases=0.",
+                    f"Give phrases=1 or more, or leave {f.name} out.",
                 )
         return
-    scoring, threshold = SCORINGS[params.phrase_scoring], Rules.of(params).threshold
+    scoring, threshold = SCORINGS[params.phrase_scoring], PhraseRules.of(params).threshold
     if not scoring.low < threshold <= scoring.high:
         bounds = f"above {scoring.low:g}" + ("" if math.isinf(scoring.high) else f" and at most {scoring.high:g}")
         raise ParameterError(
@@ -138,12 +141,12 @@ def check_phrases(params: Params) -> None:
         )
     if params.base_matrix is not None:
         raise ParameterError(
-            f"phrases={params.phrases} does not go with base_matrix={params.base_matrix!r}: new text changes "
+            f"phrases={params.phrases} cannot be used with base_matrix={params.base_matrix!r}: new text changes "
             "which words of the old text are joined.",
             "Leave base_matrix out and read all text again, or leave phrases out.",
         )
 
 
 def with_threshold(params: Params) -> Params:
-    """Return the Params with the scoring's own threshold where they leave it open, and phrases are asked for."""
-    return params.replace(phrase_threshold=Rules.of(params).threshold) if params.phrases else params
+    """Return Params with the default threshold of the scoring, if there are phrases and none is given."""
+    return params.replace(phrase_threshold=PhraseRules.of(params).threshold) if params.phrases else params

@@ -1,16 +1,16 @@
 """The tasks of a pass that joins bigrams.
 
-Below the home of a pass lies, for each task, a folder of its own:
+Each task has its own folder below that of the pass:
 
-    count/<shard>      bigrams: those of a shard, BIGRAMs cut into buckets
+    count/<shard>      bigrams: BIGRAMs of a shard, by bucket
     merge/<bucket>     pairs (n, 2) int32, counts (n, 3) int64: ids of the bigrams of a bucket that may be phrases, and
-                       occurrences of both together, of the first and of the second word
-    choose/0           the phrases, in pieces: words and offsets (2 n words, by two), counts int64, scores float64,
-                       pairs (n, 2) int32, their ids
+                       counts of the bigram, of its first and of its second word
+    choose/0           the phrases, in pieces: words and offsets (2 n words, in pairs), counts int64, scores float64,
+                       pairs (n, 2) int32 of ids
     join/<shard>       a shard of the new corpus
 
-In it are attempts, and a manifest that names the one that counts. What a task leaves depends on the text and on where
-its shards begin, so that what was done is not done again after the rest was lost.
+It contains attempts, and a manifest that names the valid one. Results depend only on the text and on where its shards
+begin, so finished tasks stay valid if other results are lost.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,37 +19,27 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.phrases.bigrams import (
-    BIGRAM,
-    NOTHING,
-    Ids,
-    Integers,
-    bigram_keys,
-    count_keys,
-    cut_keys,
-    merge_bigrams,
-    pairs_of,
-)
+from daskw2v.phrases.bigrams import BIGRAM, NOTHING, bigram_keys, count_keys, cut_keys, merge_bigrams, pairs_of
 from daskw2v.phrases.join import encode_symbols, join_codes
 from daskw2v.phrases.reader import ShardReader
-from daskw2v.phrases.score import Rules, Totals
-from daskw2v.raw import read_part, write_parts
-from daskw2v.shards.dictionary import take_words
-from daskw2v.shards.layout import Corpus, groups_exist, read_words, write_shard
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store, read_array, write_array
+from daskw2v.phrases.score import BigramTotals, PhraseRules
+from daskw2v.shards.layout import Corpus, read_words, write_shard
+from daskw2v.shards.words import take_words
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import groups_exist, run_once
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-PIECE = 1 << 20  # phrases of a piece, about
-_LOOK = 1 << 10  # words looked back at first, where a shard begins inside a sentence
-_WORDS = 1 << 20  # of the vocabulary read at once: a chunk
+PIECE = 1 << 20  # phrases in a piece, about
+_LOOK = 1 << 10  # words to read at first before a shard that begins inside a sentence
+_WORDS = 1 << 20  # words of the vocabulary to read at once: a chunk
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What all tasks of a pass share; small, since it travels with each.
+class PhraseJob:
+    """Arguments shared by all tasks of a pass; small, as they are sent with each task.
 
     Parameters
     ----------
@@ -58,31 +48,31 @@ class Pass:
     corpus
         Name of the corpus whose bigrams are joined.
     vocabulary
-        All of its words.
+        Vocabulary of all its words.
     home
-        Where the pass lies.
+        Folder of the pass.
     rules
-        Which bigrams are phrases.
+        Rules for phrases.
     n_buckets
-        Buckets that bigrams are cut into.
+        Number of buckets of bigrams.
     """
 
     work: Store
     corpus: str
     vocabulary: StoredVocabulary
     home: Store
-    rules: Rules
+    rules: PhraseRules
     n_buckets: int
 
 
 @lru_cache(maxsize=2)
-def _reader(of: Pass) -> ShardReader:
-    """Open what is read. Only a cache: a worker that lacks it makes it again."""
+def _reader(of: PhraseJob) -> ShardReader:
+    """Return a cached reader of the corpus."""
     return ShardReader(of.work, Corpus.load(of.work, of.corpus), of.vocabulary)
 
 
 def finished(home: Store) -> dict[str, Any] | None:
-    """Return the manifest of a task that was done, and whose groups are there."""
+    """Return the manifest of a task that has finished and whose groups are there."""
     manifest = home.read_manifest()
     if manifest is None or not groups_exist(home, (f"{manifest['attempt']}/{name}" for name in manifest["groups"])):
         return None
@@ -90,24 +80,16 @@ def finished(home: Store) -> dict[str, Any] | None:
 
 
 def _once(home: Store, make: Callable[[Store], dict[str, Any]]) -> dict[str, Any]:
-    """Call what writes into a folder and says which groups it wrote; or return the manifest of a call before."""
-    manifest = finished(home)
-    if manifest is None:
-        attempt = new_attempt()
-        made = make(home / attempt)
-        manifest = finished(home)  # another run of this task may have finished meanwhile
-        if manifest is None:
-            manifest = {"attempt": attempt, **made}
-            home.write_manifest(manifest)
-    return manifest
+    """Run a task that writes groups into a folder, unless it has finished before; return its manifest."""
+    return run_once(home, partial(finished, home), lambda place: {"attempt": place.name, **make(place)})
 
 
-def count_shard(of: Pass, number: int) -> dict[str, Any]:
+def count_shard(of: PhraseJob, number: int) -> dict[str, Any]:
     """Task: count the bigrams that end in a shard."""
     return _once(of.home / "count" / str(number), partial(_count, of, number))
 
 
-def _count(of: Pass, number: int, place: Store) -> dict[str, Any]:
+def _count(of: PhraseJob, number: int, place: Store) -> dict[str, Any]:
     reader = _reader(of)
     before = reader.before(number, 1)
     keys = bigram_keys(
@@ -118,15 +100,15 @@ def _count(of: Pass, number: int, place: Store) -> dict[str, Any]:
     return {"groups": []}
 
 
-def merge_bucket(of: Pass, bucket: int, attempts: Sequence[str]) -> dict[str, Any]:
-    """Task: add up the bigrams of a bucket, which a count of each shard has left."""
+def merge_bucket(of: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[str, Any]:
+    """Task: add up the counts of a bucket's bigrams over all shards."""
     return _once(of.home / "merge" / str(bucket), partial(_merge, of, bucket, attempts))
 
 
-def _merge(of: Pass, bucket: int, attempts: Sequence[str], place: Store) -> dict[str, Any]:
+def _merge(of: PhraseJob, bucket: int, attempts: Sequence[str], place: Store) -> dict[str, Any]:
     homes = (of.home / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
     keys, counts = merge_bigrams([read_part(home, "bigrams", of.n_buckets, bucket, BIGRAM, 1)[:, 0] for home in homes])
-    kept = counts >= of.rules.min_count  # no score lets others pass
+    kept = counts >= of.rules.min_count  # rarer bigrams are never phrases
     pairs = pairs_of(keys[kept])
     group = place.create_group()
     write_array(group, "pairs", pairs)
@@ -134,8 +116,8 @@ def _merge(of: Pass, bucket: int, attempts: Sequence[str], place: Store) -> dict
     return {"groups": [""], "n_bigrams": len(keys)}
 
 
-def _word_counts(vocabulary: StoredVocabulary, pairs: Ids) -> Integers:
-    """Return how often the words of pairs occur, shape (n, 2)."""
+def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
+    """Return the counts of the words of pairs, shape (n, 2)."""
     counts = np.empty(pairs.shape, np.int64)
     for start in range(0, int(pairs.max(initial=-1)) + 1, _WORDS):
         read = vocabulary.read_counts(start, min(start + _WORDS, vocabulary.size))
@@ -144,14 +126,14 @@ def _word_counts(vocabulary: StoredVocabulary, pairs: Ids) -> Integers:
     return counts
 
 
-def choose_phrases(of: Pass, attempts: Sequence[str], n_bigrams: int) -> dict[str, Any]:
-    """Task: score what the merged buckets hold, and keep the phrases; there are `n_bigrams` distinct bigrams in all."""
+def choose_phrases(of: PhraseJob, attempts: Sequence[str], n_bigrams: int) -> dict[str, Any]:
+    """Task: score the bigrams of all buckets and keep the phrases; `n_bigrams` is the number of distinct bigrams."""
     return _once(of.home / "choose" / "0", partial(_choose, of, attempts, n_bigrams))
 
 
-def _choose(of: Pass, attempts: Sequence[str], n_bigrams: int, place: Store) -> dict[str, Any]:
-    totals = Totals(of.vocabulary.total, of.vocabulary.size + n_bigrams)
-    held: list[tuple[Ids, Integers, npt.NDArray[np.float64]]] = []
+def _choose(of: PhraseJob, attempts: Sequence[str], n_bigrams: int, place: Store) -> dict[str, Any]:
+    totals = BigramTotals(of.vocabulary.total, of.vocabulary.size + n_bigrams)
+    held: list[tuple[Int32Array, Int64Array, Float64Array]] = []
     sizes: list[int] = []
     for bucket, attempt in enumerate(attempts):
         group = (of.home / "merge" / str(bucket) / attempt).open_group()
@@ -168,7 +150,7 @@ def _choose(of: Pass, attempts: Sequence[str], n_bigrams: int, place: Store) -> 
 
 
 def _write_piece(
-    vocabulary: StoredVocabulary, place: Store, pairs: Ids, counts: Integers, scores: npt.NDArray[np.float64]
+    vocabulary: StoredVocabulary, place: Store, pairs: Int32Array, counts: Int64Array, scores: Float64Array
 ) -> None:
     group = place.create_group()
     words, offsets = _words_of(vocabulary, pairs.reshape(-1))
@@ -182,11 +164,11 @@ def _write_piece(
         write_array(group, name, values)
 
 
-def _words_of(vocabulary: StoredVocabulary, ids: Ids) -> tuple[npt.NDArray[np.uint8], Integers]:
+def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:
     """Return the words of ids: bytes and offsets."""
     order = np.argsort(ids, kind="stable")
-    data: list[npt.NDArray[np.uint8]] = []
-    lengths: list[Integers] = []
+    data: list[UInt8Array] = []
+    lengths: list[Int64Array] = []
     for start in range(0, int(ids.max(initial=-1)) + 1, _WORDS):
         first, last = np.searchsorted(ids, [start, start + _WORDS], sorter=order)
         stop = min(start + _WORDS, vocabulary.size)
@@ -200,20 +182,22 @@ def _words_of(vocabulary: StoredVocabulary, ids: Ids) -> tuple[npt.NDArray[np.ui
     return take_words(np.concatenate(data), offsets, places)
 
 
-def join_shard(of: Pass, number: int, pieces: Sequence[str]) -> dict[str, Any]:
-    """Task: join the phrases that begin in a shard; where nothing is left, as all of it is the end of one, no group is.
+def join_shard(of: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, Any]:
+    """Task: join the phrases that begin in a shard.
+
+    It writes no group if the whole shard is the end of a phrase of the shard before.
 
     Parameters
     ----------
     of, number
-        Which shard.
+        The pass and the number of the shard.
     pieces
-        Folders of the phrases' pieces, below the pass.
+        Folders of the pieces of phrases, below the folder of the pass.
     """
     return _once(of.home / "join" / str(number), partial(_join, of, number, pieces))
 
 
-def _join(of: Pass, number: int, pieces: Sequence[str], place: Store) -> dict[str, Any]:
+def _join(of: PhraseJob, number: int, pieces: Sequence[str], place: Store) -> dict[str, Any]:
     reader = _reader(of)
     ids, words, ahead = reader.ids(number), reader.words(number), reader.after(number)
     codes, starts = reader.codes(number), reader.starts(number)
@@ -231,8 +215,8 @@ def _join(of: Pass, number: int, pieces: Sequence[str], place: Store) -> dict[st
     return {"groups": [""], "shard": write_shard(place, [symbols], joined.starts, dictionary)}
 
 
-def _read_pairs(of: Pass, pieces: Sequence[str], ids: Ids) -> Ids:
-    """Return the phrases both of whose words are among ids, shape (n, 2)."""
+def _read_pairs(of: PhraseJob, pieces: Sequence[str], ids: Int32Array) -> Int32Array:
+    """Return the phrases with both words among `ids`, shape (n, 2)."""
     found = [np.empty((0, 2), np.int32)]
     for piece in pieces:
         pairs = read_array((of.home / piece).open_group(), "pairs")
@@ -240,16 +224,17 @@ def _read_pairs(of: Pass, pieces: Sequence[str], ids: Ids) -> Ids:
     return np.concatenate(found)
 
 
-def _codes_of(ids: Ids, pairs: Ids) -> Ids:
-    """Return the codes of pairs of ids, of two codes for one id the first; `ids` are those of codes."""
+def _codes_of(ids: Int32Array, pairs: Int32Array) -> Int32Array:
+    """Return the codes of pairs of ids; `ids` has the id of each code. If two codes have one id, it is the first."""
     order = np.argsort(ids, kind="stable")
     return order[np.searchsorted(ids, pairs, sorter=order)].astype(np.int32)
 
 
-def _is_taken(of: Pass, number: int, first: int, pieces: Sequence[str]) -> bool:
-    """Tell whether the first word of a shard is the second one of a phrase.
+def _is_taken(of: PhraseJob, number: int, first: int, pieces: Sequence[str]) -> bool:
+    """Return whether the first word of a shard is the second word of a phrase.
 
-    Of bigrams in a row that are all phrases every second is joined, from the first one on: how many are there?
+    In a run of overlapping phrases, every second one is joined, starting with the first. So this counts the phrases in
+    the run before the shard.
     """
     most = _LOOK
     while True:

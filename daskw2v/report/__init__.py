@@ -1,4 +1,4 @@
-"""What a model is and how it came about, on one page; and how it differs from another."""
+"""An HTML report about a model, and the comparison of two models."""
 
 from daskw2v.report.compare import Comparison, compare
 from daskw2v.report.page import write_report

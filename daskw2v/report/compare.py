@@ -1,4 +1,4 @@
-"""Two models side by side: how they were made, how good they are, and whether they agree on what is near."""
+"""Comparison of two models: Params, sizes, scores and nearest neighbours."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,8 +15,8 @@ _EXAMPLES = 10  # words whose neighbours are shown
 
 
 @dataclass(frozen=True)
-class Difference:
-    """What both models tell of one thing; None where one does not."""
+class ComparedValue:
+    """One value of both models; None if a model does not have it."""
 
     name: str
     first: Any
@@ -24,7 +24,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """The second number minus the first; None where one is no number."""
+        """The second value minus the first; None if one is not a number."""
         both = self.first, self.second
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in both):
             return None
@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The nearest words of one word in both models, and how many of them both have."""
+    """The nearest words of one word in both models."""
 
     word: str
     first: Neighbours
@@ -42,41 +42,41 @@ class SideBySide:
 
     @property
     def shared(self) -> frozenset[str]:
-        """The words that are near in both."""
+        """Words that are among the nearest in both models."""
         return frozenset(word for word, _ in self.first) & frozenset(word for word, _ in self.second)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` finds.
+    """Result of `compare`.
 
     Parameters
     ----------
     urls
-        Where the two models were read from.
+        URLs of the two models.
     sizes
-        Sizes, speed and loss, as far as one of the models tells.
+        Sizes, speed and loss, as far as the metadata of either model has them.
     params
         The Params that differ.
     scores
-        Scores of each set that one of the models was evaluated on; of analogies and texts, by each method.
+        Scores of each set and method that either model was evaluated on.
     neighbours
-        Nearest words of the chosen words.
+        Nearest words of the example words.
     stability
-        How far the models agree on the neighbours of frequent words.
+        Agreement of the models on the neighbours of frequent words.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("", "first", "second", "second - first")  # of `rows`
 
     urls: tuple[str | None, str | None]
-    sizes: tuple[Difference, ...]
-    params: tuple[Difference, ...]
-    scores: tuple[Difference, ...]
+    sizes: tuple[ComparedValue, ...]
+    params: tuple[ComparedValue, ...]
+    scores: tuple[ComparedValue, ...]
     neighbours: tuple[SideBySide, ...]
     stability: StabilityResult
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types; each difference of numbers stands under "change"."""
+        """Return JSON types; "change" is the difference of two numbers."""
         return {
             "urls": list(self.urls),
             **{
@@ -96,7 +96,7 @@ class Comparison:
         }
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the lines of a table with `columns`."""
+        """Yield the rows of a table with `columns`."""
         yield "model", *(plain(url) for url in self.urls), ""
         for difference in (*self.sizes, *self.params, *self.scores):
             both = plain(difference.first), plain(difference.second)
@@ -108,7 +108,7 @@ class Comparison:
             yield f"near {shown(pair.word)}", first, second, f"{len(pair.shared)} shared"
 
     def as_text(self) -> str:
-        """Return the table of `rows` as plain text, its columns parted by tabs."""
+        """Return the table of `rows` as plain text, columns separated by tabs."""
         return "\n".join("\t".join(row) for row in (self.columns, *self.rows()))
 
 
@@ -119,23 +119,24 @@ def compare(
     topn: int = 10,
     evaluations: tuple[Evaluation | None, Evaluation | None] = (None, None),
 ) -> Comparison:
-    """Compare two models. Neither is read into memory where it is not there already.
+    """Compare two models. A model in a store is read block by block, not loaded into memory.
 
     Parameters
     ----------
     a, b
-        The first and the second; differences are the second minus the first.
+        First and second model; differences are second minus first.
     words
-        Words whose neighbours are shown; by default ten that `chosen_words` takes from the first model, known to both.
+        Words whose neighbours are shown. The default is ten words of the first model that both know, as
+        `chosen_words` chooses them.
     topn
-        Neighbours of each word.
+        Number of neighbours of each word.
     evaluations
-        What `evaluate` returned for the first and for the second; None where one was not evaluated.
+        Results of `evaluate` for the first and the second model; None for a model that was not evaluated.
 
     Raises
     ------
     UnknownWordError
-        If one of the models does not know one of `words`.
+        If a model does not know one of `words`.
     ParameterError
         If `topn` is below 1.
     """
@@ -173,12 +174,12 @@ def _scores(evaluation: Evaluation | None) -> dict[str, float | None]:
     return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
 
 
-def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
+def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[ComparedValue]:
     for name in {**first, **second}:
-        difference = Difference(name, first.get(name), second.get(name))
+        difference = ComparedValue(name, first.get(name), second.get(name))
         if difference.first is not None or difference.second is not None:
             yield difference
 
 
-def _differ(difference: Difference) -> bool:
+def _differ(difference: ComparedValue) -> bool:
     return bool(difference.first != difference.second)

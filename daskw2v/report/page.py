@@ -1,4 +1,4 @@
-"""One HTML page about a model: it needs nothing but itself to be read, and no network."""
+"""One self-contained HTML page about a model, readable without network."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
-from daskw2v.locations import Location, as_url
 from daskw2v.models.files import writing
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import plots, text
@@ -16,12 +15,13 @@ from daskw2v.report.scores import interval_notes, rated
 from daskw2v.report.training import choices_of, curves_of, facts_of, stages_of, steps_of, text_of
 from daskw2v.report.wordmap import check_map, word_map
 from daskw2v.report.words import chosen_words, neighbours_of
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
 
 _EXAMPLES = 12  # words whose neighbours are shown
-_TOPN = 10  # neighbours of each
+_TOPN = 10  # neighbours of each word
 _MOST_STEPS = 500  # points of a curve
-_MOST_ROWS = 40  # lines of the table of it
+_MOST_ROWS = 40  # rows of the table of the curves
 
 
 def write_report(
@@ -36,27 +36,27 @@ def write_report(
     map_method: str = "pca",
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write one HTML page about a model; it appears whole or not at all.
+    """Write one HTML page about a model. The file is written atomically.
 
-    What the model's metadata does not tell has no section: models of earlier versions, and vectors read from
-    word2vec's files, give a shorter page. A model in a store stays there, and is read a block at a time.
+    Sections without metadata are left out, so models of earlier versions and vectors imported from word2vec files give
+    a shorter page. A model in a store is read block by block.
 
     Parameters
     ----------
     vectors
         The model.
     url
-        File to write, at any fsspec URL or local path; what lies there is replaced.
+        File to write, any fsspec URL or local path. An existing file is replaced.
     evaluation
-        What `evaluate` returned for it.
+        Result of `evaluate` for the model.
     other
-        A model to compare it with, such as the one before.
+        Model to compare with, such as the previous version.
     other_evaluation
-        What `evaluate` returned for that one.
+        Result of `evaluate` for `other`.
     words
-        Words whose neighbours are shown; by default twelve, by the rule of `chosen_words`.
+        Words whose neighbours are shown. The default is twelve words, as `chosen_words` chooses them.
     map_words
-        How many of the most frequent words the map shows.
+        Number of words on the map, the most frequent ones.
     map_method
         `pca` or `umap`, as in `word_map`.
     storage_options
@@ -65,18 +65,18 @@ def write_report(
     Returns
     -------
     url
-        Where the page lies.
+        URL of the page.
 
     Raises
     ------
     ParameterError
         If the URL names no file, the map cannot be made, or `other_evaluation` is given without `other`.
     UnknownWordError
-        If one of the models does not know one of `words`.
+        If a model does not know one of `words`.
     MissingExtraError
-        If UMAP is asked for and not installed.
+        If `map_method` is `umap` and UMAP is not installed.
     OSError
-        If the store refuses the write (no space, no permission).
+        If writing fails (no space, no permission).
     """
     target = as_url(url, "url")
     if target.endswith("/"):
@@ -94,7 +94,7 @@ def write_report(
 
 
 def _templates() -> Environment:
-    """Return the templates, which escape every value that is put into them."""
+    """Return the templates, which escape every value."""
     templates = Environment(
         loader=PackageLoader("daskw2v.report"),
         autoescape=True,
@@ -102,7 +102,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Bokeh defines a model where it first stands and refers to it afterwards: the order of keys matters.
+    # Bokeh defines a model where it first occurs and refers to it later, so keys must keep their order.
     templates.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     filters = (text.shown, text.plain, text.number, text.signed, text.fixed, text.percent, text.size, text.duration)
     templates.filters.update({write.__name__: write for write in filters})

@@ -1,4 +1,7 @@
-"""Curves and the map, drawn by Bokeh. Their colours are the page's: tags name them, and its script fills them in."""
+"""Curves and the map, drawn by Bokeh.
+
+Plots name the colours of the page's style sheet in their tags; the page's script resolves them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,21 +16,21 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from daskw2v.report.text import shown
-from daskw2v.report.training import Step
+from daskw2v.report.training import TrainingPoint
 from daskw2v.report.wordmap import WordMap
 
-SERIES_COLOURS = 6  # of the page; more curves begin again, dashed
+SERIES_COLOURS = 6  # colours that the page has for curves; further curves reuse them, dashed
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 _CURVE_HEIGHT = 200  # pixels
 _MAP_HEIGHT = 620
-_FEW = 60  # a curve of at most so many points shows each
-_LARGEST, _SMALLEST = 11.0, 3.5  # dots of the most and the least frequent words
+_FEW = 60  # a curve of at most this many points shows each as a dot
+_LARGEST, _SMALLEST = 11.0, 3.5  # sizes of the dots of the most and the least frequent words
 _LONGEST_LABEL = 24  # characters
 
 
 class Drawing(NamedTuple):
-    """A plot as BokehJS embeds it, in JSON types, and what its axes count: the page says it in its own text."""
+    """A plot as JSON for BokehJS, and the titles of its axes, which the page shows in its own text."""
 
     item: Mapping[str, Any]
     across: str = ""
@@ -35,31 +38,31 @@ class Drawing(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A factor that makes numbers short, and its name."""
+    """A factor to divide numbers by, and its name."""
 
     factor: float
     name: str
 
 
 def library() -> list[str]:
-    """Return the scripts that draw these plots: of Bokeh what they need, and no more."""
+    """Return the parts of BokehJS that these plots need."""
     scripts: list[str] = Resources("inline", components=["bokeh"]).js_raw
     return [script.replace("</script", r"<\/script") for script in scripts]
 
 
-def loss_curve(steps: Sequence[Step]) -> Drawing:
-    """Draw the mean loss of a pair over the tokens seen."""
+def loss_curve(steps: Sequence[TrainingPoint]) -> Drawing:
+    """Draw the mean loss of a pair against the tokens seen."""
     return _over_tokens([step.progress for step in steps], {"loss": [step.loss for step in steps]}, "0.000")
 
 
-def alpha_curve(steps: Sequence[Step]) -> Drawing:
-    """Draw the learning rate over the tokens seen."""
+def alpha_curve(steps: Sequence[TrainingPoint]) -> Drawing:
+    """Draw the learning rate against the tokens seen."""
     rates = {"learning rate": [step.alpha for step in steps]}
     return _over_tokens([step.progress for step in steps], rates, "0.0000", first_colour=1, from_zero=True)
 
 
-def speed_curve(steps: Sequence[Step]) -> Drawing:
-    """Draw words per second over the time of training."""
+def speed_curve(steps: Sequence[TrainingPoint]) -> Drawing:
+    """Draw words per second against the time of training."""
     hours = steps[-1].elapsed > 2 * 3600
     unit = _Unit(3600, "hours") if hours else _Unit(1, "seconds")
     times = [step.elapsed / unit.factor for step in steps]
@@ -69,7 +72,7 @@ def speed_curve(steps: Sequence[Step]) -> Drawing:
 
 
 def score_curves(progress: Sequence[int], scores: Mapping[str, Sequence[float | None]]) -> Drawing:
-    """Draw each set's score over the tokens seen."""
+    """Draw the score of each set against the tokens seen."""
     return _over_tokens(progress, scores, "0.000")
 
 
@@ -96,10 +99,10 @@ def _curves(
     first_colour: int = 0,
     from_zero: bool = False,
 ) -> Drawing:
-    """Draw lines over common positions.
+    """Draw lines that share their x values.
 
-    Names of lines stand in data only, never in titles, axes or legends: for one with $$ in it Bokeh would fetch
-    MathJax.
+    Names of lines are in the data only, not in titles, axes or legends: if one contained $$, Bokeh would fetch MathJax
+    there.
     """
     plot = figure(
         height=_CURVE_HEIGHT,
@@ -128,7 +131,7 @@ def _curves(
 
 
 def map_plot(words: WordMap) -> Drawing:
-    """Draw the map: dots, the more frequent the larger; the page's script writes words beside them."""
+    """Draw the map: a dot for each word, larger for frequent words. The page's script adds the labels."""
     pan, wheel = PanTool(name="pan"), WheelZoomTool()
     plot = figure(
         name="map",
@@ -170,7 +173,7 @@ def map_plot(words: WordMap) -> Drawing:
 
 
 def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
-    """Add words beside places that are still empty: the page's script fills the source of that name."""
+    """Add an empty layer of labels, whose data source of this name the page's script fills."""
     source = ColumnDataSource({"x": [], "y": [], "label": [], "offset": [], "align": []}, name=name)
     if size:
         ring = plot.scatter("x", "y", source=source, size=size, line_width=2, fill_alpha=0.25)
@@ -192,7 +195,7 @@ def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
 
 
 def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:
-    """Return a range with some room about the values; 0..1 where there are none."""
+    """Return a range a little wider than the values; about 0..1 without values."""
     low, high = (float(np.min(values)), float(np.max(values))) if len(values) else (0.0, 1.0)
     low = 0.0 if from_zero else low
     room = (high - low) / 20 or abs(high) / 20 or 1.0
@@ -200,18 +203,18 @@ def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = Fals
 
 
 def _tooltip(content: str) -> str:
-    """Return what is said of a point, in the page's colours; Bokeh escapes the values that it puts in for @name."""
+    """Return the HTML of a tooltip in the page's colours; Bokeh escapes the values that replace @name."""
     style = "margin: -5px; padding: 5px 9px; max-width: 22rem; overflow-wrap: anywhere; font-family: var(--sans)"
     return f'<div style="background: var(--raised); color: var(--ink); {style}">{content}</div>'
 
 
 def _coloured(model: Model, **colours: str) -> None:
-    """Say by which of the page's colours each of a model's is drawn, in the light and in the dark."""
+    """Tag a Bokeh model with the page's colour for each of its properties; the page has a light and a dark theme."""
     model.tags = [f"{name}={variable}" for name, variable in colours.items()]
 
 
 def _finished(plot: Plot) -> Mapping[str, Any]:
-    """Make all around the curves quiet, and return what the page embeds."""
+    """Style axes and grid, and return the plot as JSON."""
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_left = plot.min_border_right = 8
     for axis in plot.axis:

@@ -1,18 +1,18 @@
-"""How words and numbers are written, on a page and on a terminal."""
+"""Formatting of words and numbers for pages and terminals."""
 
 import unicodedata
 
-_LONGEST = 60  # characters that are shown of a word
-_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, ends of lines and paragraphs
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn the text that follows
+_LONGEST = 60  # characters of a word that are shown
+_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line and paragraph separators
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # bidirectional controls
 _UNKNOWN = "–"
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
-    """Return a text as one line of at most `longest` characters that leaves all around it as it is.
+    """Return a text as one line of at most `longest` characters, safe to print.
 
-    Controls, which would move a terminal's cursor, and marks that turn the direction of writing become visible escapes;
-    joiners, which scripts and emoji need, stay.
+    Control characters, which could move a terminal's cursor, and bidirectional controls, which could reverse the text
+    that follows, become visible escapes. Joiners stay, as scripts and emoji need them.
     """
     visible = "".join(_escaped(c) if _is_harmful(c) else c for c in text[: longest + 1])
     return visible if len(visible) <= longest else visible[: longest - 1] + "…"
@@ -27,7 +27,7 @@ def _escaped(character: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return any value as text: numbers as `number` writes them, flags in words, a dash for None."""
+    """Return any value as text: numbers by `number`, booleans as yes and no, None as a dash."""
     if value is None:
         return _UNKNOWN
     if isinstance(value, bool):
@@ -36,19 +36,19 @@ def plain(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number: whole and large ones with separators of thousands, others by four digits."""
+    """Return a number: integers and large numbers with thousands separators, others with four digits."""
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"
 
 
 def signed(change: float | None) -> str:
-    """Return a difference of numbers with its sign; nothing for None."""
+    """Return a difference of numbers with its sign; an empty text for None."""
     if change is None:
         return ""
     return ("+" if change > 0 else "−" if change < 0 else "") + number(abs(change))
 
 
 def fixed(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many digits after the point; a dash for None."""
+    """Return a number with this many decimals; a dash for None."""
     return _UNKNOWN if value is None else f"{value:,.{digits}f}".replace("-", "−")
 
 
@@ -58,7 +58,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return a number of bytes by three digits: 950 B, 1.23 kB, 45.6 MB."""
+    """Return a number of bytes with three digits: 950 B, 1.23 kB, 45.6 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 999.5:  # more would round to 1000
             return f"{n_bytes:.3g} {unit}"
@@ -67,7 +67,7 @@ def size(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time by its two largest units: 0.85 s, 42.1 s, 12 min 05 s, 3 h 20 min."""
+    """Return a duration in its two largest units: 0.85 s, 42.1 s, 12 min 05 s, 3 h 20 min."""
     if seconds < 59.95:
         return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

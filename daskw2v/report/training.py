@@ -1,17 +1,18 @@
-"""What a manifest tells of a training, in the shape that a page wants. What it does not tell is left out."""
+"""What the report shows of a run, read from the model's metadata. What is not in there is left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from daskw2v.config.params import Params
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.params import Params
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.report.text import duration, fixed, number, plain, size
+from daskw2v.training.strategies import STRATEGIES
 
 
 class Fact(NamedTuple):
-    """One thing that is known of a model, and what is said beside it."""
+    """A labelled value, and a remark."""
 
     label: str
     value: str
@@ -19,7 +20,7 @@ class Fact(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One of the Params beside its default; a parameter that this version does not know has neither that nor help."""
+    """A parameter and its default. A parameter that this version does not know has no default and no help."""
 
     name: str
     value: str
@@ -37,21 +38,21 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
-    """A stretch of training.
+class TrainingPoint:
+    """A point of the training curves: one or more rounds.
 
     Parameters
     ----------
     progress
-        Positions of the corpus that were passed by its end, over all epochs.
+        Positions of the corpus trained so far, over all epochs.
     elapsed
-        Seconds of training by then.
+        Seconds of training so far.
     loss
-        Mean loss of a pair; None where no pair was left.
+        Mean loss of a pair in these rounds; None without pairs.
     alpha
-        Learning rate at its end.
+        Learning rate at the end of these rounds.
     words_per_second
-        Speed.
+        Speed in these rounds.
     """
 
     progress: int
@@ -62,7 +63,7 @@ class Step:
 
 
 def facts_of(vectors: Vectors) -> Iterator[Fact]:
-    """Yield what was trained on what, and how long that took."""
+    """Yield the main facts: sizes, text, objective, strategy, device, time and speed."""
     corpus, vocabulary, params, resources, metrics = (
         vectors.metadata.get(part, {}) for part in ("corpus", "vocabulary", "params", "resources", "metrics")
     )
@@ -76,7 +77,7 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         epochs = params.get("epochs")
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
-        yield Fact("strategy", str(params["strategy"]), ", ".join(_meetings(params, metrics)))
+        yield Fact("strategy", str(params["strategy"]), ", ".join(_describe_run(params, metrics)))
     if "device" in resources:
         threads = resources.get("threads")
         yield Fact("device", str(resources["device"]), "" if threads is None else f"{_many(threads, 'thread')} a task")
@@ -91,23 +92,15 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
 
 
-def _meetings(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how many parts of the work were done side by side, and how often they met."""
-    what, often = ("n_partitions", "partition"), ("pass", "passes")
-    if params["strategy"] != "rotation":
-        what, often = (
-            ("n_replicas", "replica"),
-            ("round", "rounds") if params.get("n_replicas") == 1 else ("merge", "merges"),
-        )
-    if what[0] in params:
-        yield _many(params[what[0]], what[1])
-    rounds = len(metrics.get("history", ()))
-    if rounds:
-        yield f"{number(rounds)} {often[rounds != 1]}"
+def _describe_run(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the strategy's summary of the run, such as the numbers of replicas and merges; nothing if it is unknown."""
+    strategy = STRATEGIES.known(str(params["strategy"]))
+    if strategy is not None:
+        yield from strategy.describe_run(params, len(metrics.get("history", ())))
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield what was read, and what was not as one might think."""
+    """Yield what was read, and what of it was invalid or left out."""
     corpus, vocabulary = metadata.get("corpus", {}), metadata.get("vocabulary", {})
     known = {**corpus.get("report", {}), **vocabulary}
     for name, label in (
@@ -115,7 +108,7 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
         ("raw_types", "types"),
         ("words", "types kept"),
         ("total", "tokens of types kept"),
-        ("replaced", "lines with invalid Unicode, which U+FFFD stands for"),
+        ("replaced", "lines with invalid Unicode, replaced by U+FFFD"),
         ("skipped", "lines left out"),
         ("cut", "lines longer than 4 MiB that were cut"),
         ("first_offence", "first of these lines"),
@@ -128,10 +121,11 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def choices_of(params: Mapping[str, Any]) -> list[Choice]:
-    """List the Params in their order, then those that only another version knows."""
+    """List the Params in their order, then parameters of other versions."""
     known, defaults = {f.name: f for f in fields(Params)}, Params().as_dict()
-    if params.get("objective") in OBJECTIVES:
-        alphas = OBJECTIVES[params["objective"]].alphas
+    objective = OBJECTIVES.known(str(params.get("objective")))
+    if objective is not None:
+        alphas = objective.alphas
         own = next(iter(alphas))
         defaults |= {"optimizer": own, "alpha": alphas.get(params.get("optimizer", own), alphas[own])}
     return [
@@ -146,8 +140,8 @@ def choices_of(params: Mapping[str, Any]) -> list[Choice]:
     ]
 
 
-def steps_of(metrics: Mapping[str, Any], most: int) -> list[Step]:
-    """Return the history in at most so many steps: where it has more entries, several in a row become one."""
+def steps_of(metrics: Mapping[str, Any], most: int) -> list[TrainingPoint]:
+    """Return the history as at most `most` points; several entries in a row are combined if there are more."""
     history: Sequence[Mapping[str, Any]] = metrics.get("history", ())
     length = max(1, -(-len(history) // most))
     steps, elapsed = [], 0.0
@@ -156,19 +150,19 @@ def steps_of(metrics: Mapping[str, Any], most: int) -> list[Step]:
         words, pairs, loss, seconds = (sum(e[name] for e in entries) for name in ("words", "pairs", "loss", "seconds"))
         elapsed += seconds
         last, mean = entries[-1], loss / pairs if pairs else None
-        steps.append(Step(last["progress"], elapsed, mean, last["alpha"], words / max(seconds, 1e-9)))
+        steps.append(TrainingPoint(last["progress"], elapsed, mean, last["alpha"], words / max(seconds, 1e-9)))
     return steps
 
 
 def stages_of(metrics: Mapping[str, Any]) -> list[Bar]:
-    """List the time that each stage took."""
+    """List the time of each stage."""
     stages = [(str(entry["stage"]), float(entry["seconds"])) for entry in metrics.get("stages", ())]
     longest = max((seconds for _, seconds in stages), default=0) or 1
     return [Bar(stage, duration(seconds), seconds / longest) for stage, seconds in stages]
 
 
 def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
-    """Return where the model was evaluated while it was trained, and each set's scores there."""
+    """Return the progress at which the model was evaluated during training, and the scores of each set there."""
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
     return (

@@ -1,82 +1,80 @@
-"""A flat map of the most frequent words."""
+"""A two-dimensional map of the most frequent words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
-from daskw2v.models.ranking import Ids
-from daskw2v.models.rows import Floats
 from daskw2v.models.vectors import Vectors
 from daskw2v.report.text import number, percent
+from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _SEED = 1  # of UMAP, so that equal vectors give equal maps
-_UMAP_NEIGHBOURS = 15  # UMAP's own default; it wants more words than that
+_UMAP_NEIGHBOURS = 15  # UMAP's default; UMAP needs more words than this
 
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    """Words and where they lie.
+    """Words and their coordinates.
 
     Parameters
     ----------
     words
         The n words, most frequent first.
     counts
-        Occurrences of each, shape (n,) int64.
+        Occurrences of each word, shape (n,) int64.
     places
-        Where they lie, shape (n, 2) float32.
+        Coordinates, shape (n, 2) float32.
     neighbours, cosines
-        For each word its nearest among these n, best first, both of shape (n, k).
+        For each word, the indices and cosines of its nearest among the n words, best first, both of shape (n, k).
     note
         How the map was made, in one sentence.
     """
 
     words: list[str]
-    counts: npt.NDArray[np.int64]
-    places: Floats
-    neighbours: Ids
-    cosines: Floats
+    counts: Int64Array
+    places: Float32Array
+    neighbours: Int64Array
+    cosines: Float32Array
     note: str
 
 
 def word_map(vectors: Vectors, n_words: int = 2000, method: str = "pca", n_neighbours: int = 8) -> WordMap:
-    """Lay the most frequent words out on a plane.
+    """Project the most frequent words to two dimensions.
 
     Parameters
     ----------
     vectors
-        The model; only the rows of these words are read.
+        The model. Only the rows of these words are read.
     n_words
-        How many words; all where there are fewer.
+        Number of words; all if the model has fewer.
     method
-        `pca`: the two directions in which the words' unit vectors differ most. `umap`: near words stay near, where
-        far ones lie means little; needs `daskw2v[umap]`.
+        `pca`: the first two principal components of the unit vectors. `umap`: keeps near words near; distances between
+        far ones mean little. Needs `daskw2v[umap]`.
     n_neighbours
-        How many of each word's nearest to find among the others.
+        Number of neighbours to find for each word among the others.
 
     Raises
     ------
     ParameterError
         If the method is unknown, or there are too few words for it.
     MissingExtraError
-        If UMAP is asked for and not installed.
+        If the method is `umap` and UMAP is not installed.
     """
     check_map(n_words, method)
     n = min(n_words, len(vectors))
     if n == 0:
-        raise ParameterError("The model has no words to lay out.", "Give a model with words.")
+        raise ParameterError("The model has no words for a map.", "Give a model with words.")
     ids = np.arange(n)
     units, words = vectors.units(ids), vectors.vocabulary.between(0, n)
     counts = vectors.vocabulary.counts[:n]
     places, note = METHODS[method](units)
     among = Vectors(Vocabulary.from_words(words, counts), units)
     found, cosines = among.nearest(units, n_neighbours + 1)
-    # Of equal vectors, the word itself may be any, and even miss: drop it, or else the last.
+    # Among equal vectors the word itself may have any rank, or be missing: drop it, or else the last.
     itself = found == ids[:, None]
     itself[~itself.any(axis=1), -1:] = True
     return WordMap(words, counts, places, found[~itself].reshape(n, -1), cosines[~itself].reshape(n, -1), note)
@@ -96,7 +94,7 @@ def check_map(n_words: int, method: str) -> None:
         raise ParameterError(f"map_words={n_words!r} is below 1.", "Give the number of words on the map, such as 2000.")
 
 
-def _pca(units: Floats) -> tuple[Floats, str]:
+def _pca(units: Float32Array) -> tuple[Float32Array, str]:
     centred = units.astype(np.float64) - units.mean(axis=0, dtype=np.float64)
     left, scales, _ = np.linalg.svd(centred, full_matrices=False)
     places = np.zeros((len(units), 2))
@@ -105,28 +103,28 @@ def _pca(units: Floats) -> tuple[Floats, str]:
     whole = float(scales @ scales)
     share = float(scales[:2] @ scales[:2]) / whole if whole > 0 else 1.0
     return places.astype(np.float32), (
-        f"Principal components of the unit vectors; these two of {number(units.shape[1])} dimensions hold "
-        f"{percent(share)} of how the words differ, so that words may look nearer than they are."
+        f"The first two principal components of the unit vectors, of {number(units.shape[1])} dimensions. They explain "
+        f"{percent(share)} of the variance, so words may look nearer than they are."
     )
 
 
-def _signs(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return 1 or -1 for each column such that its largest entry is positive: SVD leaves the signs open."""
+def _signs(columns: Float64Array) -> Float64Array:
+    """Return the sign of each column's largest entry; SVD leaves the signs undetermined."""
     largest = np.abs(columns).argmax(axis=0)
     return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
 
-def _umap(units: Floats) -> tuple[Floats, str]:
+def _umap(units: Float32Array) -> tuple[Float32Array, str]:
     if len(units) <= _UMAP_NEIGHBOURS:
         raise ParameterError(
-            f"map_method='umap' needs more than {_UMAP_NEIGHBOURS} words, and there are {len(units)}.",
+            f"map_method='umap' needs more than {_UMAP_NEIGHBOURS} words; there are {len(units)}.",
             "Give more map_words, or map_method='pca'.",
         )
     umap = needed("umap", "umap")
     reducer = umap.UMAP(n_neighbors=_UMAP_NEIGHBOURS, metric="cosine", random_state=_SEED, n_jobs=1)
     return np.asarray(reducer.fit_transform(units), np.float32), (
-        "UMAP of the unit vectors by cosine: words that lie together are alike; distances between heaps mean little."
+        "UMAP of the unit vectors by cosine: words close together are similar; distances between clusters mean little."
     )
 
 
-METHODS: dict[str, Callable[[Floats], tuple[Floats, str]]] = {"pca": _pca, "umap": _umap}
+METHODS: dict[str, Callable[[Float32Array], tuple[Float32Array, str]]] = {"pca": _pca, "umap": _umap}

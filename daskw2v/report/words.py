@@ -1,4 +1,4 @@
-"""Words that a report speaks of: which are chosen, and what lies near them."""
+"""Example words of a report, and their neighbours."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,21 +12,20 @@ _POOL = 2000  # most frequent words that examples are chosen from
 
 
 def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:
-    """Choose examples: frequent words that carry meaning, in any language.
+    """Choose example words: frequent words with a specific meaning, in any language.
 
-    The usable ones of the 2,000 most frequent words, by default those of letters only, are cut into n parts by
-    frequency; of each part the word with the longest vector is taken. Among words about as frequent, a long vector
-    tells of a word that keeps to few contexts (Schakel and Wilson, 2015, "Measuring word significance using
-    distributed representations of words").
+    The usable ones among the 2,000 most frequent words are divided into n parts by frequency. The word with the longest
+    vector of each part is chosen: among words of similar frequency, long vectors belong to words that occur in few
+    contexts (Schakel and Wilson, 2015, "Measuring word significance using distributed representations of words").
 
     Parameters
     ----------
     vectors
         The model.
     n
-        Words to choose; fewer where fewer are usable.
+        Number of words to choose; fewer if fewer are usable.
     usable
-        Which words may be chosen.
+        Whether a word may be chosen; by default, if it consists of letters.
     """
     frequent = vectors.vocabulary.between(0, min(len(vectors), _POOL))
     lengths = np.linalg.norm(vectors.rows(slice(len(frequent))), axis=1)
@@ -36,7 +35,7 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
 
 
 def neighbours_of(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
-    """Find the words nearest to each of several, itself left out, in one pass over the model.
+    """Find the nearest words of each word, without itself, in one pass over the model.
 
     Raises
     ------

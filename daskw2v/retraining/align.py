@@ -1,9 +1,9 @@
-"""Alignment: a new version is turned into the space of the published one, so that vectors of both can be compared.
+"""Alignment: rotates a new version into the space of the published one, so that vectors of both are comparable.
 
-Training fixes vectors up to a rotation. The one that brings the words of both versions closest together (orthogonal
-Procrustes: Schönemann 1966; of word vectors: Hamilton, Leskovec and Jurafsky 2016) is U V^T, where U S V^T is the sum
-of the products of their vectors. Reflections are rotations like others here. All tables of a model are turned alike, so
-dot products stay, and with them scores and losses.
+Training determines vectors up to a rotation. The rotation that brings the words of both versions closest together
+(orthogonal Procrustes: Schönemann 1966; for word vectors: Hamilton, Leskovec and Jurafsky 2016) is U V^T, where U S V^T
+is the SVD of the sum of the outer products of their vectors. It may include a reflection. All tables of a model are
+rotated in the same way, so dot products stay, and with them scores and losses.
 """
 
 import math
@@ -13,11 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.rows import Floats
 from daskw2v.models.store import (
     read_sources,
     read_subwords,
@@ -27,34 +25,32 @@ from daskw2v.models.store import (
     write_vocabulary,
 )
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives.base import Rows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.sampling.segments import cut
-from daskw2v.storage import Store, read_array, write_array
-from daskw2v.strategies.rewriting import declare_like, rewrite
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.training.rewriting import declare_like, rewrite
+from daskw2v.types import Float32Array, Float64Array, RowIds
 
-WORDS_A_DIMENSION = 200  # more change nothing
-_AT_ONCE = 1 << 14  # rows that are turned, or multiplied, in float64
+WORDS_A_DIMENSION = 200  # more words do not improve the rotation
+_AT_ONCE = 1 << 14  # rows that are rotated, or multiplied, in float64 at once
 _ROTATION = "rotation"
-
-Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """The rotation of a new version, and how near it brings the words.
+    """The rotation of a new version, and its effect.
 
     Parameters
     ----------
     rotation
-        Orthogonal, shape (D, D) float64: `rows @ rotation` are rows in the published version's space.
+        Orthogonal matrix, shape (D, D) float64: `rows @ rotation` are rows in the published version's space.
     shared, words
-        Words that both versions know; and those that the rotation was found by.
+        Number of words that both versions know, and of those that the rotation was fitted on.
     before, after
-        Mean cosine of these words' vectors in both versions, as they were and with the new ones turned.
+        Mean cosine between both versions' vectors of these words, before and after the rotation.
     """
 
-    rotation: Matrix
+    rotation: Float64Array
     shared: int
     words: int
     before: float
@@ -62,7 +58,7 @@ class Alignment:
 
     @property
     def residual(self) -> float:
-        """Root of the mean squared distance that is left between these words' unit vectors."""
+        """Root mean squared distance between these words' unit vectors after the rotation."""
         return math.sqrt(max(0.0, 2 - 2 * self.after))
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,24 +70,24 @@ class Alignment:
 
 
 def find_alignment(new: Vectors, published: Vectors, most_words: int | None = None) -> Alignment:
-    """Find the rotation that turns a new version's vectors nearest to those of the published one.
+    """Find the rotation that brings a new version's vectors closest to those of the published one.
 
-    Vectors count by their directions, and each word as much as any other. On 11,000 words left out, of two versions of
-    100 dimensions, their mean cosine is .857 so; by raw vectors .857, with words weighted by their counts .848, by the
-    roots of these .856; by 1,000 words .841, by 20,000 .857 as by all 39,000.
+    It is fitted on unit vectors, each word with the same weight. With two versions of 100 dimensions, the mean cosine
+    of 11,000 held-out words is .857. Raw vectors give .857, words weighted by counts .848, by square roots of counts
+    .856; fitting on 1,000 words gives .841, on 20,000 words .857, as on all 39,000.
 
     Parameters
     ----------
     new, published
-        The versions, in memory or in a store: a block of words is read at a time.
+        The versions, in memory or in a store. They are read in blocks.
     most_words
-        Words to find it by: the most frequent of the new version that the published one knows; by default 200 for each
+        Number of words to fit on, the most frequent shared ones of the new version. The default is 200 for each
         dimension.
 
     Raises
     ------
     ParameterError
-        If they differ in dimensions, or `most_words` is below them.
+        If the versions differ in dimensions, or `most_words` is below their number of dimensions.
     VocabularyError
         If they share fewer words than they have dimensions: the rotation would be arbitrary.
     """
@@ -111,8 +107,8 @@ def find_alignment(new: Vectors, published: Vectors, most_words: int | None = No
     shared = np.flatnonzero(theirs >= 0)
     if len(shared) < size:
         raise VocabularyError(
-            f"The versions share {len(shared)} words, fewer than their {size} dimensions: no rotation follows.",
-            "Look at the text: the words of the published version are gone. Or publish without alignment.",
+            f"The versions share {len(shared)} words, fewer than their {size} dimensions: no rotation is determined.",
+            "Check the text: it lacks the words of the published version. Or publish without alignment.",
         )
     used, products = shared[:most_words], np.zeros((size, size))
     for start, stop in cut(0, len(used), _AT_ONCE):
@@ -125,10 +121,10 @@ def find_alignment(new: Vectors, published: Vectors, most_words: int | None = No
 
 
 def write_aligned(client: Client, source: Store, target: Store, alignment: Alignment | None) -> None:
-    """Write a version turned, or as it is, but for its manifest, which `models.store.finish` writes.
+    """Write a rotated copy of a version, without its manifest, which `models.store.finish` writes.
 
-    Tables are turned on the cluster, a block or partition a task. The rotation is kept beside them, as `rotation`. What
-    lies below a version besides tables, words, network and files is not copied.
+    Tables are rotated on the cluster, one task for each block or partition. The rotation is stored beside them, as
+    `rotation`. Tables, vocabulary, subword network and list of source files are copied, nothing else.
 
     Parameters
     ----------
@@ -137,14 +133,14 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     source
         The version as it was trained.
     target
-        Where the turned one is written; what lay there is replaced, so that a call cut short is made once more.
+        Where to write the copy. Existing files are replaced, so an interrupted call can be repeated.
     alignment
-        What `find_alignment` found; None to copy.
+        Result of `find_alignment`; None copies without rotating.
 
     Raises
     ------
     StoreError
-        If something of the source is missing or damaged.
+        If a part of the source is missing or damaged.
     """
     network = read_subwords(source)
     declare_like(source, target, subwords=network is not None)
@@ -157,39 +153,39 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     rewrite(client, "align", _kept if alignment is None else partial(_turn, target), source, target)
 
 
-def read_rotation(store: Store) -> Matrix:
-    """Return the rotation of a version that was aligned, shape (D, D): `vectors @ rotation.T` undoes it.
+def read_rotation(store: Store) -> Float64Array:
+    """Return the rotation of an aligned version, shape (D, D): `vectors @ rotation.T` reverts it.
 
     Raises
     ------
     StoreError
-        If it was not aligned.
+        If the version was not aligned.
     """
     return read_array(store.open_group(), _ROTATION)
 
 
 def read_alignment(store: Store, told: Mapping[str, Any]) -> Alignment:
-    """Return the alignment of a version that was aligned, of which `as_dict` told; raises as `read_rotation` does."""
+    """Return the alignment of an aligned version; `told` is its `as_dict`. Raises as `read_rotation` does."""
     return Alignment(read_rotation(store), **{name: told[name] for name in ("shared", "words", "before", "after")})
 
 
-def _turn(target: Store, table: str, ids: Rows, rows: Floats) -> Floats:
+def _turn(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     return _turned(rows, read_rotation(target))
 
 
-def _kept(table: str, ids: Rows, rows: Floats) -> Floats:
+def _kept(table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     return rows
 
 
-def _turned(rows: Floats, rotation: Matrix) -> Floats:
-    """Return rows in the other space, rounded once."""
+def _turned(rows: Float32Array, rotation: Float64Array) -> Float32Array:
+    """Return rotated rows, rounded to float32 once."""
     turned = np.empty_like(rows)
     for start, stop in cut(0, len(rows), _AT_ONCE):
         turned[start:stop] = rows[start:stop] @ rotation
     return turned
 
 
-def _turned_network(network: Subwords, rotation: Matrix) -> Subwords:
-    """Return a network whose last layer makes vectors in the other space."""
+def _turned_network(network: Subwords, rotation: Float64Array) -> Subwords:
+    """Return a network whose last layer is rotated."""
     last = {name: (network.weights[name] @ rotation).astype(np.float32) for name in ("output", "bias")}
     return Subwords(network.alphabet, {**network.weights, **last})

@@ -1,13 +1,13 @@
-"""What is new in the text, since the version that is served was trained."""
+"""Detection of files that are new or changed since the served version was trained."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from daskw2v.corpus.sources import Source
+from daskw2v.corpus.files import Source
 
 
 class Changes(NamedTuple):
-    """Files that are new, that changed (as they are now), and that are gone (as they were)."""
+    """Files that are new, changed (their present state) and removed (their former state)."""
 
     new: tuple[Source, ...]
     changed: tuple[Source, ...]
@@ -15,16 +15,16 @@ class Changes(NamedTuple):
 
     @property
     def unread(self) -> tuple[Source, ...]:
-        """Files whose text no version has seen."""
+        """Files whose text no version was trained on."""
         return self.new + self.changed
 
     def figures(self) -> dict[str, float]:
-        """Return how many there are of each."""
+        """Return the number of each."""
         return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
 
 
 def compare(before: Sequence[Source], now: Sequence[Source]) -> Changes:
-    """Compare files by URL, size and version: etag, checksum or time of change, whichever their filesystem tells."""
+    """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
     known, present = {source.url: source for source in before}, {source.url for source in now}
     new = tuple(source for source in now if source.url not in known)
     changed = tuple(s for s in now if s.url in known and _content(s) != _content(known[s.url]))

@@ -1,4 +1,4 @@
-"""Gates: what a new version has to pass before it is published, by itself and against the version that is served."""
+"""Gates: checks of a new version, alone and against the served version, before it is published."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,21 +8,22 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.checked import Checked, choice, number, numbers
+from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score, by_name
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.locations import Location
 from daskw2v.models.vectors import Vectors
 from daskw2v.retraining.novelty import Novelty
+from daskw2v.store.urls import Location
+from daskw2v.types import Float64Array
 
 _FREQUENT = 300  # words whose neighbours are compared
 COLUMNS = ("", "gate", "found")  # of `Verdict.rows`
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gates(Checked):
-    """What is asked of a new version; None of a field: nothing. Of a first version only what is no comparison is asked.
+class Gates(Settings):
+    """Requirements for a new version. None disables a gate. A first version skips the comparisons with a served one.
 
     Raises
     ------
@@ -30,70 +31,70 @@ class Gates(Checked):
         If a value is outside its range; the message names field, value and range.
     """
 
-    min_score: Mapping[str, float] = choice(
-        {}, "least score of evaluation sets by kind and name, such as similarity/ws353", numbers(-1, 1)
+    min_score: Mapping[str, float] = setting(
+        {}, "lowest score of evaluation sets, by kind and name, such as similarity/ws353", numbers(-1, 1)
     )
-    max_drop: float | None = choice(
+    max_drop: float | None = setting(
         0.1,
-        "most that the score of a set may be below the published version's, as a share of that",
+        "largest drop of a set's score, as a share of the published version's score",
         number(0, 1),
         optional=True,
     )
-    min_coverage: float | None = choice(
-        None, "least share of each set's items whose words are known", number(0, 1), optional=True
+    min_coverage: float | None = setting(
+        None, "lowest coverage of each set: the share of its items whose words are known", number(0, 1), optional=True
     )
-    max_coverage_drop: float | None = choice(
+    max_coverage_drop: float | None = setting(
         0.05,
-        "most that the coverage of a set may be below the published version's, as a share of that",
+        "largest drop of a set's coverage, as a share of the published version's coverage",
         number(0, 1),
         optional=True,
     )
-    min_kept: float | None = choice(
+    min_kept: float | None = setting(
         0.9,
-        "least share of the published version's words that are still there, each by its count there",
+        "lowest share of the published version's words that the new version still has, weighted by their old counts",
         number(0, 1),
         optional=True,
     )
-    max_unknown: float | None = choice(
+    max_unknown: float | None = setting(
         0.2,
-        "most of the new text's words that the published version does not know, as a share",
+        "largest share of the new text's tokens whose word the published version does not know",
         number(0, 1),
         optional=True,
     )
-    max_shift: float | None = choice(
+    max_shift: float | None = setting(
         0.6,
-        "most that word frequencies of the new text differ from the published version's, half of all differences",
+        "largest total variation distance between word frequencies of the new text and of the published version",
         number(0, 1),
         optional=True,
     )
-    min_stability: float | None = choice(
+    min_stability: float | None = setting(
         0.2,
-        "least share of the ten neighbours of frequent words that the published version has too",
+        "lowest share of frequent words' ten nearest neighbours that the published version has, too",
         number(0, 1),
         optional=True,
     )
-    max_zero: float | None = choice(0.0, "most words whose vectors are zero, as a share", number(0, 1), optional=True)
-    max_long: float | None = choice(
-        0.001, "most words whose vectors are too long, as a share", number(0, 1), optional=True
+    max_zero: float | None = setting(0.0, "largest share of words with a zero vector", number(0, 1), optional=True)
+    max_long: float | None = setting(
+        0.001, "largest share of words with a vector that is too long", number(0, 1), optional=True
     )
-    times_median: float = choice(
-        20.0, "times the median length beyond which a vector is too long", number(1, open_low=True)
+    times_median: float = setting(
+        20.0, "length above which a vector is too long, in multiples of the median length", number(1, open_low=True)
     )
 
 
 class Gate(NamedTuple):
-    """What one gate found.
+    """Result of one gate.
 
     Parameters
     ----------
     name
-        The field of `Gates`, and the set that it was asked of.
+        Field of `Gates`, followed by the evaluation set if there is one.
     value, bound
-        What was found, None where it is undefined; and what was asked for, None of what has to be finite.
+        Measured value, None if undefined; required bound, None if the value only has to be finite.
     passed
-        Whether the version may pass.
+        Whether the gate passed.
     text
-        The same in words.
+        The result in words.
     """
 
     name: str
@@ -105,13 +106,13 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What all gates found: a version passes if it passes each of them."""
+    """Results of all gates. A version passes if every gate does."""
 
     gates: tuple[Gate, ...]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return what `as_dict` was made of."""
+        """Make a verdict from the result of `as_dict`."""
         return cls(tuple(Gate(**gate) for gate in values["gates"]))
 
     @property
@@ -121,71 +122,71 @@ class Verdict:
 
     @property
     def failed(self) -> tuple[Gate, ...]:
-        """The gates that stop it."""
+        """The gates that did not pass."""
         return tuple(gate for gate in self.gates if not gate.passed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types; what is not finite is null."""
+        """Return JSON types; values that are not finite are null."""
         gates = [{**gate._asdict(), "value": finite_or_none(gate.value)} for gate in self.gates]
         return {"passed": self.passed, "gates": gates}
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the lines of a table with `COLUMNS`, what stops the version first."""
+        """Yield the rows of a table with `COLUMNS`, failed gates first."""
         for gate in sorted(self.gates, key=lambda gate: gate.passed):
             yield "passed" if gate.passed else "STOPPED", gate.name, gate.text
 
     def as_text(self) -> str:
-        """Return a line for each gate, what stops the version first."""
+        """Return a line for each gate, failed gates first."""
         return "\n".join(f"{state} {name}: {text}" for state, name, text in self.rows())
 
 
 class Evaluated(NamedTuple):
-    """A version, and what its evaluation found, as `scores_of` has it."""
+    """A version and its scores, as returned by `scores_of`."""
 
     vectors: Vectors
     scores: Mapping[str, Score]
 
 
 def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
-    """Refuse gates that could not be asked, before anything is trained.
+    """Refuse gates whose evaluation sets are not given, before anything is trained.
 
     Parameters
     ----------
     gates
-        What will be asked.
+        The gates.
     sets
-        URLs of the sets that versions will be evaluated on, by kind.
+        URLs of the evaluation sets, by kind.
 
     Raises
     ------
     ParameterError
-        If a gate needs sets that are not there.
+        If a gate needs a set that is not given.
     """
     names = {f"{kind}/{name}" for kind, urls in sets.items() for name in by_name(kind, urls)}
     if unknown := sorted(gates.min_score.keys() - names):
         raise ParameterError(
             f"min_score asks for {', '.join(unknown)}, which will not be evaluated.",
-            f"Give the sets to evaluate on, or name one of these: {', '.join(sorted(names)) or 'there is none'}.",
+            f"Give these evaluation sets, or choose among those given: {', '.join(sorted(names)) or 'none'}.",
         )
     if gates.min_coverage is not None and not names:
         raise ParameterError(
-            f"min_coverage={gates.min_coverage} has no set to ask for.", "Give sets to evaluate on, or leave it out."
+            f"min_coverage={gates.min_coverage} needs an evaluation set.", "Give one, or leave min_coverage out."
         )
 
 
 def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, novelty: Novelty | None = None) -> Verdict:
-    """Ask a new version all gates.
+    """Check a new version against all gates.
 
     Parameters
     ----------
     gates
-        What is asked.
+        The gates.
     new
-        The version, in memory or in a store, and how it scores.
+        The new version, in memory or in a store, and its scores.
     published
-        The version that is served, evaluated on the same sets; None before the first.
+        The served version and its scores on the same sets; None before the first version.
     novelty
-        How strange the new text is to it; None where there is no new text.
+        How far the new text differs from the served version's; None without new text.
     """
     lengths, scores = _lengths(new.vectors), new.scores
     found = [_loss(new.vectors), *_of_lengths(gates, lengths), *_of_scores(gates, scores)]
@@ -202,7 +203,7 @@ def _loss(new: Vectors) -> Gate:
     return _gate("loss", "mean loss of a pair", new.metadata.get("metrics", {}).get("loss"))
 
 
-def _of_lengths(gates: Gates, lengths: npt.NDArray[np.float64]) -> Iterator[Gate]:
+def _of_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
     finite = lengths[np.isfinite(lengths)]
     yield _at_most("finite", "vectors that are not finite", len(lengths) - len(finite), 0)
     if gates.max_zero is not None:
@@ -233,7 +234,7 @@ def _of_novelty(gates: Gates, novelty: Novelty) -> Iterator[Gate]:
 
 
 def _of_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[str, Score]) -> Iterator[Gate]:
-    """Compare sets; a set that was undefined for the published version sets no bound."""
+    """Compare scores and coverage by set; sets without a score of the published version are skipped."""
     for name, before in published.items():
         now = new.get(name)
         for field, what, drop, value, then in (
@@ -259,15 +260,15 @@ def _of_words(gates: Gates, new: Vectors, published: Vectors, finite: bool) -> I
 
 
 def scores_of(evaluation: Evaluation) -> dict[str, Score]:
-    """Return one score for each set, by kind and name: of several methods, the first."""
+    """Return one score for each set, that of the first method, by "kind/name"."""
     found: dict[str, Score] = {}
     for score in evaluation.rows():
         found.setdefault(f"{score.kind}/{score.name}", score)
     return found
 
 
-def _lengths(vectors: Vectors) -> npt.NDArray[np.float64]:
-    """Return the length of each vector, shape (V,); infinite or NaN where it holds such a value."""
+def _lengths(vectors: Vectors) -> Float64Array:
+    """Return the length of each vector, shape (V,); infinite or NaN if the vector has such a value."""
     found = np.empty(len(vectors))
     for rows in vectors.slices():
         block = np.asarray(vectors.vectors[rows], np.float64)
@@ -290,7 +291,7 @@ def _at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
 def _gate(
     name: str, what: str, value: float | None, bound: float | None = None, *, passed: bool = True, asked: str = "finite"
 ) -> Gate:
-    """Return a gate, which nothing passes that is undefined or not finite."""
+    """Return a gate; values that are undefined or not finite never pass."""
     shown = "undefined" if value is None else f"{value:.4g}"
     return Gate(
         name, value, bound, passed and finite_or_none(value) is not None, f"{what}: {shown}; asked for: {asked}"
@@ -298,5 +299,5 @@ def _gate(
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """Return a number that JSON has, None for others."""
+    """Return a finite number unchanged, None for others, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None

@@ -1,6 +1,6 @@
-"""What a run came to, told to people and programs: a JSON file, a webhook, a file for Prometheus.
+"""Notices about the outcome of a run: a JSON file, a webhook, a file for Prometheus.
 
-The outcome stands before anything of it is told: what cannot be told is told here, and changes nothing.
+Notices are sent after the outcome is final. A notice that fails is reported and does not change the outcome.
 """
 
 import json
@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.checked import LOCATION, Checked, Rule, choice, integer, number
+from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
-from daskw2v.locations import absolute, is_location
 from daskw2v.models.files import writing
 from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.textfile import metrics_of
 from daskw2v.retraining.webhook import are_headers, is_webhook, post
+from daskw2v.store.urls import absolute, is_location
 
-_WEBHOOK = Rule(is_webhook, "an http or https URL with a host, without user name and password")
-_HEADERS = Rule(are_headers, "a mapping of header names to texts of one line", dict)
-_TEXTFILE = Rule(
+_WEBHOOK = Constraint(is_webhook, "an http or https URL with a host, without user name and password")
+_HEADERS = Constraint(are_headers, "a mapping of header names to texts of one line", dict)
+_TEXTFILE = Constraint(
     lambda v: is_location(v) and os.fspath(v).endswith(".prom") and "://" not in os.fspath(v),
     "a path on this machine that ends in .prom",
     lambda v: absolute(os.fspath(v)),
@@ -27,8 +27,8 @@ _TEXTFILE = Rule(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notices(Checked):
-    """Who is told of a run; nobody by default.
+class Notices(Settings):
+    """Where to send notices about a run; nowhere by default.
 
     Raises
     ------
@@ -36,39 +36,39 @@ class Notices(Checked):
         If a value is outside its range; the message names field and range.
     """
 
-    summary: str | None = choice(
-        None, "URL or path of a JSON file of what the last run came to", LOCATION, optional=True
+    summary: str | None = setting(
+        None, "URL or path of a JSON file with the summary of the last run", LOCATION, optional=True
     )
-    textfile: str | None = choice(
+    textfile: str | None = setting(
         None,
-        "path of a file *.prom in a folder that node_exporter's textfile collector reads",
+        "path of a *.prom file in the folder of node_exporter's textfile collector",
         _TEXTFILE,
         optional=True,
     )
-    webhook: str | None = choice(
-        None, "URL that the same JSON is posted to; never shown", _WEBHOOK, optional=True, secret=True
+    webhook: str | None = setting(
+        None, "URL to post the same JSON to; never shown", _WEBHOOK, optional=True, secret=True
     )
-    webhook_headers: Mapping[str, str] = choice({}, "headers of the webhook; never shown", _HEADERS, secret=True)
-    webhook_timeout: float = choice(10.0, "seconds that an answer is waited for", number(0, 300, open_low=True))
-    webhook_tries: int = choice(3, "times that the webhook is tried", integer(1, 10))
+    webhook_headers: Mapping[str, str] = setting({}, "HTTP headers for the webhook; never shown", _HEADERS, secret=True)
+    webhook_timeout: float = setting(10.0, "timeout of the webhook in seconds", number(0, 300, open_low=True))
+    webhook_tries: int = setting(3, "attempts to call the webhook", integer(1, 10))
 
 
 def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
-    """Tell all of them what a run came to.
+    """Send all notices about a run.
 
     Parameters
     ----------
     summary
-        What it came to.
+        Summary of the run.
     notices
-        Who is told.
+        Where to send notices.
     storage_options
         Options for fsspec, for the JSON file.
 
     Returns
     -------
     list of str
-        What could not be told, and why; no error of it is raised, and none holds a secret.
+        Messages about notices that failed, without secrets. No error is raised for them.
     """
     content = json.dumps(summary.as_dict(), indent=1, allow_nan=False, default=float).encode()
     problems = []
@@ -83,11 +83,11 @@ def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] 
 
 
 def _written(place: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
-    """Write a file whole or not at all; return what went wrong."""
+    """Write a file atomically; return an error message, or None."""
     try:
         with writing(place, storage_options) as f:
             f.write(content)
-    except Exception as error:  # stores have errors of their own; what they say may hold secrets
+    except Exception as error:  # each store raises its own errors, whose texts may contain secrets
         why = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno is not None else why
         return f"{place} was not written ({why})."

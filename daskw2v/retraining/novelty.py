@@ -1,28 +1,28 @@
-"""How strange new text is to a version: how many of its words it does not know, how far their frequencies are."""
+"""Novelty of text to a version: the share of unknown words, and the distance of word frequencies."""
 
 from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Client
 
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.shards.layout import Corpus, read_places, read_words
-from daskw2v.shards.tasks import run_tasks
+from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
 class Novelty(NamedTuple):
-    """How strange text is.
+    """How far text differs from the text of a version.
 
     Parameters
     ----------
     unknown
-        Share of its words that the version does not know.
+        Share of its tokens whose word the version does not know.
     shift
-        Total variation distance between the frequencies of words in it and in the version's text, 0..1. Words that the
-        version does not know count as one.
+        Total variation distance between its word frequencies and those of the version's text, 0..1. All words that
+        the version does not know count as one word.
     """
 
     unknown: float
@@ -33,21 +33,23 @@ def measure_novelty(
     client: Client, corpus: Corpus, blocks: Collection[str], stored: StoredVocabulary, words: Vocabulary,
     known: Vocabulary,
 ) -> Novelty | None:  # fmt: skip
-    """Return how strange some text is to a version; None of no text. Only dictionaries are read, a shard a task.
+    """Return the novelty of some blocks to a version; None if they have no tokens.
+
+    Only the dictionaries of the blocks' shards are read, one task for each shard.
 
     Parameters
     ----------
     client
         The cluster.
     corpus, blocks
-        The text: those blocks of a corpus, by their keys.
+        The corpus, and the keys of its blocks to measure.
     stored, words
-        The vocabulary of the corpus, where it lies and as it was read.
+        The vocabulary of the corpus, in the store and in memory.
     known
-        The version's.
+        The vocabulary of the version.
     """
     paths = dict.fromkeys(shard.path for shard in corpus.shards if shard.block in blocks)
-    counted = np.zeros(len(words) + 1, np.int64)  # the last one: words of no vocabulary
+    counted = np.zeros(len(words) + 1, np.int64)  # the last entry counts words outside the vocabulary
     for _, (ids, counts) in run_tasks(client, "novelty", _count, {path: (stored, path) for path in paths}):
         np.add.at(counted, ids, counts)
     total = int(counted.sum())
@@ -61,8 +63,8 @@ def measure_novelty(
     return Novelty(unknown, float(np.abs(now - before).sum() + unknown) / 2)
 
 
-def _count(vocabulary: StoredVocabulary, path: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Task: return the ids of a shard's words, -1 outside the vocabulary, and how often each occurs."""
+def _count(vocabulary: StoredVocabulary, path: str) -> tuple[Int32Array, Int64Array]:
+    """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts."""
     ids, places = vocabulary.read_map(path), read_places(vocabulary.store, path)
     *_, counts = read_words(vocabulary.store, path, 0, len(places))
     return ids, counts[places]

@@ -1,4 +1,4 @@
-"""What a run of retraining came to."""
+"""Outcome and summary of a retraining run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from daskw2v.retraining.gates import Verdict, finite_or_none
 
 
 class Outcome(IntEnum):
-    """How a run ended; the value is the exit code of its command.
+    """How a run ended. The value is the exit code of the command.
 
-    0: published, a new version is served. 2: failed, as any command that ends with an error of ours. 3: nothing new,
-    the text is that of the version that is served. 4: stopped by a gate, the version before is served still. 5: busy,
-    somebody else is at work there. With 2 to 5 what is served has not changed.
+    0: published, the new version is served. 2: failed with an error. 3: nothing new, the served version already has
+    this text. 4: stopped by a gate. 5: busy, another run holds the work directory. With 2 to 5 the served version is
+    unchanged.
     """
 
     PUBLISHED = 0
@@ -26,30 +26,30 @@ class Outcome(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as text and metrics have it."""
+        """The name in messages and metrics."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a run came to.
+    """Summary of a run.
 
     Parameters
     ----------
     outcome
-        How it ended.
+        How the run ended.
     work
         URL of the work directory.
     message
-        The outcome in words, of an error its text.
+        The outcome in words; the text of the error if it failed.
     started, seconds
-        When it began, with its time zone, and how long it took.
+        Start, with time zone, and duration.
     version
-        The version it trained, published or not; None where it trained none.
+        The version that the run published; None if it published none.
     served, served_since
-        The version that is served when it ended, and when that was made; None before the first.
+        The version that is served after the run, and when it was created; None before the first version.
     verdict, alignment
-        What the gates and the alignment found, as far as the run came.
+        Results of the gates and of the alignment; None if the run did not get there.
     figures
         Other numbers by name, such as tokens or words.
     """

@@ -1,28 +1,28 @@
-"""How much of the text a new version is trained on, and from where it begins."""
+"""How a new version is trained: on which text, from which vectors, with which learning rate and epochs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daskw2v.checked import FLAG, Checked, choice, integer, number, one_of
-from daskw2v.objectives import find_objective
-from daskw2v.params import Params
+from daskw2v.config.params import Params
+from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, setting
+from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.excerpt import Range, excerpt, other_ranges, sample_ranges
 from daskw2v.shards.layout import Corpus
-from daskw2v.strategies import find_strategy
-from daskw2v.strategies.schedule import ROUNDS
+from daskw2v.training.averaging.round_schedule import ROUNDS
+from daskw2v.training.strategies import find_strategy, reads
 
-_EPOCHS = 3  # unless there are fewer
-_GROWTH = 0.7  # a power of the new text's share: so far from its row before may a word be led
+_EPOCHS = 3  # or those of Params, if fewer
+_GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(Checked):
-    """What a night's run does with new text, and with what it made.
+class Policy(Settings):
+    """How a retraining run trains on new text, and what it does with the new version.
 
-    A version begins with the vectors of the one that is served, where that was trained by the same Params; else it is
-    trained from scratch, on all text. The defaults were chosen on Wikipedia, a tenth to a third of it new (`python -m
-    benchmarks.nightly --tables cost week`): a part of the text at a high learning rate spoils words that the rest is
-    about, all of it at a low one hardly moves new words, and a mean of old rows and trained ones has the best of both.
+    A version starts from the vectors of the served one if that was trained with the same Params; otherwise it is
+    trained from scratch, on all text. The defaults were chosen on Wikipedia, with a tenth to a third of it new (`python
+    -m benchmarks.nightly --tables cost week`). Training on part of the text at a high learning rate harms words of the
+    other text; training on all text at a low rate hardly moves new words. A mean of old and trained rows avoids both.
 
     Raises
     ------
@@ -30,37 +30,39 @@ class Policy(Checked):
         If a value is outside its range; the message names field, value and range.
     """
 
-    text: str = choice(
-        "sample", "what to train on: new text only, with a sample of the old, or all", one_of("new", "sample", "all")
+    text: str = setting(
+        "sample",
+        "text to train on: new (only new text), sample (new text and a sample of the old) or all",
+        one_of("new", "sample", "all"),
     )
-    old_share: float = choice(0.05, "share of the old text that a sample takes", number(0, 1, open_low=True))
-    alpha: float | None = choice(
-        None, "initial learning rate after the first version; that of Params by default, and half of it without anchor",
+    old_share: float = setting(0.05, "share of the old text in a sample", number(0, 1, open_low=True))
+    alpha: float | None = setting(
+        None, "initial learning rate after the first version; that of Params when not given, half of it without anchor",
         number(0, open_low=True), optional=True,
     )  # fmt: skip
-    epochs: int | None = choice(
-        None, "epochs after the first version; 3 by default, and no more than those of Params", integer(1),
+    epochs: int | None = setting(
+        None, "epochs after the first version; 3, or those of Params if fewer, when not given", integer(1),
         optional=True,
     )  # fmt: skip
-    anchor: float | None = choice(
+    anchor: float | None = setting(
         None,
-        "share of its row in the version before that a word keeps; by default 1 less the new text's share to the power "
-        "of 0.7, and 0 where a network makes rows",
+        "weight of a word's row in the served version in its final row; when not given, 1 - s^0.7 for a share s of new "
+        "text, and 0 for subwords, whose network makes the rows",
         number(0, 1), optional=True,
     )  # fmt: skip
-    align: bool = choice(True, "whether versions are turned into the space of the one before", FLAG)
-    index: bool = choice(False, "whether an index for approximate neighbours is built with each version", FLAG)
-    keep: int = choice(7, "versions that are kept, besides those with tags", integer(2))
+    align: bool = setting(True, "rotate each version into the space of the served one", FLAG)
+    index: bool = setting(False, "build an index for approximate nearest neighbours of each version", FLAG)
+    keep: int = setting(7, "versions to keep, besides those with tags", integer(2))
 
     def params_after(self, params: Params, parent: str, new: float, trained: float) -> Params:
-        """Return the Params of a version that begins with its parent's vectors.
+        """Return the Params of a version that starts from its parent's vectors.
 
         Parameters
         ----------
         params, parent
-            Those of all versions, and the parent's name.
+            Params of all versions, and the parent's name.
         new, trained
-            Shares of the text that no version has seen, and that is trained on.
+            Share of the text that is new, and share of the text that is trained on.
         """
         assert params.alpha is not None  # they are settled
         anchor = self.anchor
@@ -76,7 +78,7 @@ class Policy(Checked):
         return params.replace(base_model=parent, **chosen)
 
     def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Corpus:
-        """Return what of a corpus is to be trained on, of which no version has seen some ranges; it may be empty."""
+        """Return the part of a corpus to train on, which may be empty; `unread` are the ranges of new text."""
         if self.text == "all":
             return corpus
         ranges = list(unread)
@@ -86,6 +88,9 @@ class Policy(Checked):
 
 
 def _rounds_are_free(params: Params) -> bool:
-    """Tell whether rounds are but interruptions, which cost more than the words between them where these are few."""
-    reads = "rounds_per_epoch" in find_strategy(params.strategy).options
-    return reads and params.n_replicas == 1 and params.rounds_per_epoch is None
+    """Return whether the number of rounds may be lowered for little text: with one replica, rounds merge nothing."""
+    return (
+        reads(find_strategy(params.strategy), "rounds_per_epoch")
+        and params.n_replicas == 1
+        and params.rounds_per_epoch is None
+    )

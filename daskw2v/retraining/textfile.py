@@ -1,7 +1,7 @@
-"""A run's outcome as metrics, in the text format that Prometheus reads.
+"""The outcome of a run as metrics in Prometheus text format.
 
-The textfile collector of node_exporter reads files `*.prom` of a folder. All series have the label `work`, so that
-several work directories of one machine do not meet; each has a file of its own.
+node_exporter's textfile collector reads the files `*.prom` of a folder. All series have the label `work`, which tells
+the work directories of one machine apart; each has its own file.
 """
 
 import math
@@ -13,7 +13,7 @@ from daskw2v.retraining.outcome import Outcome, Summary
 _PREFIX = "daskw2v_retrain_"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
-Sample = tuple[Mapping[str, str], float]
+MetricSample = tuple[Mapping[str, str], float]
 
 
 class _Metric(NamedTuple):
@@ -21,10 +21,10 @@ class _Metric(NamedTuple):
 
     name: str
     help: str
-    samples: Iterable[Sample]
+    samples: Iterable[MetricSample]
 
     def lines(self, work: str) -> Iterator[str]:
-        """Yield its lines; nothing where it has no sample."""
+        """Yield the lines of the metric; none without samples."""
         for number, (labels, value) in enumerate(self.samples):
             if not number:
                 yield f"# HELP {_PREFIX}{self.name} {self.help}"
@@ -34,29 +34,29 @@ class _Metric(NamedTuple):
 
 
 def metrics_of(summary: Summary) -> str:
-    """Return a summary as metrics, a line each."""
+    """Return the metrics of a summary as text."""
     return "".join(f"{line}\n" for metric in _metrics(summary) for line in metric.lines(summary.work))
 
 
 def _metrics(summary: Summary) -> Iterator[_Metric]:
     ended = summary.started.timestamp() + summary.seconds
     yield _Metric("last_run_timestamp_seconds", "When the last run ended.", [({}, ended)])
-    yield _Metric("duration_seconds", "How long it took.", [({}, summary.seconds)])
+    yield _Metric("duration_seconds", "Duration of the last run.", [({}, summary.seconds)])
     yield _Metric(
         "outcome", "1 for the outcome of the last run, 0 for the others.",
         [({"outcome": each.label}, float(each is summary.outcome)) for each in Outcome],
     )  # fmt: skip
     if summary.served is not None and summary.served_since is not None:
         since = summary.served_since.timestamp()
-        yield _Metric("served_timestamp_seconds", "When the version that is served was made.",
+        yield _Metric("served_timestamp_seconds", "When the served version was created.",
                       [({"version": summary.served}, since)])  # fmt: skip
     if summary.verdict is not None:
         gates = summary.verdict.gates
-        yield _Metric("gate_passed", "Whether the version passed a gate.",
+        yield _Metric("gate_passed", "1 if the version passed the gate, 0 if not.",
                       [({"gate": gate.name}, float(gate.passed)) for gate in gates])  # fmt: skip
-        yield _Metric("gate_value", "What a gate found.",
+        yield _Metric("gate_value", "Value that a gate measured.",
                       [({"gate": gate.name}, gate.value) for gate in gates if gate.value is not None])  # fmt: skip
-        yield _Metric("gate_bound", "What a gate asks for.",
+        yield _Metric("gate_bound", "Bound that a gate requires.",
                       [({"gate": gate.name}, gate.bound) for gate in gates if gate.bound is not None])  # fmt: skip
     if summary.alignment is not None:
         cosines = {"before": summary.alignment.before, "after": summary.alignment.after}
@@ -67,7 +67,7 @@ def _metrics(summary: Summary) -> Iterator[_Metric]:
 
 
 def _written(value: float) -> str:
-    """Return a number as the format has it."""
+    """Return a number in Prometheus text format."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,7 +1,7 @@
-"""A webhook: JSON, posted to a URL of the user's.
+"""A webhook: posts JSON to a URL of the user.
 
-URL and headers are secrets as a rule: messages name the host at most, and nothing that came from it but a status. What
-it answers is not read, where it sends us is not gone to, and it is not waited for longer than was said.
+URL and headers may contain secrets, so messages name only the host and the HTTP status. The body of the response is
+not read, redirects are not followed, and the timeout covers the whole request.
 """
 
 import os
@@ -22,28 +22,28 @@ from urllib.request import (
     Request,
 )
 
-from daskw2v.steady import in_time
+from daskw2v.store.retries import in_time
 
 _SCHEMES = ("http", "https")
-_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between one try and the next; the last one again and again
-_AGAIN = {408, 425, 429}  # of the client's errors those that may pass; of the server's all
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts; the last one repeats
+_AGAIN = {408, 425, 429}  # client errors that are retried; server errors all are
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 
 
 def is_webhook(value: Any) -> bool:
-    """Tell whether a value is a URL to post to: http or https, a host, and no name and password before it."""
+    """Return whether a value is an http or https URL with a host, without user name and password."""
     if not isinstance(value, str) or not re.fullmatch(r"[\x21-\x7e]+", value):
         return False
     try:
         parts = urlsplit(value)
         return parts.scheme in _SCHEMES and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-    except ValueError:  # no port, no IPv6 address
+    except ValueError:  # invalid port or IPv6 address
         return False
 
 
 def are_headers(value: Any) -> bool:
-    """Tell whether a value is a mapping of names to values that may stand in a header."""
+    """Return whether a value is a mapping of valid HTTP header names to valid values."""
     return isinstance(value, Mapping) and all(
         isinstance(name, str) and _NAME.fullmatch(name) and isinstance(text, str) and _VALUE.fullmatch(text)
         for name, text in value.items()
@@ -51,23 +51,23 @@ def are_headers(value: Any) -> bool:
 
 
 def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
-    """Post JSON; who answers late or with an error of its own is asked again, and may get it twice.
+    """Post JSON, with retries after timeouts and server errors; the host may receive it more than once.
 
     Parameters
     ----------
     url, headers
-        Where to, as `is_webhook` and `are_headers` want them.
+        A URL that passes `is_webhook`, and headers that pass `are_headers`.
     content
         The JSON.
     timeout
-        Seconds to wait for each answer, from name to status.
+        Seconds for each attempt, from name lookup to status.
     tries
-        How often it is tried.
+        Number of attempts.
 
     Returns
     -------
     str or None
-        What went wrong, without secrets; None where it was taken.
+        What went wrong, without secrets; None on success.
     """
     request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
     problem, again = _posted(request, timeout)
@@ -80,24 +80,24 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
 
 
 def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
-    """Return what went wrong, and whether it may pass."""
+    """Make one attempt; return what went wrong, or None, and whether to retry."""
     try:
-        status = in_time(_status, (request, timeout), timeout)  # the socket's own timeout begins anew with each byte
+        status = in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         return f"was not reached ({_named(reason)})", not isinstance(error, ValueError)
     if 200 <= status < 300:
         return None, False
     if 300 <= status < 400:
-        return f"answered {status}: it sends elsewhere, which is not followed", False
+        return f"answered {status}: redirects are not followed", False
     return f"answered {status}", status >= 500 or status in _AGAIN
 
 
 def _status(request: Request, timeout: float) -> int:
-    """Return the status of the answer, whose body is not read."""
+    """Send a request and return the status of the response, without reading the body."""
     opener = OpenerDirector()
     handlers = ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()
-    for handler in handlers:  # no more: none for redirects, files, FTP
+    for handler in handlers:  # and no others: not for redirects, files, FTP
         opener.add_handler(handler)
     try:
         with opener.open(request, timeout=timeout) as answer:
@@ -108,7 +108,7 @@ def _status(request: Request, timeout: float) -> int:
 
 
 def _named(reason: object) -> str:
-    """Return what kind of error it is: texts of errors may hold the URL, or what the host sent."""
+    """Return the kind of an error, without its text, which may contain the URL or data of the host."""
     if isinstance(reason, TimeoutError):
         return "no answer in time"
     code = reason.errno if isinstance(reason, OSError) and type(reason.errno) is int else None

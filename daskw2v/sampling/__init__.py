@@ -1,1 +1,1 @@
-"""Every random draw, and the stream of tokens that training sees."""
+"""Sampling from the corpus: segments with subsampling, pairs in buckets, the word-context matrix."""

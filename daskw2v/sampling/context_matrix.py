@@ -1,42 +1,39 @@
-"""The word-context matrix: for each word the same number of contexts, sampled from all its windows.
+"""The word-context matrix: the same number of contexts for each word, sampled from all its windows.
 
-W2V-CL trains on it in place of the text (Li et al. 2019, section 3): a frequent word has no more pairs than a rare one.
-Row i holds contexts of word i in random order. Where the word has fewer pairs than the row has columns, each stretch of
-so many columns holds all of them; where it has none, the row holds NO_CONTEXT.
+W2V-CL trains on it instead of the text (Li et al. 2019, section 3), so that frequent words have no more pairs than rare
+ones. Row i has contexts of word i in random order. If the word has n pairs, fewer than columns, the row repeats all of
+them in every n columns; if it has none, the row has NO_CONTEXT.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
-from daskw2v.errors import StoreError
-from daskw2v.intact import StoredArray
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.errors import StoreError, counted
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.sampling.dealing import Integers
-from daskw2v.sampling.growth import RULES, check_rules, describe_text, find_new_text
-from daskw2v.sampling.matrix_tasks import (
-    Build,
-    band_of,
-    carry_rows,
-    declare,
-    fill_band,
-    match_base,
-    sample_text,
-)
+from daskw2v.sampling.growth import check_rules, describe_text, find_new_text, sampling_rules
+from daskw2v.sampling.matrix_tasks import Build, band_of, carry_rows, declare, fill_band, match_base, sample_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.shards.layout import Corpus, digest, groups_exist
-from daskw2v.shards.tasks import new_attempt, run_task, run_tasks
-from daskw2v.storage import Store, open_array
-from daskw2v.wording import counted
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.checksums import StoredArray
+from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
+from daskw2v.store.storage import Store, open_array
+from daskw2v.types import Int32Array
 
-PAIRS = 1 << 22  # sampled by one task, at most: 32 MB of entries
-_HOME, _MATRIX = "matrices", "matrix"
+PAIRS = 1 << 22  # most pairs sampled by one task: 32 MB of entries
+LAYOUT = Layout(
+    "matrices/<name>/<build>",
+    remedy="Restore {url} from a copy. Or delete it: then the same command samples it again from the same text. If it "
+    "is the base_matrix, build_matrix does so, with the text and the Params that it had. Check the disk.",
+)
+_MATRIX = "matrix"
 
 
 @dataclass(frozen=True)
@@ -46,15 +43,15 @@ class ContextMatrix:
     Parameters
     ----------
     home
-        Its folder.
+        Folder of the matrix.
     build
-        The attempt that counts.
+        The valid attempt.
     words, context_size
-        Its rows and columns.
+        Number of rows and of columns.
     text_words, pairs
-        Words of the vocabulary in the text that it was sampled from, before subsampling; and the pairs of that text.
+        Number of known tokens in the text before subsampling, and of pairs.
     seconds
-        What building it took.
+        Time to build it.
     """
 
     home: Store
@@ -67,65 +64,65 @@ class ContextMatrix:
 
     @property
     def place(self) -> Store:
-        """Where its arrays lie."""
+        """The Zarr group of its arrays."""
         return self.home / self.build / _MATRIX
 
     @property
     def name(self) -> str:
-        """Its identity, by which another one goes on from it: `Params.base_matrix`."""
+        """Identity of the matrix, for `Params.base_matrix` of a later one."""
         return self.home.name
 
 
 def build_matrix(client: Client, run: Run, listener: Listener = silent) -> ContextMatrix:
-    """Sample the word-context matrix of a run's text on the cluster; one that is there already is returned.
+    """Sample the word-context matrix of a run's text on the cluster, or return it if it was built before.
 
-    Windows, subsampling and unknown words are those of the first epoch. With `base_matrix`, only text that the base has
-    not seen is read. A task holds PAIRS pairs, or a band of rows and what one piece of text adds to it.
+    Windows and subsampling are those of the first epoch. With `base_matrix`, only text that is new since the base is
+    read. A task holds PAIRS pairs, or a band of rows and the pairs of one piece of text for it.
 
     Parameters
     ----------
     client
-        Where to run.
+        The cluster to run on.
     run
         Text, words and Params.
     listener
-        Is told the tasks done.
+        Called with the progress.
 
     Raises
     ------
     StoreError
-        If there is no such base.
+        If the base does not exist.
     ParameterError
-        If the base was made by other rules.
+        If the base was sampled by other rules.
     InputError
-        If the corpus holds text of the base, but does not begin with all of it.
+        If the corpus has text of the base, but does not begin with all of it.
     VocabularyError
         If the vocabulary lacks words of the base.
     """
-    corpus, params, vocabulary = Corpus.load(run.work, run.corpus), run.params, run.vocabulary
-    rules = {name: getattr(params, name) for name in RULES}
-    asked = [corpus.identity, vocabulary.identity, rules, params.seed, params.base_matrix]
-    home = run.work / _HOME / digest(asked)
-    manifest = _read_manifest(home)
-    if manifest is not None:
-        return _matrix(home, manifest)
-    began = time.monotonic()
+    corpus, params = Corpus.load(run.work, run.corpus), run.params
+    asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, params.base_matrix]
+    home = run.work / LAYOUT.folder / digest(asked)
+    stage = Stage(run.work, home, partial(run_tasks, client), listener, "matrix")
+    return stage.make(partial(_find, home), partial(_build, corpus, run))
+
+
+def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
+    began, params, vocabulary = time.monotonic(), run.params, run.vocabulary
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
     if params.base_matrix is not None:
-        base = _need_manifest(run.work / _HOME / params.base_matrix)
+        base = _need_manifest(run.work / LAYOUT.folder / params.base_matrix)
         check_rules(base, params)
         start, text = find_new_text(base["text"], corpus, params)
-    # What builds that were cut short left behind stays: another client may be writing it now.
-    build = Build(run, home / new_attempt(), 0 if base is None else base["generation"] + 1)
+    build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
     declare(build)
-    text_words, pairs = _run(client, build, base, list(cut(start, corpus.n_tokens, _stretch(params.window))), listener)
+    text_words, pairs = _run(stage, build, base, list(cut(start, corpus.n_tokens, _stretch(params.window))))
     manifest = {
         "build": build.place.name,
         "words": vocabulary.size,
         "text_words": text_words,
         "pairs": pairs,
         "generation": build.generation,
-        **rules,
+        **sampling_rules(params),
         "seed": params.seed,
         "base": params.base_matrix,
         "corpus": corpus.identity,
@@ -133,43 +130,32 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
         "text": text,
         "seconds": round(time.monotonic() - began, 3),
     }
-    home.write_manifest(manifest)
-    for temporary in ("text", "base"):
-        (build.place / temporary).remove()
-    listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {home.name}"))
-    return _matrix(home, manifest)
+    stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
+    stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.home.name}"))
+    return _matrix(stage.home, manifest)
 
 
 def _stretch(window: int) -> int:
-    """Return the positions of a piece of text."""
+    """Return the number of positions in a piece of text."""
     return max(1, PAIRS // (2 * window))
 
 
 def _run(
-    client: Client,
-    build: Build,
-    base: dict[str, Any] | None,
-    stretches: Sequence[tuple[int, int]],
-    listener: Listener,
+    stage: OpenStage, build: Build, base: dict[str, Any] | None, stretches: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Run all tasks; return the words of the vocabulary, and the pairs, of all text."""
+    """Run all tasks; return the number of known tokens and of pairs of all text."""
+    parts = [] if base is None else list(cut(0, base["words"], band_of(base["words"], base["context_size"])))
+    total = len(stretches) + len(parts) + build.n_bands + (base is not None)
+    stage.expect(total, message=f"{counted(len(stretches), 'piece')} of text")
+
+    def call(step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return stage.map(step, function, [(build, number, *job) for number, job in enumerate(jobs)])
+
     ranges: list[tuple[Any, ...]] = []
     if base is not None:
-        place = build.run.work / _HOME / str(build.run.params.base_matrix) / base["build"] / _MATRIX
-        ids = run_task(client, "match", match_base, build, place)
-        ranges = [(place, ids, *rows) for rows in cut(0, base["words"], band_of(base["words"], base["context_size"]))]
-    done, total = 0, len(stretches) + len(ranges) + build.n_bands
-
-    def call(stage: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        nonlocal done
-        results: dict[int, Any] = {}
-        for number, result in run_tasks(client, stage, function, {i: (build, i, *job) for i, job in enumerate(jobs)}):
-            results[number], done = result, done + 1
-            message = f"{stage}: {len(results)} of {counted(len(jobs), 'task')}"
-            listener(Progress("matrix", done, total, "tasks", message=message))
-        return [results[number] for number in range(len(jobs))]
-
-    listener(Progress("matrix", 0, total, "tasks", message=f"{counted(len(stretches), 'piece')} of text"))
+        place = build.run.work / LAYOUT.folder / str(build.run.params.base_matrix) / base["build"] / _MATRIX
+        (ids,) = stage.map("match", match_base, [(build, place)])
+        ranges = [(place, ids, *part) for part in parts]
     sampled = call("sample", sample_text, stretches)
     texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
@@ -178,12 +164,12 @@ def _run(
 
 
 def open_matrix(home: Store) -> ContextMatrix:
-    """Open the matrix that lies at `home`.
+    """Open the matrix in the folder `home`.
 
     Raises
     ------
     StoreError
-        If none was finished there.
+        If the folder has no finished matrix.
     """
     return _matrix(home, _need_manifest(home))
 
@@ -191,6 +177,11 @@ def open_matrix(home: Store) -> ContextMatrix:
 def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
     names = ("build", "words", "context_size", "text_words", "pairs", "seconds")
     return ContextMatrix(home, *(manifest[name] for name in names))
+
+
+def _find(home: Store) -> ContextMatrix | None:
+    manifest = _read_manifest(home)
+    return None if manifest is None else _matrix(home, manifest)
 
 
 def _read_manifest(home: Store) -> dict[str, Any] | None:
@@ -210,15 +201,15 @@ def _need_manifest(home: Store) -> dict[str, Any]:
     return manifest
 
 
-def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Integers:
-    """Read contexts of words: a rectangle of the matrix that lies at `place`.
+def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
+    """Read some rows and columns of the matrix at `place`.
 
     Parameters
     ----------
     place
         `ContextMatrix.place`.
     rows, columns
-        First, and past the last.
+        First, and one past the last.
 
     Returns
     -------
@@ -228,7 +219,7 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
     Raises
     ------
     StoreError
-        If it is gone, or some of it.
+        If a part of the matrix is missing.
     """
     width = _open(place).chunks[1]
     start, stop = columns
@@ -241,16 +232,16 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
 
 @lru_cache(maxsize=8)
 def _open(place: Store) -> StoredArray:
-    """Open the contexts. Only a cache: what lies there never changes."""
+    """Open the contexts. The array is cached, as the files never change."""
     return open_array(place.open_group(), "contexts")
 
 
 @lru_cache(maxsize=2)
-def _panel(place: Store, rows: tuple[int, int], number: int) -> Integers:
-    """Read the columns of a row of chunks. Only a cache: the next columns lie in the same chunks."""
+def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
+    """Read the columns of a row of chunks. They are cached, as the next columns are in the same chunks."""
     width = _open(place).chunks[1]
     return _read(place, rows, number * width, (number + 1) * width)
 
 
-def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Integers:
+def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Int32Array:
     return _open(place)[slice(*rows), start:stop]

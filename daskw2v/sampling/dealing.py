@@ -1,27 +1,24 @@
-"""Pairs of context and center, dealt into buckets: one for each partition of the context and of the center.
+"""Sorts pairs of context and center into buckets, one for each partition of the context and of the center.
 
-Whoever holds the input rows of partition i and the output rows of partition j can train bucket (i, j), and needs no
-other row. Pairs are dealt twice, as in a radix sort: a piece of text into p rows of buckets by the partition of the
-context, then a row, from all pieces, into its p buckets by the partition of the center. Each time they keep their
-order: within a bucket, that of the text.
+Bucket (i, j) can be trained with the input rows of partition i and the output rows of partition j alone. Pairs are
+sorted in two steps, as in a radix sort: each piece of text into p rows of buckets by the partition of the context; then
+each row, from all pieces, into its p buckets by the partition of the center. Both are stable: a bucket has its pairs in
+the order of the text.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline, kernel
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import GOLDEN, below, draw
 from daskw2v.sampling.hierarchy import BNS, SNS, partition_of
-from daskw2v.sampling.rng import GOLDEN, below, draw
 from daskw2v.sampling.segments import Segment
-from daskw2v.vocabulary.partition import place_of
-
-Integers = npt.NDArray[np.int32]
+from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 
-class Windows(NamedTuple):
-    """How far windows reach: `window`, or with `shrink` a draw from 1..window of the stream `key`."""
+class WindowSize(NamedTuple):
+    """Size of windows: `window`, or with `shrink` a draw from 1..window of the stream `key`."""
 
     window: int
     shrink: bool
@@ -29,14 +26,14 @@ class Windows(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Where the negatives of pairs are drawn, where that is not the partition of their centers.
+    """The rule for negatives that are drawn outside of the partition of their pair's center.
 
     Parameters
     ----------
     rule
         `sampling.hierarchy.SNS` or `BNS`.
     negative
-        Negatives of a pair.
+        Number of negatives of a pair.
     table
         Alias table of the partitions.
     key
@@ -45,7 +42,7 @@ class Noise(NamedTuple):
 
     rule: int
     negative: int
-    table: npt.NDArray[np.uint64]
+    table: UInt64Array
     key: np.uint64
 
 
@@ -55,42 +52,51 @@ class Dealt(NamedTuple):
     Parameters
     ----------
     entries
-        Row of the context in its partition, and a target, group after group, shape (n, 2) int32.
+        Row of the context in its partition, and a target, group by group, shape (n, 2) int32.
     edges
-        Where each group begins and the last one ends, shape (groups + 1,) int64.
+        Bounds of the groups, shape (groups + 1,) int64.
     """
 
-    entries: Integers
-    edges: npt.NDArray[np.int64]
+    entries: Int32Array
+    edges: Int64Array
+
+
+@inline
+def place_of(word: Any, n: Any) -> Any:
+    """Return a word's partition and its row there, as `vocabulary.partition.Partitions.place` does."""
+    row = word // n
+    dealt = word - row * n
+    return (dealt if row % 2 == 0 else n - 1 - dealt), row
 
 
 @inline
 def reach_of(window: Any, shrink: Any, key: Any, position: Any) -> Any:
-    """Return how far the window around a corpus position reaches to either side: `window`, or a draw from 1..window."""
+    """Return the size of the window at a corpus position, on both sides: `window`, or a draw from 1..window."""
     return window - np.int64(below(draw(key, position), window)) if shrink else window
 
 
 def deal_pairs(
-    segment: Segment, first: int, last: int, windows: Windows, n_partitions: int, noise: Noise | None = None
+    segment: Segment, first: int, last: int, windows: WindowSize, n_partitions: int, noise: Noise | None = None
 ) -> Dealt:
-    """Deal the pairs of the centers first..last-1 of a segment, or their negatives, by the partition of the context.
+    """Sort the pairs of the centers first..last-1 of a segment, or their negatives, by the partition of the context.
 
     Parameters
     ----------
     segment, first, last
         Text, and a range of indices into its tokens.
     windows
-        How far they reach.
+        Size of windows.
     n_partitions
-        p, the number of `vocabulary.partition.Partitions`.
+        Number of partitions p (`vocabulary.partition.Partitions`).
     noise
-        With it, negatives are dealt: an entry for each pair with SNS, one for each negative with BNS.
+        If given, negatives are sorted instead of pairs: with SNS an entry for each pair, with BNS one for each
+        negative.
 
     Returns
     -------
     rows
-        p rows of buckets. The target is the pair's center, a word; or -1 - j for a negative from partition j, where
-        the center of its pair is in another one.
+        p rows of buckets. The target is the center of the pair, a word; or -1 - j for a negative from partition j if
+        the center is in another partition.
     """
     items = 0 if noise is None else noise.negative if noise.rule == BNS else 1
     noise = noise or Noise(SNS, 0, np.zeros(1, np.uint64), np.uint64(0))
@@ -108,9 +114,9 @@ def _deal(
     segment: Any, first: Any, last: Any, windows: Any, n: Any, noise: Any, items: Any, places: Any, entries: Any,
     write: Any,
 ) -> None:  # fmt: skip
-    """Move the place of each row on by its entries; write them there, or only count them.
+    """Advance the place of each row by its entries, and write the entries there if `write`.
 
-    `items` entries are negatives of a pair; 0 deals the pair itself.
+    A pair has `items` entries, its negatives; with 0 it has one entry, the pair itself.
     """
     tokens, bounds = segment.tokens, segment.bounds
     sentence = np.searchsorted(bounds, first, side="right") - 1
@@ -136,10 +142,10 @@ def _deal(
                 places[part] += 1
 
 
-def deal_row(entries: Integers, n_partitions: int) -> Dealt:
-    """Deal the entries of a row, as `deal_pairs` makes them, into its p buckets.
+def deal_row(entries: Int32Array, n_partitions: int) -> Dealt:
+    """Sort the entries of a row from `deal_pairs` into its p buckets.
 
-    The target is the row of the center in its partition; -1 where that is another one.
+    The target is then the row of the center in its partition, or -1 if the center is in another partition.
     """
     ends = np.zeros(n_partitions + 1, np.int64)
     _count(entries, n_partitions, ends[1:])

@@ -1,29 +1,29 @@
-"""Excerpts of a corpus: some ranges of its positions, as a corpus of their own. Nothing is read, written or copied."""
+"""Excerpts: some ranges of a corpus's positions as another corpus, made without reading or copying text."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from daskw2v.sampling.rng import Purpose, draws, stream
+from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.shards.layout import Corpus, Shard, digest
 
 Range = tuple[int, int]
-STRETCH = 1 << 20  # positions of which a sample takes one piece, at least: a chunk of codes, so that each is read once
-PLACES = 256  # pieces that are enough; where there are more, stretches are longer, and chunks between pieces not read
+STRETCH = 1 << 20  # fewest positions for each piece of a sample: a chunk of codes, so that a chunk has one piece
+PLACES = 256  # enough pieces; in longer text, stretches are longer, and chunks without a piece are not read
 
 
 def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
-    """Return the corpus of some ranges of positions; each begins a sentence, unless it follows the one before.
+    """Return the corpus of some ranges of positions; a new sentence begins at each gap between ranges.
 
-    Its shards are parts of the corpus', and its identity is that of the corpus and the ranges.
+    Its shards are parts of the given corpus's shards, and its identity is that of the corpus and the ranges.
 
     Parameters
     ----------
     corpus
         A corpus.
     ranges
-        First positions and those past the last, in ascending order, none in two of them.
+        Ascending, disjoint ranges of positions, from the first to one past the last.
     """
     joined = join_ranges(ranges)
     shards = tuple(part for start, stop in joined for part in _parts(corpus, start, stop))
@@ -31,7 +31,7 @@ def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
 
 
 def join_ranges(ranges: Sequence[Range]) -> list[Range]:
-    """Return the same positions as ranges with gaps between them; empty ones are left out."""
+    """Join adjacent ranges and drop empty ones."""
     joined: list[Range] = []
     for start, stop in ranges:
         if start >= stop:
@@ -55,30 +55,30 @@ def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
 
 
 def ranges_of_blocks(corpus: Corpus, blocks: Collection[str]) -> list[Range]:
-    """Return the positions of those blocks' text, which are named by their keys."""
+    """Return the positions of the blocks with these keys."""
     named, bounds = set(blocks), corpus.bounds.tolist()
     return join_ranges([(bounds[i], bounds[i + 1]) for i, shard in enumerate(corpus.shards) if shard.block in named])
 
 
 def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
-    """Return the positions below `n_tokens` that ranges leave out; these are in ascending order."""
+    """Return the positions below `n_tokens` outside of the ranges, which are ascending."""
     edges = [0, *(edge for one in join_ranges(ranges) for edge in one), n_tokens]
     return join_ranges(list(zip(edges[::2], edges[1::2], strict=True)))
 
 
 def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Range]:
-    """Return a sample of some positions: of each stretch of them one piece, whose place is drawn.
+    """Return a sample of positions: one piece of each stretch, at a random place.
 
-    What is drawn depends on the positions and the seed, not on shards.
+    The sample depends on the positions and the seed, not on shards.
 
     Parameters
     ----------
     ranges
-        As `excerpt` takes them.
+        Ranges to sample from, as in `excerpt`.
     share
-        Of each stretch, in 0..1.
+        Share of each stretch to take, 0..1.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     pieces, key = list[Range](), stream(seed, Purpose.EXCERPT)
     n = sum(stop - start for start, stop in ranges)

@@ -1,57 +1,65 @@
-"""A word-context matrix that goes on where an earlier one ended: what text is new, and how two samples become one.
+"""Extends an earlier word-context matrix: finds the text that is new, and merges two samples.
 
-A row's contexts lie in random order. So the first k of the row that all text together would give are a random merge of
-two orders: next comes one of the old pairs with the chance that old pairs have among those left. That needs the number
-of pairs that each row has seen, and no pair of the old text that was not kept.
+The contexts of a row are in random order. So a row of all text is a random merge of the old and the new row: the next
+context is an old one with the probability of old pairs among the remaining pairs. This needs only the number of pairs
+of each row, not the old pairs that were not sampled.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
-from daskw2v.corpus.sources import Source
-from daskw2v.errors import InputError, ParameterError, VocabularyError
-from daskw2v.jit import kernel
-from daskw2v.params import Params
-from daskw2v.sampling.dealing import Integers
-from daskw2v.sampling.rng import draw
+from daskw2v.config.identity import identity_fields
+from daskw2v.config.params import Params
+from daskw2v.config.settings import default_of
+from daskw2v.corpus.files import Source
+from daskw2v.errors import InputError, ParameterError, VocabularyError, counted
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import draw
 from daskw2v.shards.layout import Corpus, corpus_identity
+from daskw2v.types import Int32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
-RULES = ("context_size", "window", "shrink_windows", "sample")  # what a matrix and its base have in common
+_OWN = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
+
+
+def sampling_rules(params: Params) -> dict[str, Any]:
+    """Return the fields that must be equal in a matrix and its base, as JSON types."""
+    rules = identity_fields(params, "matrix", without=_OWN)
+    return {"context_size": rules["context_size"], **rules}  # in the order of the first release
 
 
 def check_rules(base: Mapping[str, Any], params: Params) -> None:
-    """Refuse a base whose pairs were sampled by other rules.
+    """Refuse a base, given by its manifest, that was sampled by other rules.
 
     Raises
     ------
     ParameterError
-        If one of the `RULES` differs.
+        If one of the `sampling_rules` differs.
     """
-    for name in RULES:
-        value = getattr(params, name)
-        if value != base[name]:
-            raise ParameterError(
-                f"{name}={value!r}, but base_matrix={params.base_matrix!r} was made with {base[name]!r}.",
-                f"Give {name}={base[name]!r}, or leave base_matrix out and read all text again.",
-            )
+    for f in fields(params):
+        if f.metadata["stage"] == "matrix" and f.name not in _OWN:
+            value, made = getattr(params, f.name), base.get(f.name, default_of(f))
+            if value != made:
+                raise ParameterError(
+                    f"{f.name}={value!r}, but base_matrix={params.base_matrix!r} was made with {made!r}.",
+                    f"Give {f.name}={made!r}, or leave base_matrix out and read all text again.",
+                )
 
 
 def describe_text(identity: str, sources: Sequence[Source], tokens: int, params: Params) -> dict[str, Any]:
-    """Return what a manifest says of the text that a matrix has seen, for `find_new_text`: JSON types.
+    """Return a description of a matrix's text as JSON types, for its manifest and `find_new_text`.
 
     Parameters
     ----------
     identity
         `corpus_identity` of the sources.
     sources, tokens
-        The files, in their order, and the words in them.
+        The files in order, and their number of tokens.
     params
-        How they were read.
+        The Params for reading them.
     """
     reading = corpus_identity((), params)  # the rules alone
     files = [asdict(source) for source in sources]
@@ -59,26 +67,26 @@ def describe_text(identity: str, sources: Sequence[Source], tokens: int, params:
 
 
 def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
-    """Find what a base has not seen: what follows its text in the corpus, or all of a corpus of other files.
+    """Find the text that is new since a base: the rest of a corpus that begins with its text, or all of another corpus.
 
     Parameters
     ----------
     seen
-        The base's text, as of `describe_text`.
+        The base's text, from `describe_text`.
     corpus, params
-        Text, and how it was read.
+        The corpus, and the Params for reading it.
 
     Returns
     -------
     start, text
-        The first new position; and what base and corpus have seen together, as of `describe_text`.
+        The first new position; and the text of base and corpus together, as in `describe_text`.
 
     Raises
     ------
     InputError
-        If base and corpus have files in common, but the corpus does not begin with the base's text.
+        If base and corpus share files, but the corpus does not begin with the base's text.
     ParameterError
-        If new files are read by other rules.
+        If the new files are read by other rules.
     """
     sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
     if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
@@ -89,33 +97,32 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
         raise InputError(
             f"{shared[0]} is in the text of base_matrix={params.base_matrix!r}, but the corpus does not begin with all "
             f"of that text ({counted(n, 'file')}, read by the same rules and unchanged).",
-            "Name the base's files first and in their order, with new text in files of its own; or name new files "
-            "only; or leave base_matrix out.",
+            "Give the base's files first, in their order, followed by new files; or give new files only; or leave "
+            "base_matrix out.",
         )
     if corpus_identity((), params) != seen["reading"]:
         raise ParameterError(
-            f"base_matrix={params.base_matrix!r} was made of text that was read by another tokenizer, format, column "
-            "or errors.",
-            "Read new text as the base's was, or leave base_matrix out and read all text again.",
+            f"The text of base_matrix={params.base_matrix!r} was read by another tokenizer, format, column or errors.",
+            "Read the new text with the same Params, or leave base_matrix out and read all text again.",
         )
     together = [*sources, *corpus.sources]
     return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens, params)
 
 
-def match_words(old: Vocabulary, new: Vocabulary) -> Integers:
+def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
     """Return the new id of each old word, shape (old words,) int32.
 
     Raises
     ------
     VocabularyError
-        If a word is missing among the new ones.
+        If the new vocabulary lacks an old word.
     """
     ids = [new.find(word) for word in old.words]
     if None in ids:
         raise VocabularyError(
             f"{ids.count(None)} of {counted(len(ids), 'word')} of the base matrix are not in the vocabulary, such as "
             f"{old.word(ids.index(None))!r}.",
-            "Name the base's files in front of new ones, so that their words count, and keep as many words (min_count, "
+            "Give the base's files before the new ones, so that their words count, and keep as many words (min_count, "
             "max_final_vocab, vocabulary); or leave base_matrix out.",
         )
     return np.array(ids, np.int32)
@@ -123,20 +130,21 @@ def match_words(old: Vocabulary, new: Vocabulary) -> Integers:
 
 @kernel
 def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: Any) -> None:
-    """Merge what old text gave into what new text gives, both in random order.
+    """Merge rows of old text into rows of new text, both in random order.
 
     Parameters
     ----------
     contexts, seen
-        Of new text, as of `Reservoir.contexts`, shapes (n, l) and (n,); changed into those of all text.
+        Rows of new text, as `Reservoir.contexts` returns them, shapes (n, l) and (n,); changed in place into those of
+        all text.
     first
         Number of the first row.
     rows
-        Rows that old text gave, and the pairs they had seen, shape (m, 2) int64.
+        Numbers of the old rows, and their numbers of pairs, shape (m, 2) int64.
     old
-        Their contexts, shape (m, l).
+        Contexts of the old rows, shape (m, l).
     key
-        Stream of the choices.
+        Stream of the draws.
     """
     size = contexts.shape[1]
     for k in range(len(rows)):

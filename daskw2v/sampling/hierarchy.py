@@ -1,39 +1,39 @@
 """Negatives in two stages: first a partition, then a word of it (Stergiou et al. 2017, "Hierarchical Sampling").
 
-Every worker holds the table of the partitions, `alias_table` of the sum of the weights of each, shape (p,); only a
-partition's owner holds the table of its words, shape (V/p,). Together they draw each word as often as one table of all
-words does.
+Every worker has the alias table of the partitions' total weights, shape (p,). Only the worker that trains a partition
+has the table of its words, shape (V/p,). Together they draw each word with the same probability as one table of all
+words.
 
-Where a negative is drawn is a rule of its own ("Distributed SGNS" there): `tns`, from the partition of the pair's
-target; `sns`, all negatives of a pair from one partition; `bns`, each from one of its own.
+The rule decides which partition a negative is drawn from ("Distributed SGNS" there). `tns`: the partition of the
+pair's target. `sns`: one random partition for all negatives of a pair. `bns`: a random partition for each negative.
 """
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline
-from daskw2v.sampling.alias import alias_table, pick
-from daskw2v.sampling.rng import GOLDEN, mix
+from daskw2v.kernels.alias import alias_table, pick
+from daskw2v.kernels.jit import inline
+from daskw2v.kernels.rng import GOLDEN, mix
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 TNS, SNS, BNS = range(3)
 RULES = {"tns": TNS, "sns": SNS, "bns": BNS}
-WORD = np.uint64(0xD1B54A32D192ED03)  # sets the draw of a word apart from that of its partition
+WORD = np.uint64(0xD1B54A32D192ED03)  # makes the draw of a word independent of that of its partition
 
 
-def word_weights(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.float64]:
-    """Return the weights that negatives are drawn by: counts ** exponent, shape of `counts`."""
+def word_weights(counts: Int64Array, exponent: float) -> Float64Array:
+    """Return the sampling weights of negatives: counts ** exponent, shape of `counts`."""
     return np.asarray(counts.astype(np.float64) ** exponent)
 
 
-def word_table(counts: npt.NDArray[np.int64], exponent: float) -> npt.NDArray[np.uint64]:
+def word_table(counts: Int64Array, exponent: float) -> UInt64Array:
     """Return the alias table of words, given their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
 
 
 def split_negatives(rule: int, negative: int) -> tuple[int, int]:
-    """Return the negatives that are trained with a pair's center, and with each item of noise trained elsewhere."""
+    """Return the number of negatives trained with a pair's center, and with each noise entry trained elsewhere."""
     return {TNS: (negative, 0), SNS: (0, negative), BNS: (0, 1)}[rule]
 
 
@@ -46,7 +46,7 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
     rule
         TNS, SNS or BNS.
     state
-        Where the pair's draws start from, uint64.
+        Initial state of the pair's draws, uint64.
     target
         Partition of the pair's target.
     partitions

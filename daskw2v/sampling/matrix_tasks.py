@@ -1,13 +1,15 @@
-"""What tasks do that make a word-context matrix, below the home of one build.
+"""The tasks that build a word-context matrix.
 
-    matrix               Zarr group: `contexts` (V, l) int32; `seen` (V,) int64, the pairs of each word in the text; and
-                         the vocabulary, so that another matrix can go on from this one
-    text/<i>/<attempt>   pairs of a piece of text: `rows` and `entries` of a `reservoir.Sample`, in bands
-    base/<i>/<attempt>   rows of the base by their new ids, in bands: `rows`, with the pairs they have seen, and
-                         `contexts`; `base/ids` are the new ids of its words
+They write below the folder of the build:
 
-A band is some consecutive rows: one Zarr shard, written whole by one task. In files that are parts, as of `parts`, a
-band is a part; they are deleted when the matrix is done.
+    matrix               Zarr group: `contexts` (V, l) int32; `seen` (V,) int64, the number of pairs of each word; and
+                         the vocabulary, so that another matrix can extend this one
+    text/<i>/<attempt>   pairs of a piece of text: `rows` and `entries` of a `reservoir.PairSample`, by band
+    base/<i>/<attempt>   rows of the base with new ids, by band: `rows`, with their numbers of pairs, and `contexts`;
+                         `base/ids` has the new ids of the base's words
+
+A band is a range of rows: one Zarr shard, written by one task. Files other than `matrix` are part files
+(`store.partfile`) with a part for each band; they are deleted when the matrix is finished.
 """
 
 from collections.abc import Sequence
@@ -16,31 +18,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.raw import read_part, write_parts
+from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.growth import match_words, merge_rows
-from daskw2v.sampling.reservoir import NO_CONTEXT, Reservoir, Sample, repeat_contexts, sample_pairs
-from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-BAND = 1 << 23  # entries of a band, at most: 64 MB
-BANDS = 16  # that a small matrix is cut into too, so that there is work for several
-_ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB: training reads some columns of many rows
+BAND = 1 << 23  # most entries of a band: 64 MB
+BANDS = 16  # bands of a small matrix, so that there is work for several workers
+_ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads some columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
 
 
 class Build(NamedTuple):
-    """What all tasks of a build share.
+    """Arguments shared by all tasks of a build.
 
     Parameters
     ----------
     run, place
-        Text, words and Params; and where the build lies.
+        Text, words and Params; and the folder of the build.
     generation
-        How many matrices it goes on from, one from the other: each draws priorities of its own.
+        Number of bases before this matrix, each extending the one before. Each generation has its own draws.
     """
 
     run: Run
@@ -49,7 +52,7 @@ class Build(NamedTuple):
 
     @property
     def band(self) -> int:
-        """Rows of a band."""
+        """Number of rows in a band."""
         return band_of(self.run.vocabulary.size, self.run.params.context_size)
 
     @property
@@ -58,26 +61,26 @@ class Build(NamedTuple):
         return -(-self.run.vocabulary.size // self.band)
 
     def key(self, purpose: Purpose) -> np.uint64:
-        """Return a stream of draws of this generation."""
+        """Return a random stream of this generation."""
         return stream(self.run.params.seed, purpose, self.generation)
 
-    def edges(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Return where each band begins among ascending rows, and where the last one ends, shape (n_bands + 1,)."""
+    def edges(self, rows: npt.NDArray[Any]) -> Int64Array:
+        """Return the bounds of the bands among ascending rows, shape (n_bands + 1,)."""
         return np.searchsorted(rows, np.arange(self.n_bands + 1) * self.band).astype(np.int64)
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        """Read a band of a file of a piece: its items, each of `columns` numbers, in order of their rows."""
+        """Read a band of a part file: items of `columns` numbers, in order of rows."""
         return read_part(self.place / piece, name, self.n_bands, band, dtype, columns)
 
 
 def band_of(n_words: int, context_size: int) -> int:
-    """Return the rows of a band of a matrix: whole chunks of it, or fewer rows than a chunk has."""
+    """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk has."""
     rows = max(1, min(BAND // context_size, max(_ROWS, -(-n_words // BANDS))))
     return rows if rows < _ROWS else rows // _ROWS * _ROWS
 
 
 def declare(build: Build) -> None:
-    """Make the group of the matrix: its words, and arrays without content."""
+    """Create the group of the matrix: its words, and empty arrays."""
     group, vocabulary = (build.place / "matrix").create_group(), build.run.vocabulary
     vocabulary.save(group)
     shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, _ROWS)
@@ -88,7 +91,7 @@ def declare(build: Build) -> None:
 
 
 def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
-    """Task: sample the pairs of positions start..stop-1; return the attempt, and the words of the vocabulary in it."""
+    """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
     segment, words, windows = read_text(build.run, 0, start, stop)
     size, key = build.run.params.context_size, build.key(Purpose.MATRIX)
     found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size)
@@ -100,7 +103,7 @@ def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, 
 
 
 def match_base(build: Build, base: Store) -> str:
-    """Task: find the new ids of the words of a base, which lies at `base`; return the attempt."""
+    """Task: find the new ids of the words of a base matrix; return the attempt."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.place / "matrix"))
     attempt = new_attempt()
     write_parts(build.place / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
@@ -108,12 +111,12 @@ def match_base(build: Build, base: Store) -> str:
 
 
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
-    """Task: deal the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
+    """Task: sort the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
     group = base.open_group()
     ids = read_part(build.place / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
-    order = order[seen[order] > 0]  # others have nothing to carry
+    order = order[seen[order] > 0]  # others have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
     place = build.place / "base" / str(number) / attempt
@@ -123,12 +126,12 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
 
 
 def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> int:
-    """Task: write a band from all pieces of text and of the base; return the pairs its rows have seen."""
+    """Task: write a band from all pieces of text and of the base; return the number of pairs of its rows."""
     first, size = number * build.band, build.run.params.context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
         entries = build.read(piece, "entries", number, np.uint64, 1)
-        reservoir.add(Sample(build.read(piece, "rows", number, np.int32, 2), entries[:, 0]))
+        reservoir.add(PairSample(build.read(piece, "rows", number, np.int32, 2), entries[:, 0]))
     contexts, seen = reservoir.contexts()
     for piece in bases:
         old = build.read(piece, "contexts", number, np.int32, size)

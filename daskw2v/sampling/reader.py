@@ -1,46 +1,46 @@
-"""Segments of the corpus, read from the shards that hold them."""
+"""Reads segments of the corpus from its shards."""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import DamageError
-from daskw2v.intact import StoredArray
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
 from daskw2v.shards.layout import Corpus, own_starts
-from daskw2v.storage import Store, open_array, read_array
+from daskw2v.store.checksums import StoredArray
+from daskw2v.store.storage import Store, open_array, read_array
+from daskw2v.types import Int32Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-_MARGIN = 64  # positions read around a range at first, for each word of the window
-OPEN_SHARDS = 32  # each epoch goes through all shards of the text, and to open one is slow; each costs some MB
+_MARGIN = 64  # positions to read at first on both sides of a range, for each word of the window
+OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes some MB
 
 
 class _Shard(NamedTuple):
     url: str
     codes: StoredArray
     first: int
-    starts: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int32]
+    starts: Int64Array
+    ids: Int32Array
 
 
 class SegmentReader:
-    """Reads any range of corpus positions as word ids, whatever shards it lies in.
+    """Reads any range of corpus positions as word ids, across shards.
 
     Parameters
     ----------
     work
         The work directory.
     corpus, vocabulary
-        What was encoded and which ids its words have.
+        The corpus, and the vocabulary of the ids.
     """
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
         self._corpus = corpus
 
-        @lru_cache(OPEN_SHARDS)  # by their paths: of an excerpt many may be parts of one that is stored
-        def open_stored(path: str) -> tuple[StoredArray, npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        @lru_cache(OPEN_SHARDS)  # by path: many shards of an excerpt may be parts of one stored shard
+        def open_stored(path: str) -> tuple[StoredArray, Int64Array, Int32Array]:
             group = (work / path).open_group()
             ids = vocabulary.read_map(path)
             _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.home.url}/maps")
@@ -53,24 +53,22 @@ class SegmentReader:
 
         self._open_shard = lru_cache(OPEN_SHARDS)(open_shard)
 
-    def read(
-        self, start: int, stop: int, window: int, keep: npt.NDArray[np.uint64], key: np.uint64
-    ) -> tuple[Segment, int]:
-        """Read the positions start..stop-1, and so much around them that no window is cut.
+    def read(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[Segment, int]:
+        """Read the positions start..stop-1, with a margin on both sides that completes all windows.
 
         Parameters
         ----------
         start, stop
             Range of corpus positions.
         window
-            Tokens kept on either side that windows may reach.
+            Size of the margins, in tokens after subsampling.
         keep, key
             Subsampling: `keep_thresholds` of the vocabulary, and the stream of the epoch's draws.
 
         Returns
         -------
         segment, words
-            What is left after subsampling, and how many of start..stop-1 are words of the vocabulary.
+            The segment after subsampling, and the number of known tokens in start..stop-1.
         """
         end = int(self._corpus.bounds[-1])
         margin = _MARGIN * window
@@ -82,12 +80,12 @@ class SegmentReader:
             after = high == end or ended or len(segment.tokens) - last >= window
             if before and after:
                 return segment, words
-            margin *= 8  # few words are kept here: look further
+            margin *= 8  # too few tokens are kept here
 
     def _read(
-        self, low: int, start: int, stop: int, high: int, keep: npt.NDArray[np.uint64], key: np.uint64
+        self, low: int, start: int, stop: int, high: int, keep: UInt64Array, key: np.uint64
     ) -> tuple[Segment, int, bool, bool]:
-        """Read low..high-1; tell too whether a sentence starts in low..start, and in stop..high-1."""
+        """Read low..high-1; also return whether a sentence starts in low..start, and in stop..high-1."""
         bounds = self._corpus.bounds
         builder = SegmentBuilder(high - low, keep, key)
         words, begun, ended = 0, False, False
@@ -110,7 +108,7 @@ class SegmentReader:
         return builder.finish(), words, bool(begun), bool(ended)
 
 
-def _check_numbers(numbers: npt.NDArray[np.int32], low: int, high: int, url: str) -> None:
-    """Refuse numbers that are not in low..high-1: whoever made them, kernels trust them."""
+def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:
+    """Refuse numbers outside low..high-1, because kernels do not check bounds."""
     if len(numbers) and not low <= numbers.min() <= numbers.max() < high:
         raise DamageError.of(url, f"has numbers that are not in {low}..{high - 1}")

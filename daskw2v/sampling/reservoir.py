@@ -1,42 +1,40 @@
-"""Contexts of each word, sampled uniformly and without replacement from all pairs of a text.
+"""Contexts of each word, sampled uniformly without replacement from all pairs of a text.
 
-Each pair has a random priority, a pure function of its place in the text, and a word keeps its pairs of smallest
-priority. So what it keeps does not depend on how the text is cut, nor in which order its pieces come. This is
-reservoir sampling by random keys, of which bottom-k samples can be merged (Vitter 1985; Cohen and Kaplan 2007).
+Each pair has a random priority, a pure function of its position, and the pairs of lowest priority are kept for each
+word. So the sample does not depend on how the text is cut, or on the order of its pieces. This is reservoir sampling by
+random keys, whose bottom-k samples can be merged (Vitter 1985; Cohen and Kaplan 2007).
 
-A pair is an entry, one uint64: its priority in the upper half; in the lower one its context, masked by bits that
-follow from the priority. So entries sort by priority, and equal priorities favour no word.
+A pair is stored as an entry, a uint64: its priority in the upper half, and its context in the lower half, XORed with
+bits derived from the priority. So entries sort by priority, and ties between priorities favour no word.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline, kernel
-from daskw2v.sampling.dealing import Integers, Windows, reach_of
-from daskw2v.sampling.rng import below, draw, mix
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import below, draw, mix
+from daskw2v.sampling.dealing import WindowSize, reach_of
 from daskw2v.sampling.segments import Segment
-
-Entries = npt.NDArray[np.uint64]
+from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 _HALF, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
-NO_CONTEXT = -1  # the row of a word that has none
+NO_CONTEXT = -1  # in the rows of words without pairs
 
 
-class Sample(NamedTuple):
+class PairSample(NamedTuple):
     """Sampled pairs of a piece of text.
 
     Parameters
     ----------
     rows
-        Words that have pairs, ascending, and how many pairs they have, shape (n, 2) int32.
+        Words with pairs, ascending, and their numbers of pairs, shape (n, 2) int32.
     entries
-        Of each of these words in turn, its pairs of smallest priority, `size` at most; in any order, uint64.
+        Word by word, the pairs of lowest priority, at most `size`, in any order, uint64.
     """
 
-    rows: Integers
-    entries: Entries
+    rows: Int32Array
+    entries: UInt64Array
 
 
 @inline
@@ -53,22 +51,22 @@ def context_of(entry: Any) -> Any:
 
 
 def sample_pairs(
-    segment: Segment, first: int, last: int, windows: Windows, key: np.uint64, n_words: int, size: int
-) -> Sample:
+    segment: Segment, first: int, last: int, windows: WindowSize, key: np.uint64, n_words: int, size: int
+) -> PairSample:
     """Sample the pairs of the centers first..last-1 of a segment, for each center's word.
 
     Parameters
     ----------
     segment, first, last
-        Text, and a range of indices into its tokens, of fewer than 2**31 pairs.
+        Text, and a range of indices into its tokens, with fewer than 2**31 pairs.
     windows
-        How far they reach.
+        Size of windows.
     key
         Stream of the priorities.
     n_words
-        Words of the vocabulary.
+        Number of words in the vocabulary.
     size
-        Most pairs kept of a word.
+        Most pairs to keep of a word.
     """
     ends = np.zeros(n_words + 1, np.int32)
     _deal(segment, first, last, windows, key, ends[1:], np.empty(0, np.uint64), False)
@@ -78,14 +76,14 @@ def sample_pairs(
     _deal(segment, first, last, windows, key, edges[:-1].copy(), entries, True)
     words = np.flatnonzero(sizes)
     kept = _cut(entries, edges, words, size)
-    return Sample(np.column_stack([words, sizes[words]]).astype(np.int32), entries[:kept])
+    return PairSample(np.column_stack([words, sizes[words]]).astype(np.int32), entries[:kept])
 
 
 @kernel
 def _deal(
     segment: Any, first: Any, last: Any, windows: Any, key: Any, places: Any, entries: Any, write: Any
 ) -> None:  # fmt: skip
-    """Move the place of each center's word on by its pairs; write their entries there, or only count them."""
+    """Advance the place of each center's word by its pairs, and write their entries there if `write`."""
     tokens, bounds = segment.tokens, segment.bounds
     sentence = np.searchsorted(bounds, first, side="right") - 1
     for center in range(first, last):
@@ -106,7 +104,7 @@ def _deal(
 
 @kernel
 def _cut(entries: Any, edges: Any, words: Any, size: Any) -> Any:
-    """Leave the `size` smallest entries of each word at most, without gaps; return how many these are."""
+    """Keep at most the `size` smallest entries of each word, without gaps; return the number of entries kept."""
     end = 0
     for word in words:
         part = entries[edges[word] : edges[word + 1]]
@@ -119,14 +117,14 @@ def _cut(entries: Any, edges: Any, words: Any, size: Any) -> Any:
 
 
 class Reservoir:
-    """The pairs of smallest priority of each of some consecutive rows, of all pieces of text that came by.
+    """The pairs of lowest priority of a range of rows, over all pieces of text that were added.
 
     Parameters
     ----------
     first, n_rows
-        The first row, and how many there are.
+        The first row, and the number of rows.
     size
-        Most pairs kept of a row; they take 8 bytes each.
+        Most pairs to keep of a row; each takes 8 bytes.
     """
 
     def __init__(self, first: int, n_rows: int, size: int) -> None:
@@ -134,18 +132,18 @@ class Reservoir:
         self._heaps = np.empty((n_rows, size), np.uint64)
         self._seen = np.zeros(n_rows, np.int64)
 
-    def add(self, sample: Sample) -> None:
-        """Add what a piece of text has of these rows, and of no others; cut to the same size or a larger one."""
+    def add(self, sample: PairSample) -> None:
+        """Add the sample of a piece of text for these rows only, of the same size or a larger one."""
         _add(self._heaps, self._seen, self._first, sample.rows, sample.entries)
 
-    def contexts(self) -> tuple[Integers, npt.NDArray[np.int64]]:
-        """Return the contexts kept by rising priority, that is in random order, and the number of pairs seen.
+    def contexts(self) -> tuple[Int32Array, Int64Array]:
+        """Return the contexts in order of priority, which is random, and the number of pairs added.
 
         Returns
         -------
         contexts, seen
-            Shapes (n_rows, size) int32 and (n_rows,) int64. What a row has kept is its first min(seen, size) columns;
-            the others hold NO_CONTEXT.
+            Shapes (n_rows, size) int32 and (n_rows,) int64. A row has contexts in its first min(seen, size) columns
+            and NO_CONTEXT in the others.
         """
         contexts = np.full(self._heaps.shape, NO_CONTEXT, np.int32)
         _sort(self._heaps, self._seen, contexts)
@@ -154,7 +152,7 @@ class Reservoir:
 
 @inline
 def _sink(heap: Any, start: Any) -> None:
-    """Move an entry of a heap, whose largest entry is the first, down to its place."""
+    """Move an entry of a max-heap down to its place."""
     entry, at, child = heap[start], start, 2 * start + 1
     while child < len(heap):
         if child + 1 < len(heap) and heap[child + 1] > heap[child]:
@@ -168,7 +166,7 @@ def _sink(heap: Any, start: Any) -> None:
 
 @kernel
 def _add(heaps: Any, seen: Any, first: Any, rows: Any, entries: Any) -> None:
-    """Fill each row; a full one is a heap, whose largest entry gives way to smaller ones."""
+    """Add entries to each row. A full row is a max-heap, whose largest entry is replaced by smaller ones."""
     size, at = heaps.shape[1], 0
     for k in range(len(rows)):
         row, pairs = rows[k, 0] - first, rows[k, 1]
@@ -198,14 +196,14 @@ def _sort(heaps: Any, seen: Any, contexts: Any) -> None:
 
 @kernel
 def repeat_contexts(contexts: Any, seen: Any, first: Any, key: Any) -> None:
-    """Fill the rows that have seen fewer pairs than they have columns: with all of them again, in another order.
+    """Fill rows with fewer pairs than columns by repeating all their pairs, each time in another order.
 
-    Each stretch of `seen` columns has every pair once; of the last one there may be but a part.
+    Every `seen` columns have each pair once; the last repetition may be incomplete.
 
     Parameters
     ----------
     contexts, seen
-        As of `Reservoir.contexts`; filled in place.
+        From `Reservoir.contexts`; filled in place.
     first
         Number of the first row.
     key

@@ -1,15 +1,15 @@
-"""What all tasks of a run share."""
+"""Arguments shared by all tasks of a run."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daskw2v.params import Params
-from daskw2v.storage import Store
+from daskw2v.config.params import Params
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import StoredVocabulary
 
 
 class Base(NamedTuple):
-    """The earlier model that training goes on from: its version, and the group that tells its row of each word."""
+    """The base model: its version, and the group with the base's row of each word."""
 
     model: Store
     rows: Store
@@ -17,20 +17,20 @@ class Base(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What is trained from what; small, since it travels with each task.
+    """Text, words and Params of a run; small, as it is sent with each task.
 
     Parameters
     ----------
     work
         The work directory, which every worker sees.
     corpus, vocabulary
-        Name of the corpus in it, and the vocabulary.
+        Name of the corpus, and the vocabulary.
     params
-        The experiment.
+        The Params.
     device
-        What a training task runs on.
+        The device of training tasks.
     base
-        Where its first rows come from; drawn, where there is none.
+        The model that initial rows come from; None draws them.
     """
 
     work: Store

@@ -1,8 +1,7 @@
-"""From stored codes to what a kernel reads: ids gathered, unknown words dropped, frequent words subsampled.
+"""Segments, from which kernels read text: ids of known words, with frequent words subsampled.
 
-Work is named by token positions of the whole corpus. A segment covers the positions start..stop-1 and carries some
-tokens around them, so that the windows of its first and last centers are whole: wherever work is cut, each
-pair of center and context is trained once.
+Work is named by positions in the corpus. A segment covers the positions start..stop-1, with a margin on both sides that
+completes the windows at its ends. So wherever work is cut, each pair of center and context is trained exactly once.
 """
 
 import math
@@ -10,53 +9,53 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import kernel
-from daskw2v.sampling.rng import draw
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import draw
+from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
-# The largest sample / f at which word2vec's chance to keep a word is below one
+# The largest sample / f at which word2vec keeps a word with a probability below 1
 _KEPT = ((math.sqrt(5) - 1) / 2) ** 2
-SEGMENT = 1 << 20  # corpus positions held at once: 4 MB of codes
+SEGMENT = 1 << 20  # corpus positions in memory at once: 4 MB of codes
 
 
 class Segment(NamedTuple):
-    """Subsampled tokens of a stretch of the corpus.
+    """Subsampled tokens of a range of the corpus.
 
     Parameters
     ----------
     tokens
         Word ids, shape (n,) int32.
     positions
-        Each token's position in the corpus, shape (n,) int64; the counters of its draws.
+        Position of each token in the corpus, shape (n,) int64; random draws are keyed by it.
     bounds
-        Where each sentence starts in `tokens`, and where the last one ends, shape (s + 1,) int64.
+        Bounds of the sentences in `tokens`, shape (s + 1,) int64.
     """
 
-    tokens: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int64]
-    bounds: npt.NDArray[np.int64]
+    tokens: Int32Array
+    positions: Int64Array
+    bounds: Int64Array
 
     def centers(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the range of indices whose positions lie in start..stop-1."""
+        """Return the range of indices of the tokens with positions in start..stop-1."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 
 
-def keep_thresholds(counts: npt.NDArray[np.int64], sample: float, total: int | None = None) -> npt.NDArray[np.uint64]:
-    """Return, for each word, how many of 2**32 draws keep it, shape of `counts`, uint64.
+def keep_thresholds(counts: Int64Array, sample: float, total: int | None = None) -> UInt64Array:
+    """Return the probability of keeping each word, times 2**32, shape of `counts`, uint64.
 
-    The chance is word2vec's: sqrt(sample / f) + sample / f for a word of relative frequency f; `sample` 0
-    keeps all.
+    The probability is word2vec's: sqrt(sample / f) + sample / f for a word of relative frequency f. With `sample` 0,
+    all words are kept.
 
     Parameters
     ----------
     counts
-        Of the most frequent words, or of all; words that thresholds are not known of are kept.
+        Counts of the most frequent words, or of all. Words beyond these are always kept.
     sample
         As in Params.
     total
-        Sum of the counts of all words, where `counts` are not all.
+        Sum of the counts of all words, if `counts` has not all.
     """
     if not sample:
         return np.full(len(counts), 2**32, np.uint64)
@@ -65,7 +64,7 @@ def keep_thresholds(counts: npt.NDArray[np.int64], sample: float, total: int | N
 
 
 def most_dropped(sample: float) -> int:
-    """Return how many words `sample` can drop at most, whatever the text: only so many can be frequent enough."""
+    """Return the largest number of words that `sample` can affect in any text: no more can be frequent enough."""
     return math.ceil(_KEPT / sample) if sample else 0
 
 
@@ -76,19 +75,19 @@ def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int
 
 
 class SegmentBuilder:
-    """Collects a segment from the pieces of consecutive shards.
+    """Builds a segment from pieces of consecutive shards.
 
     Parameters
     ----------
     capacity
-        Most positions that will be added.
+        Largest number of positions to add.
     keep
         `keep_thresholds` of the vocabulary.
     key
         Stream of the subsampling draws of this epoch.
     """
 
-    def __init__(self, capacity: int, keep: npt.NDArray[np.uint64], key: np.uint64) -> None:
+    def __init__(self, capacity: int, keep: UInt64Array, key: np.uint64) -> None:
         self._tokens = np.empty(capacity, np.int32)
         self._positions = np.empty(capacity, np.int64)
         self._bounds = np.empty(capacity + 2, np.int64)
@@ -100,9 +99,9 @@ class SegmentBuilder:
 
     def add(
         self,
-        codes: npt.NDArray[np.int32],
-        starts: npt.NDArray[np.int64],
-        ids: npt.NDArray[np.int32],
+        codes: Int32Array,
+        starts: Int64Array,
+        ids: Int32Array,
         position: int,
     ) -> None:
         """Add tokens of one shard.
@@ -110,11 +109,11 @@ class SegmentBuilder:
         Parameters
         ----------
         codes
-            Local codes, shape (n,) int32.
+            Codes of the shard, shape (n,) int32.
         starts
             Indices into `codes` at which a sentence starts, ascending, shape (s,) int64.
         ids
-            Word id of each local code, -1 for a word outside the vocabulary, shape (n_types,) int32.
+            Word id of each code, -1 for a word outside the vocabulary, shape (n_types,) int32.
         position
             Corpus position of codes[0].
         """
@@ -126,7 +125,7 @@ class SegmentBuilder:
     def finish(self) -> Segment:
         """Return the segment; the builder must not be used again."""
         if self._sentences > 1 and self._bounds[self._sentences - 1] == self._n:
-            self._sentences -= 1  # of the last sentence nothing is left
+            self._sentences -= 1  # no token of the last sentence was kept
         self._bounds[self._sentences] = self._n
         return Segment(self._tokens[: self._n], self._positions[: self._n], self._bounds[: self._sentences + 1])
 
@@ -136,12 +135,12 @@ def _select(
     codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, tokens: Any, positions: Any,
     bounds: Any, n: Any, sentences: Any,
 ) -> Any:  # fmt: skip
-    """Append the kept tokens; return the new numbers of tokens and of sentences begun."""
+    """Append the kept tokens; return the new numbers of tokens and of sentences."""
     s = 0
     for i in range(len(codes)):
         if s < len(starts) and starts[s] == i:
             s += 1
-            if bounds[sentences - 1] != n:  # a sentence of which nothing is left is none
+            if bounds[sentences - 1] != n:  # sentences without kept tokens are dropped
                 bounds[sentences] = n
                 sentences += 1
         word = ids[codes[i]]
@@ -154,7 +153,7 @@ def _select(
 
 @kernel
 def count_known(codes: Any, ids: Any) -> Any:
-    """Return how many of the codes are words of the vocabulary."""
+    """Return the number of codes whose word is in the vocabulary."""
     known = 0
     for code in codes:
         known += 1 if ids[code] >= 0 else 0

@@ -1,52 +1,52 @@
-"""Skip-gram shards: the pairs of a stretch of the corpus on disk, in p * p buckets.
+"""Stored skip-gram pairs of a stretch of the corpus, in p * p buckets.
 
-    rows/<i>/<attempt>   row i: the buckets whose contexts are in partition i, a Zarr group written whole by one task
-    text/<i>/<attempt>   a piece of text, dealt into rows; deleted when all rows are gathered
+    rows/<i>/<attempt>   row i: the buckets with contexts in partition i, a Zarr group written by one task
+    text/<i>/<attempt>   pairs of a piece of text, by row; deleted when all rows are written
 
-A row holds `pairs` (and `noise`: negatives that are trained elsewhere than their pair), entries (n, 2) int32 as of
-`dealing.deal_row`: one Zarr shard, of which a slice can be read; their edges are its attribute. A pair takes some 3
-bytes of the 8 when compressed. A piece of text holds the same as of `dealing.deal_pairs`, in files as they are: edges,
-then entries.
+A row has `pairs` (and `noise`: negatives that are not trained with their pair), entries (n, 2) int32 from
+`dealing.deal_row`. They are one Zarr shard, of which slices can be read; the bounds of the buckets are its attribute.
+Compressed, a pair takes about 3 bytes instead of 8. A piece of text has the entries of `dealing.deal_pairs`,
+uncompressed, as a part file (`store.partfile`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import zarr
 from distributed import Client
 
-from daskw2v.raw import part_bounds, read_items, write_parts
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.dealing import Dealt, Integers, Noise, deal_pairs, deal_row
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sampling.dealing import Dealt, Noise, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
-from daskw2v.shards.layout import groups_exist
-from daskw2v.shards.tasks import new_attempt, run_tasks
-from daskw2v.storage import Store, open_array, write_array
+from daskw2v.store.partfile import part_bounds, read_items, write_parts
+from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
+from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.types import Int32Array, UInt64Array
 
-_CHUNK = 1 << 18  # entries compressed together: a small bucket is read out of one
-_READ, _READS = 1 << 19, 32  # entries read together at most, where buckets are smaller: 4 MB; such reads that are kept
+_CHUNK = 1 << 18  # entries compressed together
+_READ, _READS = 1 << 19, 32  # most entries of small buckets to read together, 4 MB; number of such reads to cache
 KEPT_BYTES = 8 * _READ * _READS
 _KINDS, _EDGES, _HELD = ("pairs", "noise"), "edges", "kinds"
 
 
 @dataclass(frozen=True)
 class Dealer:
-    """What deals the pairs of a run.
+    """Arguments of tasks that sort the pairs of a run into buckets.
 
     Parameters
     ----------
     run
         The run.
     weights
-        What all negatives of each partition weigh together, p of them.
+        Total weight of the negatives of each of the p partitions.
     """
 
     run: Run
@@ -54,7 +54,7 @@ class Dealer:
 
 
 class Stretch(NamedTuple):
-    """Positions start..stop-1 of the corpus, with the draws of an epoch."""
+    """Positions start..stop-1 of the corpus in an epoch."""
 
     epoch: int
     start: int
@@ -62,24 +62,24 @@ class Stretch(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """What two partitions train together: contexts and centers of pairs, and of noise, shapes (2, n) int32."""
+    """The pairs of two partitions: contexts and centers of pairs, and of noise entries, shapes (2, n) int32."""
 
-    pairs: Integers
-    noise: Integers
+    pairs: Int32Array
+    noise: Int32Array
 
 
 @dataclass(frozen=True)
 class SkipGrams:
-    """The pairs of a stretch, on disk.
+    """The stored pairs of a stretch.
 
     Parameters
     ----------
     home
-        Where they lie.
+        Their folder.
     rows
-        The attempt that counts of each row of buckets.
+        The valid attempt of each row of buckets.
     words, pairs, noise
-        Words of the vocabulary in the stretch, before subsampling; its pairs; and negatives trained elsewhere.
+        Number of known tokens in the stretch before subsampling, of pairs, and of noise entries.
     """
 
     home: Store
@@ -89,29 +89,26 @@ class SkipGrams:
     noise: int
 
     def row(self, number: int) -> Store:
-        """Return where a row of buckets lies."""
+        """Return the Zarr group of a row of buckets."""
         return self.home / "rows" / str(number) / self.rows[number]
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
-    """Deal the pairs of a stretch on the cluster; those that lie at home already are returned.
+    """Sort the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 
-    In memory a task holds the pairs of SEGMENT positions, or a row: 1/p of the stretch's pairs, twice.
+    A task holds the pairs of SEGMENT positions, or twice those of a row: 1/p of the stretch's pairs.
     """
     known = _read_manifest(home)
     if known is not None:
         return known
+    stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
     stretches = [Stretch(stretch.epoch, a, b) for a, b in cut(stretch.start, stretch.stop, SEGMENT)]
-    texts = {number: (dealer, home, number, part) for number, part in enumerate(stretches)}
-    dealt = dict(run_tasks(client, "deal", _deal_text, texts))
-    attempts = [dealt[number]["attempt"] for number in range(len(stretches))]
+    dealt = stage.map("deal", _deal_text, [(dealer, home, number, part) for number, part in enumerate(stretches)])
+    attempts = [text["attempt"] for text in dealt]
     kinds, n = _KINDS[: 1 if RULES[dealer.run.params.negative_rule] == TNS else 2], len(dealer.weights)
-    jobs = {row: (home, attempts, kinds, row, n) for row in range(n)}
-    rows = dict(run_tasks(client, "gather", _gather_row, jobs))
-    totals = {name: sum(entry[name] for entry in dealt.values()) for name in ("words", *_KINDS)}
-    names = [rows[number] for number in range(n)]
-    home.write_manifest({"rows": names, **totals})
-    (home / "text").remove()
+    names = stage.map("gather", _gather_row, [(home, attempts, kinds, row, n) for row in range(n)])
+    totals = {name: sum(text[name] for text in dealt) for name in ("words", *_KINDS)}
+    stage.finish({"rows": names, **totals}, [f"rows/{row}/{name}" for row, name in enumerate(names)])
     return SkipGrams(home, tuple(names), **totals)
 
 
@@ -124,7 +121,7 @@ def _read_manifest(home: Store) -> SkipGrams | None:
 
 
 def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
-    """Task: deal a piece of text into rows of buckets; return the attempt, its words, pairs and noise."""
+    """Task: sort a piece of text into rows of buckets; return attempt and numbers of words, pairs, noise entries."""
     segment, words, windows = read_text(dealer.run, *stretch)
     attempt, sizes = new_attempt(), []
     place = home / "text" / str(number) / attempt
@@ -144,12 +141,12 @@ def _noise(dealer: Dealer, epoch: int) -> Noise | None:
 
 
 @lru_cache(maxsize=2)
-def _table(weights: tuple[float, ...]) -> npt.NDArray[np.uint64]:
+def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
 def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row: int, n_partitions: int) -> str:
-    """Task: gather a row from all pieces of text and deal it into its buckets; return the attempt."""
+    """Task: gather a row from all pieces of text and sort it into its buckets; return the attempt."""
     texts = [home / "text" / str(number) / attempt for number, attempt in enumerate(attempts)]
     attempt = new_attempt()
     group = (home / "rows" / str(row) / attempt).create_group()
@@ -159,7 +156,7 @@ def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row:
     return attempt
 
 
-def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Integers:
+def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Int32Array:
     """Read the entries of a row from all pieces of text, one after the other."""
     bounds = [part_bounds(text, name, row) for text in texts]
     ends = np.cumsum([0, *(bound.stop - bound.start for bound in bounds)])
@@ -174,18 +171,18 @@ def _write(group: zarr.Group, name: str, dealt: Dealt) -> None:
 
 
 def _open(group: zarr.Group, name: str) -> Dealt:
-    """Open what `_write` wrote: the entries stay on disk."""
+    """Open what `_write` wrote, without reading the entries."""
     array = open_array(group, name)
     return Dealt(array, np.array(array.attrs[_EDGES]))  # type: ignore[arg-type]
 
 
-def _read(dealt: Dealt, number: int) -> Integers:
+def _read(dealt: Dealt, number: int) -> Int32Array:
     return np.asarray(dealt.entries[dealt.edges[number] : dealt.edges[number + 1]])
 
 
 @lru_cache(maxsize=256)
 def _open_row(row: Store) -> list[Dealt]:
-    """Open a row of buckets. Only a cache: what lies there never changes."""
+    """Open a row of buckets. It is cached, as the files never change."""
     group = row.open_group()
     held: Any = group.attrs[_HELD]
     return [_open(group, name) for name in held]
@@ -197,14 +194,14 @@ def read_bucket(row: Store, number: int) -> Bucket:
     Raises
     ------
     StoreError
-        If the row is gone.
+        If the row is missing.
     """
     none = np.empty((0, 2), np.int32)
     pairs, noise, *_ = *(_bucket(row, kind, number) for kind in range(len(_open_row(row)))), none
     return Bucket(*(np.ascontiguousarray(entries.T) for entries in (pairs, noise)))
 
 
-def _bucket(row: Store, kind: int, number: int) -> Integers:
+def _bucket(row: Store, kind: int, number: int) -> Int32Array:
     edges = _open_row(row)[kind].edges
     together = int(_READ * (len(edges) - 1) // max(1, edges[-1]))
     if together < 2:
@@ -215,7 +212,7 @@ def _bucket(row: Store, kind: int, number: int) -> Integers:
 
 
 @lru_cache(maxsize=_READS)
-def _read_several(row: Store, kind: int, first: int, last: int) -> Integers:
-    """Read small buckets together, since each read takes milliseconds: the next meetings of a row need the others."""
+def _read_several(row: Store, kind: int, first: int, last: int) -> Int32Array:
+    """Read small buckets together, as each read takes milliseconds and the others are needed next."""
     dealt = _open_row(row)[kind]
     return np.asarray(dealt.entries[dealt.edges[first] : dealt.edges[min(last, len(dealt.edges) - 1)]])

@@ -1,41 +1,40 @@
-"""What a partition's owner must know of its words, kept apart for each: their counts.
+"""Counts of words by partition, so that a worker reads only those of its partition.
 
     <i>/<attempt>   a group of consecutive partitions: `counts_<k>` (rows of partition k,) int64
 
-The whole vocabulary is never in memory: a task goes through all counts, and keeps those of its partitions.
+A task reads all counts in pieces and keeps those of its partitions, so the whole vocabulary is never in memory.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Client
 
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.sampling.hierarchy import word_weights
-from daskw2v.shards.layout import groups_exist
-from daskw2v.shards.tasks import new_attempt, run_tasks
-from daskw2v.storage import Store, read_array, write_array
+from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
 
-_WORDS = 1 << 22  # of partitions that one task keeps, about, and of all words that it reads at once: 32 MB each
-
-Counts = npt.NDArray[np.int64]
+_WORDS = 1 << 22  # words in the partitions of one task, about, and words read at once: 32 MB each
 
 
 @dataclass(frozen=True)
 class PartitionCounts:
-    """The counts of partitions on disk.
+    """The stored counts of partitions.
 
     Parameters
     ----------
     home
-        Where they lie.
+        Their folder.
     group
-        Partitions in a group.
+        Number of partitions in a group.
     attempts
-        The attempt that counts of each group.
+        The valid attempt of each group.
     weights
         Sum of the `word_weights` of each partition.
     """
@@ -45,13 +44,13 @@ class PartitionCounts:
     attempts: tuple[str, ...]
     weights: tuple[float, ...]
 
-    def read(self, partition: int) -> Counts:
+    def read(self, partition: int) -> Int64Array:
         """Read the counts of a partition's words, in order of its rows.
 
         Raises
         ------
         StoreError
-            If they are gone.
+            If they are missing.
         """
         number = partition // self.group
         return read_array((self.home / f"{number}/{self.attempts[number]}").open_group(), f"counts_{partition}")
@@ -60,33 +59,34 @@ class PartitionCounts:
 def partition_counts(
     client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float, home: Store
 ) -> PartitionCounts:
-    """Deal the counts of a vocabulary to its partitions on the cluster; those at home already are returned.
+    """Divide the counts of a vocabulary by partition on the cluster, or return them if that was done before.
 
     Parameters
     ----------
     client
-        Where to run.
+        The cluster to run on.
     vocabulary, partitions
-        The words, and how they are spread.
+        The words and their partitions.
     exponent
-        Of the `word_weights`.
+        Exponent of the `word_weights`.
     home
-        Where to write; belongs to this vocabulary, number of partitions and exponent.
+        Folder to write to, for this vocabulary, number of partitions and exponent.
     """
     known = _read_manifest(home)
     if known is not None:
         return known
     group = min(partitions.n, max(1, _WORDS // partitions.size(0)))
     starts = range(0, partitions.n, group)
-    jobs = {
-        number: (vocabulary, partitions, exponent, home / str(number), start, min(start + group, partitions.n))
+    jobs = [
+        (vocabulary, partitions, exponent, home / str(number), start, min(start + group, partitions.n))
         for number, start in enumerate(starts)
-    }
-    found = dict(run_tasks(client, "weights", _deal_counts, jobs))
-    results = [found[number] for number in range(len(starts))]
+    ]
+    stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
+    results = stage.map("weights", _deal_counts, jobs)
     weights = [weight for _, part in results for weight in part]
     names = [name for name, _ in results]
-    home.write_manifest({"group": group, "attempts": names, "weights": weights})
+    manifest = {"group": group, "attempts": names, "weights": weights}
+    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(names)])
     return PartitionCounts(home, group, tuple(names), tuple(weights))
 
 
@@ -103,9 +103,9 @@ def _read_manifest(home: Store) -> PartitionCounts | None:
 def _deal_counts(
     vocabulary: StoredVocabulary, partitions: Partitions, exponent: float, home: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
-    """Task: write the counts of the partitions first..last-1; return the attempt, and the weight of each."""
+    """Task: write the counts of the partitions first..last-1; return the attempt and the weight of each partition."""
     n, rows = partitions.n, max(1, _WORDS // partitions.n)
-    parts: list[list[Counts]] = [[] for _ in range(first, last)]
+    parts: list[list[Int64Array]] = [[] for _ in range(first, last)]
     for start in range(0, partitions.size(first) + 1, rows):
         counts = vocabulary.read_counts(start * n, min((start + rows) * n, partitions.n_words))
         for part, k in zip(parts, range(first, last), strict=True):

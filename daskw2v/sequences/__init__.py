@@ -1,5 +1,4 @@
-"""Sequences that are no text, as Parquet of lists which `train` reads: walks on a graph, sessions of events.
+"""Sequences other than text: random walks on a graph and sessions of events, as Parquet files of lists for `train`.
 
-They stand above `sampling`, by whose generator walks are drawn, and below all that trains: nothing of the package reads
-them but as files.
+The package is above `sampling`, whose random numbers walks use. Other packages only read its files.
 """

@@ -1,18 +1,20 @@
-"""Reading an edge list: Parquet, CSV with a header, or columns of text parted by blanks, block by block."""
+"""Reads an edge list block by block: Parquet, CSV with a header, or text with columns separated by blanks."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskw2v.corpus.formats import text_pieces
+from daskw2v.corpus.files import Source, TextBlock, open_source
+from daskw2v.corpus.formats import PARQUET, TEXT
+from daskw2v.corpus.formats.parquet import reading_parquet
+from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
-from daskw2v.corpus.sources import Block, Source, open_source, reading_parquet
 from daskw2v.errors import InputError
-from daskw2v.steady import PATIENCE
+from daskw2v.store.retries import TIMEOUT
 
 try:
     import pyarrow as pa
@@ -22,27 +24,27 @@ try:
 except ImportError:  # build_graph tells the user
     pa = pc = pa_csv = pq = None
 
-_ROWS = 1 << 16  # of a Parquet file, read at once
+_ROWS = 1 << 16  # rows of a Parquet file read at once
 _COMMENT = re.compile(rb"^[#%].*\n", re.MULTILINE)
 _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeList:
-    """How edges stand in their files.
+    """The layout of edges in files.
 
     Parameters
     ----------
     source, target
-        Columns (Parquet), or names in the first line (files `.csv`), of the two nodes. Any other text has no header:
-        its columns are source, target and, if there is one, weight, parted by blanks or tabs; lines that begin with #
-        or % are comments, and columns beyond these are left out.
+        Names of the columns of the two nodes, in Parquet or in the header of `.csv` files. Other text files have no
+        header: spaces or tabs separate the columns source, target and optionally weight. Lines that begin with # or %
+        are comments; further columns are ignored.
     weight
-        Column of a number above 0, named in the same way; every edge weighs 1 where this is None.
+        Name of the column of weights, numbers above 0. If None, every edge has weight 1.
     directed
-        Whether an edge leads only from source to target.
+        Whether edges lead only from source to target.
     strings
-        Whether nodes of text files are named by strings; else by integers. Parquet knows by itself.
+        Whether nodes in text files are strings instead of integers. Parquet files have a type.
     """
 
     source: str = "source"
@@ -53,31 +55,27 @@ class EdgeList:
 
     @property
     def columns(self) -> list[str]:
-        """The names of what is read."""
+        """Names of the columns that are read."""
         return [self.source, self.target, *([] if self.weight is None else [self.weight])]
 
 
 def read_edges(
-    block: Block, edges: EdgeList, storage_options: Mapping[str, Any], patience: float = PATIENCE
+    block: TextBlock, edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[list[Any]]:
-    """Yield columns of edges, some at a time: Arrow arrays of source and target, int64 or large_string, and weights.
+    """Yield batches of edges: Arrow arrays of sources and targets, int64 or large_string, and of weights.
 
     Raises
     ------
     InputError
-        If the file is damaged, lacks a column, or has one of another type; if a node is missing, or a weight is not
+        If the file is damaged, or a column is missing or has another type; if a node is missing, or a weight is not
         above 0.
     """
     source = block.source
-    with open_source(source, storage_options, patience) as file:
-        if source.format == "parquet":
-            found = _read_parquet(file, block, edges)
-        elif source.format == "text":
-            header = _header(source, storage_options, patience) if _is_csv(source) else None
-            found = _read_text(file, block, edges, header)
-        else:
-            raise InputError(f"{source.url} is {source.format}, which holds no edges.", "Give Parquet, CSV or text.")
-        for columns in found:
+    with open_source(source, storage_options, timeout) as file:
+        read = _READERS.get(source.format)
+        if read is None:
+            raise InputError(f"{source.url} is {source.format}, not a table of edges.", "Give Parquet, CSV or text.")
+        for columns in read(file, block, edges, storage_options, timeout):
             _check(columns, source.url)
             yield columns
 
@@ -86,7 +84,7 @@ def _is_csv(source: Source) -> bool:
     return ".csv" in source.url.lower().rsplit("/", 1)[-1]
 
 
-def _read_parquet(file: Any, block: Block, edges: EdgeList) -> Iterator[list[Any]]:
+def _read_parquet(file: Any, block: TextBlock, edges: EdgeList, *_: Any) -> Iterator[list[Any]]:
     url = block.source.url
     with reading_parquet(url):
         parquet = pq.ParquetFile(file)
@@ -109,15 +107,18 @@ def _kind_of(kind: Any, url: str) -> Any:
     raise InputError(f"Nodes of {url} are of type {kind}.", "Give columns of integers or strings.")
 
 
-def _header(source: Source, storage_options: Mapping[str, Any], patience: float) -> list[str]:
-    """Return the names in the first line of a CSV file, which its other blocks lack."""
-    with open_source(source, storage_options, patience) as file:
-        piece = next(text_pieces(file, Block(source, 0, 1), ReadReport(), whole_lines=True), (0, b"\n"))[1]
+def _header(source: Source, storage_options: Mapping[str, Any], timeout: float) -> list[str]:
+    """Return the column names in the first line of a CSV file, for blocks that do not start there."""
+    with open_source(source, storage_options, timeout) as file:
+        piece = next(text_pieces(file, TextBlock(source, 0, 1), ReadReport(), whole_lines=True), (0, b"\n"))[1]
     line = piece[: piece.index(b"\n")].decode(errors="replace")
     return [name.strip().strip('"') for name in line.split(",")]
 
 
-def _read_text(file: Any, block: Block, edges: EdgeList, header: list[str] | None) -> Iterator[list[Any]]:
+def _read_text(
+    file: Any, block: TextBlock, edges: EdgeList, storage_options: Mapping[str, Any], timeout: float
+) -> Iterator[list[Any]]:
+    header = _header(block.source, storage_options, timeout) if _is_csv(block.source) else None
     url, at_header = block.source.url, header is not None and block.start == 0
     missing = [name for name in edges.columns if header is not None and header.count(name) != 1]
     if missing:
@@ -132,8 +133,11 @@ def _read_text(file: Any, block: Block, edges: EdgeList, header: list[str] | Non
                 yield _parsed(content, header, edges)
 
 
+_READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {PARQUET.name: _read_parquet, TEXT.name: _read_text}
+
+
 def squeezed(data: bytes) -> bytes:
-    """Return lines with one space for each run of blanks, and none at their ends."""
+    """Return lines with each run of blanks replaced by one space, and without blanks at their ends."""
     text = np.frombuffer(b"\n" + data + b"\n", np.uint8)
     blank = np.isin(text, _BLANKS)
     before_word = np.append(~blank[1:] & (text[1:] != _NEWLINE), False)
@@ -165,10 +169,10 @@ def _explained(place: str, edges: EdgeList) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        hint = "" if edges.strings else " Nodes that are no integers need strings=True."
+        hint = "" if edges.strings else " If nodes are not integers, give strings=True."
         raise InputError(
             f"{place} cannot be read as edges ({error}).",
-            f"Every line must have {len(edges.columns)} or more columns, as many as the others.{hint}",
+            f"All lines must have the same number of columns, at least {len(edges.columns)}.{hint}",
         ) from error
 
 
@@ -186,7 +190,7 @@ def _are_strings(nodes: Any) -> bool:
 def _check(columns: list[Any], url: str) -> None:
     unnamed = any(pc.any(pc.equal(pc.binary_length(nodes), 0)).as_py() for nodes in columns[:2] if _are_strings(nodes))
     if unnamed or any(column.null_count for column in columns):
-        raise InputError(f"{url} has edges without source, target or weight.", "Fill these in, or leave the edges out.")
+        raise InputError(f"{url} has edges without source, target or weight.", "Fill them in, or leave the edges out.")
     for weights in columns[2:]:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
         if not pc.all(valid, min_count=0).as_py():

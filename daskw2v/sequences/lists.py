@@ -1,32 +1,30 @@
-"""Parquet files that are written whole: names of nodes, and sequences, each a list."""
+"""Reads and writes whole Parquet files: names of nodes, and sequences as lists."""
 
 import io
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from daskw2v.errors import DamageError
-from daskw2v.intact import twice
-from daskw2v.storage import Store
+from daskw2v.store.checksums import twice
+from daskw2v.store.storage import Store
+from daskw2v.types import Int64Array
 
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
-except ImportError:  # find_sources, or whoever wants sessions, has told the user
+except ImportError:  # find_sources or write_sessions tells the user
     pa = pq = None
 
 
 def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> None:
-    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays make equal files."""
+    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays give equal files."""
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), sink, write_page_checksum=True)
     store.write_bytes(name, sink.getvalue())
 
 
-def write_lists(store: Store, name: str, column: str, items: Any, edges: npt.NDArray[np.int64]) -> None:
+def write_lists(store: Store, name: str, column: str, items: Any, edges: Int64Array) -> None:
     """Write lists as a column: list i is items[edges[i] : edges[i + 1]] of an Arrow array."""
     write_columns(store, name, {column: pa.LargeListArray.from_arrays(pa.array(edges), items)})
 
@@ -37,7 +35,7 @@ def read_column(store: Store, name: str, column: str) -> Any:
     Raises
     ------
     DamageError
-        If it is gone or not what was written.
+        If the file is missing or damaged.
     """
     return twice(partial(_read_column, store, name, column))
 

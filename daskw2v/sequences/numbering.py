@@ -1,79 +1,81 @@
-"""Tasks that number the nodes of an edge list: every block is read once, and its edges kept as codes.
+"""Tasks that number the nodes of an edge list: every block is read once, and its edges are stored as codes.
 
-    blocks/<key>/<attempt>/<i>/   a piece of a block: its nodes in order, `names-<k>.parquet`; `codes` (n, 2) int32, the
-                                  places of source and target among them; `weights` (n, 1) float64
-    names/<attempt>/              nodes of several pieces in order; at last, of all
+    blocks/<key>/<attempt>/<i>/   a piece of a block: its sorted nodes, `names-<k>.parquet`; `codes` (n, 2) int32, the
+                                  indices of source and target among them; `weights` (n, 1) float64
+    names/<attempt>/              the sorted nodes of several pieces; finally, of all
 
-A node's number is its place among all nodes in order: it does not depend on how files are cut.
+A node's number is its rank among all sorted nodes, so it does not depend on how files are cut.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.corpus.sources import Block
-from daskw2v.raw import read_part, write_parts
+from daskw2v.corpus.files import TextBlock
 from daskw2v.sequences.edges import EdgeList, read_edges
 from daskw2v.sequences.lists import read_column, write_columns
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import new_attempt, run_once
+from daskw2v.store.storage import Store
 
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError:  # find_sources has told the user
+except ImportError:  # find_sources tells the user
     pa = pc = None
 
-PIECE = 1 << 21  # edges of a piece, about: a task holds some 200 MB of them
-_NAMES = 1 << 21  # in a file
+PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory
+_NAMES = 1 << 21  # names in a file
 _COLUMN = "name"
 
 
 class Names(NamedTuple):
-    """Distinct nodes in order, as files.
+    """Files of distinct, sorted nodes.
 
     Parameters
     ----------
     path
-        Where they lie, below the home of the graph.
+        Folder, below that of the graph.
     size
-        How many there are.
+        Number of nodes.
     """
 
     path: str
     size: int
 
 
-class Piece(NamedTuple):
-    """Some edges of a block, in the place of their names."""
+class EdgePiece(NamedTuple):
+    """A piece of a block's edges, stored in the folder of its names."""
 
     names: Names
     edges: int
     weighted: bool
 
 
-def encode_block(block: Block, home: Store, edges: EdgeList) -> dict[str, Any]:
-    """Task: read a block and write its edges in pieces; one that was read before is not read again.
+def encode_block(block: TextBlock, home: Store, edges: EdgeList) -> dict[str, Any]:
+    """Task: read a block and write its edges in pieces, unless that was done before.
 
     Returns
     -------
     dict
-        Its manifest: pieces (path, names, edges), and whether nodes are strings.
+        Manifest: pieces (path, names, edges), and whether nodes are strings.
     """
-    place = home / "blocks" / block.key
-    known = place.read_manifest()
-    if known is not None:
-        return known
-    attempt, pieces, held, n_held, strings = new_attempt(), list[dict[str, Any]](), list[list[Any]](), 0, False
+    task = home / "blocks" / block.key
+    return run_once(task, task.read_manifest, partial(_encode, block, home, edges))
+
+
+def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dict[str, Any]:
+    pieces, held, n_held, strings = list[dict[str, Any]](), list[list[Any]](), 0, False
 
     def finish() -> None:
-        path = f"blocks/{block.key}/{attempt}/{len(pieces)}"
+        path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
         columns = [pa.concat_arrays(parts) for parts in zip(*held, strict=True)]
         pieces.append({"path": path, "names": _write_piece(home / path, columns), "edges": len(columns[0])})
         held.clear()
 
-    for columns in read_edges(block, edges, home.options, home.patience):
+    for columns in read_edges(block, edges, home.options, home.timeout):
         strings = not pa.types.is_integer(columns[0].type)
         held.append(columns)
         n_held += len(columns[0])
@@ -82,15 +84,13 @@ def encode_block(block: Block, home: Store, edges: EdgeList) -> dict[str, Any]:
             n_held = 0
     if n_held:
         finish()
-    manifest = {"pieces": pieces, "strings": strings}
-    place.write_manifest(manifest)
-    return manifest
+    return {"pieces": pieces, "strings": strings}
 
 
-def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[Piece]:
-    """Return the pieces that a block's manifest names."""
+def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
+    """Return the pieces in a block's manifest."""
     weighted = edges.weight is not None
-    return [Piece(Names(p["path"], p["names"]), p["edges"], weighted) for p in manifest["pieces"]]
+    return [EdgePiece(Names(p["path"], p["names"]), p["edges"], weighted) for p in manifest["pieces"]]
 
 
 def _write_piece(place: Store, columns: list[Any]) -> int:
@@ -113,27 +113,27 @@ def _write_names(place: Store, names: Any) -> None:
 
 
 def read_names(home: Store, names: Names) -> Any:
-    """Read nodes in order, as an Arrow array of int64 or large_string.
+    """Read sorted nodes as an Arrow array of int64 or large_string.
 
     Raises
     ------
     DamageError
-        If some of them are gone or damaged.
+        If a file is missing or damaged.
     """
     files = range(-(-names.size // _NAMES))
     return pa.concat_arrays([read_column(home / names.path, f"names-{k}.parquet", _COLUMN) for k in files])
 
 
 def merge_names(home: Store, parts: Sequence[Names]) -> Names:
-    """Task: write the nodes of several parts, in order and each once."""
+    """Task: write the distinct nodes of several parts, sorted."""
     distinct = pc.unique(pa.concat_arrays([read_names(home, part) for part in parts]))
     names = Names(f"names/{new_attempt()}", len(distinct))
     _write_names(home / names.path, distinct.take(pc.sort_indices(distinct)))
     return names
 
 
-def read_piece(home: Store, piece: Piece, nodes: Any) -> tuple[Any, Any]:
-    """Return a piece's edges by numbers of their nodes, shape (n, 2) int32, and their weights, (n,) float64."""
+def read_piece(home: Store, piece: EdgePiece, nodes: Any) -> tuple[Any, Any]:
+    """Return a piece's edges as numbers of nodes, shape (n, 2) int32, and their weights, shape (n,) float64."""
     place = home / piece.names.path
     numbers = pc.index_in(read_names(home, piece.names), value_set=nodes).to_numpy()
     pairs = numbers[read_part(place, "codes", 1, 0, np.int32, 2)]

@@ -1,10 +1,10 @@
-"""Tasks that put edges in order, dealt by their sources, then row by row; and the graph which these make.
+"""Tasks that sort edges, first into parts by source, then within parts; and the graph in memory.
 
-    dealt/<i>/<attempt>/   edges of a piece by numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n,) float64
-    rows/<k>/<attempt>/    Zarr group, the rows of every n_parts-th node from k on: `degrees` int64, and of their edges
-                           `targets` int32 and `weights` float64 (left out where all are 1)
+    dealt/<i>/<attempt>/   edges of a piece as numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n,) float64
+    rows/<k>/<attempt>/    Zarr group, the rows of every n_parts-th node from k on: their `degrees` int64, and the
+                           `targets` int32 and `weights` float64 of their edges (without weights if all are 1)
 
-A task holds one piece, or one part of the rows: neighbours in number, which may all be hubs, are in different parts.
+A task holds one piece or one part. Nodes with consecutive numbers, which may all be hubs, are in different parts.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.jit import kernel
-from daskw2v.raw import read_part, write_parts
-from daskw2v.sequences.numbering import Piece, read_piece
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.shared import by_fields, share
-from daskw2v.storage import Store, read_array, write_array
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.kernels.jit import kernel
+from daskw2v.sequences.numbering import EdgePiece, read_piece
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.types import Float64Array, Int32Array, Int64Array
 
 
 @by_fields
@@ -33,18 +31,18 @@ class Graph(NamedTuple):
     starts
         Edges of node i are starts[i]..starts[i + 1] - 1, shape (nodes + 1,).
     targets
-        Where each edge leads, ascending for each node, shape (edges,).
+        Target of each edge, ascending for each node, shape (edges,).
     weights
-        Sum of the weights of a node's edges up to and with each, shape (edges,); (0,) where all weigh 1.
+        Cumulative weights of each node's edges, shape (edges,); (0,) if all weights are 1.
     """
 
-    starts: Longs
-    targets: npt.NDArray[np.int32]
-    weights: Floats
+    starts: Int64Array
+    targets: Int32Array
+    weights: Float64Array
 
 
-class Layout(NamedTuple):
-    """What all tasks of a graph share: where it lies, its nodes, the parts of its rows, and what edges are."""
+class GraphLayout(NamedTuple):
+    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges."""
 
     home: Store
     n_nodes: int
@@ -53,16 +51,16 @@ class Layout(NamedTuple):
     weighted: bool
 
 
-class Rows(NamedTuple):
-    """A part of the rows on disk: where it lies, its edges, and whether all of them weigh 1."""
+class StoredEdges(NamedTuple):
+    """A part of the rows in the store: its path, its number of edges, and whether all weights are 1."""
 
     path: str
     edges: int
     even: bool
 
 
-def deal_piece(layout: Layout, number: int, piece: Piece, nodes: Any) -> str:
-    """Task: deal the edges of a piece to the parts of their sources; return where they lie."""
+def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, nodes: Any) -> str:
+    """Task: divide the edges of a piece into parts by source; return their path."""
     pairs, weights = read_piece(layout.home, piece, nodes)
     if not layout.directed:
         other = pairs[:, 0] != pairs[:, 1]
@@ -78,8 +76,8 @@ def deal_piece(layout: Layout, number: int, piece: Piece, nodes: Any) -> str:
     return path
 
 
-def fill_rows(layout: Layout, part: int, dealt: Sequence[str]) -> Rows:
-    """Task: write a part of the rows; edges between the same two nodes become one that has the sum of their weights."""
+def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdges:
+    """Task: write a part of the rows; parallel edges become one with the sum of their weights."""
 
     def read(name: str, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
         return np.concatenate(
@@ -90,7 +88,7 @@ def fill_rows(layout: Layout, part: int, dealt: Sequence[str]) -> Rows:
     keys = pairs[:, 0].astype(np.int64) // layout.n_parts * layout.n_nodes + pairs[:, 1]
     if layout.weighted:
         weights = read("weights", np.float64, 1)[:, 0]
-        # By weight too: sums are then the same, to the last bit, however edges lie in files
+        # By weight, too, so that sums have the same bits whatever the order of edges in files
         order = np.lexsort((weights, keys))
         keys = keys[order]
         first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -108,7 +106,7 @@ def fill_rows(layout: Layout, part: int, dealt: Sequence[str]) -> Rows:
     write_array(group, "targets", targets.astype(np.int32))
     if not even:
         write_array(group, "weights", weights)
-    return Rows(path, len(targets), even)
+    return StoredEdges(path, len(targets), even)
 
 
 def graph_bytes(n_nodes: int, n_edges: int, *, even: bool) -> int:
@@ -116,13 +114,13 @@ def graph_bytes(n_nodes: int, n_edges: int, *, even: bool) -> int:
     return 8 * (n_nodes + 1) + (4 if even else 12) * n_edges
 
 
-def load_graph(home: Store, n_nodes: int, rows: Sequence[Rows]) -> Graph:
+def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges]) -> Graph:
     """Task: read a graph; workers of one host share its memory.
 
     Raises
     ------
     DamageError
-        If some of it is gone or damaged.
+        If a part is missing or damaged.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
     starts = np.zeros(n_nodes + 1, np.int64)
@@ -138,8 +136,8 @@ def load_graph(home: Store, n_nodes: int, rows: Sequence[Rows]) -> Graph:
 
 
 @kernel
-def _place_rows(graph: Graph, first: int, step: int, targets: npt.NDArray[np.int32], weights: Floats) -> None:
-    """Put the edges of nodes first, first + step, ... where they belong, weights summed up along each row."""
+def _place_rows(graph: Graph, first: int, step: int, targets: Int32Array, weights: Float64Array) -> None:
+    """Copy the edges of nodes first, first + step, ... into the graph, with cumulative weights in each row."""
     at = 0
     for node in range(first, len(graph.starts) - 1, step):
         total = 0.0

@@ -1,13 +1,14 @@
 """Sessions of events, as Parquet files of lists: sentences whose words are items (item2vec).
 
-A table of events has a row for each: who, which item, when. Dask's dataframes bring together the events of a user, who
-may stand anywhere in the files; a task then puts those of some users in order of time and cuts them into sessions.
+A table of events has a user, an item and a time in each row. Dask's dataframes bring the events of a user together from
+all files. A task then sorts the events of some users by time and cuts them into sessions.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -15,20 +16,24 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from daskw2v.checked import is_number
 from daskw2v.cluster import check_cluster, gather, waits_for_workers
-from daskw2v.console import listening
+from daskw2v.cluster.console import listening
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import is_number
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import PARQUET, TEXT
 from daskw2v.corpus.inputs import Inputs
-from daskw2v.corpus.sources import Source, find_sources
-from daskw2v.credentials import Options
-from daskw2v.errors import Daskw2vError, InputError, ParameterError
+from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 from daskw2v.extras import needed
-from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, Watching
+from daskw2v.progress import Watching
+from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.lists import write_lists
-from daskw2v.sequences.stages import contents_of, stage
-from daskw2v.storage import Store
-from daskw2v.wording import counted
+from daskw2v.store.credentials import Options
+from daskw2v.store.stage import OpenStage, Stage
+from daskw2v.store.storage import Store
+from daskw2v.types import Int64Array
 
 try:
     import pandas as pd
@@ -38,29 +43,29 @@ except ImportError:  # write_sessions tells the user
 
 COLUMN = "items"
 _HOME, _EXTRA = "sessions", "events"
-_UNPACKED = 8  # bytes in memory for each of a file, about
+_UNPACKED = 8  # bytes in memory for each byte of a file, about
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sessions:
-    """What a session is.
+    """How to cut events into sessions.
 
     Parameters
     ----------
     user, item, time
         Columns of the table. Items are integers or strings; times are numbers, timestamps or ISO 8601 text.
     gap
-        A session ends where the next event of the user comes later than this: a number in the unit of numeric times,
-        else a duration such as "30 min". None: all events of a user are one session.
+        A session ends if the user's next event is later than this: a number in the unit of numeric times, or else a
+        duration such as "30 min". None: all events of a user are one session.
     least
-        Sessions of fewer items are left out.
+        Fewest items of a session; shorter ones are dropped.
     drop_repeats
-        Whether an item that follows itself counts once.
+        Whether to drop items that repeat the one before.
 
     Raises
     ------
     ParameterError
-        If `least` is no integer above 0.
+        If `least` is not an integer above 0.
     """
 
     user: str = "user"
@@ -72,23 +77,23 @@ class Sessions:
 
     def __post_init__(self) -> None:
         if not (is_number(self.least, Integral) and self.least >= 1):
-            raise ParameterError(f"least={self.least!r} is no integer >= 1.", "Give the fewest items of a session.")
+            raise ParameterError(f"least={self.least!r} is not an integer >= 1.", "Give the fewest items of a session.")
         object.__setattr__(self, "least", int(self.least))
 
     @property
     def columns(self) -> list[str]:
-        """The names of what is read."""
+        """Names of the columns that are read."""
         return [self.user, self.item, self.time]
 
 
 def write_sessions(
     inputs: Inputs, work: Store, sessions: Sessions, resources: Resources, client: Client, listener: Watching = "show"
 ) -> list[str]:
-    """Bring the events of each user together, cut them into sessions, and write these as lists, in the column `items`.
+    """Cut the events of each user into sessions, and write these as lists, in the column `items`.
 
-    Events of a user at the same time are put in order of their items, so that files do not depend on how events lie in
-    theirs. Workers hold some events at a time, the others lie on their disks; all events of a user must fit. What was
-    finished before is returned; what was cut short begins anew, since bringing events together is all the work.
+    Events of a user at the same time are sorted by item, so that the result does not depend on the order of events in
+    files. Workers keep a part of the events in memory and the others on their disks; all events of a user must fit into
+    memory. A finished result is returned. An interrupted build starts over, since grouping events is most of the work.
 
     Parameters
     ----------
@@ -97,25 +102,25 @@ def write_sessions(
     work
         The work directory, which all workers can reach.
     sessions
-        What a session is.
+        How to cut sessions.
     resources
         How to read.
     client
-        Where to run.
+        The cluster to run on.
     listener
-        Is told when it begins and ends.
+        Called with the progress.
 
     Returns
     -------
     list of str
-        URLs of Parquet files, in order: what `train` reads with `Params(column="items")`.
+        URLs of Parquet files, in order, for `train` with `Params(column="items")`.
 
     Raises
     ------
     InputError
-        If files cannot be read, lack a column, have one of another type or without a value, or hold no session.
+        If files cannot be read, a column is missing, has another type or missing values, or there is no session.
     ParameterError
-        If the gap is no duration.
+        If the gap is not a duration.
     MissingExtraError
         If pandas or pyarrow is not installed.
     """
@@ -123,38 +128,39 @@ def write_sessions(
     with listening(listener, client) as listen, waits_for_workers(resources, listen):
         check_cluster(client, work)
         sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
-        with stage(work, _HOME, [contents_of(sources), asdict(sessions)], listen) as (home, guarded):
-            manifest = home.read_manifest() or _write(home, sources, sessions, resources, client, guarded)
+        home = work / _HOME / identity_of(sources, sessions)
+        stage = Stage(work, home, partial(run_tasks, client), listen, "sessions", "files")
+        manifest = stage.make(home.read_manifest, partial(_write, sources, sessions, resources, client))
     return [(home / name).url for name in manifest["files"]]
 
 
 def _write(
-    home: Store, sources: Sequence[Source], sessions: Sessions, resources: Resources, client: Client, listener: Listener
+    sources: Sequence[Source], sessions: Sessions, resources: Resources, client: Client, stage: OpenStage
 ) -> dict[str, Any]:
     n_files = max(1, math.ceil(_UNPACKED * sum(source.size for source in sources) / resources.block_bytes))
     files = [f"part-{number:06d}.parquet" for number in range(n_files)]
-    listener(Progress("sessions", 0, n_files, "files"))
+    stage.expect(n_files)
     with _explained(sources):
         events = _events(sources, sessions, resources)
         gap = _gap_of(sessions, events.dtypes[sessions.time])
         parts = events.shuffle(sessions.user, npartitions=n_files, shuffle_method="p2p").to_delayed()
         write = needed("dask", _EXTRA).delayed(_write_part, pure=False)
-        jobs = [write(part, home, file, sessions, gap) for part, file in zip(parts, files, strict=True)]
+        jobs = [write(part, stage.home, file, sessions, gap) for part, file in zip(parts, files, strict=True)]
         n_items = sum(gather(client, client.compute(jobs), "Sessions"))
     if not n_items:
         raise InputError(
-            f"There is no session of {counted(sessions.least, 'item')} in {counted(len(sources), 'file')}.",
+            f"There is no session of {counted(sessions.least, 'item')} or more in {counted(len(sources), 'file')}.",
             "Give a longer gap, or a lower least.",
         )
     manifest = {"files": files, "items": n_items, **asdict(sessions)}
-    home.write_manifest(manifest)
-    listener(Progress("sessions", n_files, n_files, "files", message=counted(n_items, "item")))
+    stage.finish(manifest, files)
+    stage.report(n_files, counted(n_items, "item"))
     return manifest
 
 
 @contextmanager
 def _explained(sources: Sequence[Source]) -> Iterator[None]:
-    """Turn what pandas, Arrow and Dask raise of files that they cannot read into our error."""
+    """Turn errors of pandas, Arrow and Dask on unreadable files into an InputError."""
     try:
         yield
     except Daskw2vError:
@@ -162,30 +168,23 @@ def _explained(sources: Sequence[Source]) -> Iterator[None]:
     except (ValueError, TypeError, KeyError, OSError, pa.ArrowException) as error:
         raise InputError(
             f"{sources[0].url} (of {counted(len(sources), 'file')}) cannot be read as events ({error}).",
-            "Give Parquet, or CSV with a header, whose columns have one type throughout.",
+            "Give Parquet, or CSV with a header, with columns of one type.",
         ) from error
 
 
 def _events(sources: Sequence[Source], sessions: Sessions, resources: Resources) -> Any:
-    """Return the events as a dataframe of Dask's."""
+    """Return the events as a Dask dataframe."""
     frames, urls, options = (
         needed("dask.dataframe", _EXTRA),
         [s.url for s in sources],
         Options(resources.storage_options),
     )
-    kinds = {(source.format, source.compression) for source in sources}
-    if len(kinds) > 1 or kinds & {("jsonl", None)}:
+    kinds, read = {(source.format, source.compression) for source in sources}, _TABLES.get(sources[0].format)
+    if len(kinds) > 1 or read is None:
         raise InputError(
-            f"The {len(sources)} files are of several kinds, or of one that is no table.", "Give all as Parquet or CSV."
+            f"The {len(sources)} files have several formats, or one that is not a table.", "Give Parquet or CSV."
         )
-    if sources[0].format == "parquet":
-        table = frames.read_parquet(
-            urls, storage_options=options, split_row_groups="adaptive", blocksize=resources.block_bytes
-        )
-    else:
-        table = frames.read_csv(
-            urls, storage_options=options, blocksize=None if sources[0].compression else resources.block_bytes
-        )
+    table = read(frames, urls, options, None if sources[0].compression else resources.block_bytes)
     missing = [name for name in sessions.columns if name not in table.columns]
     if missing:
         raise InputError(
@@ -199,13 +198,24 @@ def _events(sources: Sequence[Source], sessions: Sessions, resources: Resources)
     if not (pd.api.types.is_integer_dtype(kind) or pd.api.types.is_string_dtype(kind)):
         raise InputError(
             f"Items, in the column {sessions.item!r}, are of type {kind}.",
-            "Give integers or strings: integers of which some are missing are no integers to pandas.",
+            "Give integers or strings. In pandas, integers with missing values are not integers.",
         )
     return events
 
 
+def _parquet_table(frames: Any, urls: list[str], options: Options, block_bytes: int | None) -> Any:
+    return frames.read_parquet(urls, storage_options=options, split_row_groups="adaptive", blocksize=block_bytes)
+
+
+def _csv_table(frames: Any, urls: list[str], options: Options, block_bytes: int | None) -> Any:
+    return frames.read_csv(urls, storage_options=options, blocksize=block_bytes)
+
+
+_TABLES = {PARQUET.name: _parquet_table, TEXT.name: _csv_table}
+
+
 def _gap_of(sessions: Sessions, kind: Any) -> float | None:
-    """Return the gap as a number: nanoseconds where times are no numbers."""
+    """Return the gap as a number, in nanoseconds if times are not numbers."""
     if sessions.gap is None:
         return None
     numeric = pd.api.types.is_numeric_dtype(kind)
@@ -213,7 +223,7 @@ def _gap_of(sessions: Sessions, kind: Any) -> float | None:
         gap = float(sessions.gap) if numeric else float(pd.Timedelta(sessions.gap).as_unit("ns").value)
     except ValueError as error:
         raise ParameterError(
-            f"gap={sessions.gap!r} is no {'number' if numeric else 'duration'} ({error}).",
+            f"gap={sessions.gap!r} is not a {'number' if numeric else 'duration'} ({error}).",
             f"Times are of type {kind}: give {'a number' if numeric else 'a duration such as 30 min'}.",
         ) from error
     if not 0 < gap < math.inf:
@@ -228,17 +238,17 @@ def _write_part(events: Any, home: Store, file: str, sessions: Sessions, gap: fl
     return len(items)
 
 
-def sessions_of(events: Any, sessions: Sessions, gap: float | None) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the items of all sessions of some users, as an Arrow array, and where sessions begin and end in it.
+def sessions_of(events: Any, sessions: Sessions, gap: float | None) -> tuple[Any, Int64Array]:
+    """Return the items of all sessions of some users, as an Arrow array, and the bounds of the sessions in it.
 
     Parameters
     ----------
     events
-        All events of these users: a dataframe of pandas with the columns of `sessions`.
+        All events of these users: a pandas dataframe with the columns of `sessions`.
     sessions
-        What a session is.
+        How to cut sessions.
     gap
-        In the unit of times, or in nanoseconds where they are no numbers.
+        Gap in the unit of times, or in nanoseconds if they are not numbers.
 
     Raises
     ------
@@ -247,7 +257,7 @@ def sessions_of(events: Any, sessions: Sessions, gap: float | None) -> tuple[Any
     """
     n_missing = int((events[sessions.columns].isna().any(axis=1) | (events[sessions.item] == "").fillna(False)).sum())
     if n_missing:
-        raise InputError(f"{n_missing} events lack user, item or time.", "Leave them out first.")
+        raise InputError(f"{n_missing} events lack user, item or time.", "Remove them first.")
     events = pd.DataFrame(
         {"user": events[sessions.user], "time": _numbers(events[sessions.time]), "item": events[sessions.item]}
     ).sort_values(["user", "time", "item"])
@@ -267,7 +277,7 @@ def sessions_of(events: Any, sessions: Sessions, gap: float | None) -> tuple[Any
 
 
 def _changes(values: Any) -> npt.NDArray[np.bool_]:
-    """Tell which values are not the one before."""
+    """Return for each value whether it differs from the one before."""
     codes, _ = pd.factorize(values)
     return np.append(np.ones(1, bool), codes[1:] != codes[:-1])[: len(codes)]
 

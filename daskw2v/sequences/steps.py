@@ -1,23 +1,23 @@
-"""Kernels that walk: from a node along one of its edges, by their weights and by where the walk came from.
+"""Kernels of random walks. A step chooses an edge by its weight and by the node before the current one.
 
-A walk is a pure function of (seed, its number, the node it starts from): all its draws are one stream.
+A walk is a pure function of (seed, number of the walk, first node): all its draws are one stream.
 
-A walk of second order (node2vec, Grover and Leskovec 2016) that came from t to v goes to x with a probability in
-proportion to the weight of v's edge to x times a bias: 1/p where x is t, 1 where t has an edge to x, 1/q else. There
-are no tables for pairs of nodes: x is drawn by weight alone and kept with a probability of bias / max(1, 1/q), or else
-drawn again. Where 1/p is above this bound, what it lacks is a part of the draw by itself (as in KnightKing, Yang et al.
-2019), so that a small p costs nothing. A step that was refused TRIES times is drawn exactly, from all edges of v: draws
-are independent of each other, so it is distributed the same, and no step lasts long.
+A second-order walk (node2vec, Grover and Leskovec 2016) that came from t to v goes to x with a probability
+proportional to the weight of the edge from v to x times a bias: 1/p if x is t, 1 if t has an edge to x, else 1/q. No
+tables for pairs of nodes are needed: x is drawn by weight and accepted with probability bias / max(1, 1/q), otherwise
+drawn again (rejection sampling). If 1/p exceeds this bound, the excess is drawn as a separate outcome (as in
+KnightKing, Yang et al. 2019), so a small p costs nothing. After TRIES rejections the step is drawn exactly, from all
+edges of v. Draws are independent, so the distribution is the same, and the time of a step is bounded.
 """
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline, kernel
-from daskw2v.sampling.rng import below, draw
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import below, draw
 from daskw2v.sequences.rows import Graph
+from daskw2v.types import Int32Array, Int64Array
 
 TRIES = 32
 _11, _UNIT = np.uint64(11), 2.0**-53
@@ -25,13 +25,13 @@ _11, _UNIT = np.uint64(11), 2.0**-53
 
 @inline
 def _uniform(bits: Any) -> Any:
-    """Return a number in [0, 1) made of 64 bits."""
+    """Return a number in [0, 1) from 64 random bits."""
     return np.float64(bits >> _11) * _UNIT
 
 
 @kernel
 def _total(graph: Graph, node: int) -> float:
-    """Return the weight of all edges of a node that has some."""
+    """Return the total weight of a node's edges; the node has at least one."""
     begin, end = graph.starts[node], graph.starts[node + 1]
     return graph.weights[end - 1] if len(graph.weights) else float(end - begin)
 
@@ -46,11 +46,11 @@ def _weight(graph: Graph, node: int, edge: int) -> float:
 
 @kernel
 def _edge_at(graph: Graph, node: int, weight: float) -> int:
-    """Return the edge of a node that lies at a place in 0..total."""
+    """Return the edge of a node at a cumulative weight in 0..total."""
     begin, end = graph.starts[node], graph.starts[node + 1]
     if not len(graph.weights):
         return min(begin + np.int64(weight), end - 1)
-    last = end - 1  # where rounding leads beyond the end, it is the last edge
+    last = end - 1  # the result if rounding exceeds the total
     while begin < last:
         middle = (begin + last) // 2
         if graph.weights[middle] > weight:
@@ -62,7 +62,7 @@ def _edge_at(graph: Graph, node: int, weight: float) -> int:
 
 @kernel
 def _edge_to(graph: Graph, node: int, target: int) -> int:
-    """Return a node's edge to another one, or -1 where it has none."""
+    """Return a node's edge to another node, or -1 if it has none."""
     begin, end = graph.starts[node], graph.starts[node + 1]
     while begin < end:
         middle = (begin + end) // 2
@@ -82,7 +82,7 @@ def _bias(graph: Graph, previous: int, to: int, back: float, far: float) -> floa
 
 @kernel
 def _exact(graph: Graph, node: int, previous: int, back: float, far: float, uniform: float) -> int:
-    """Return where a step of second order leads, by the biases of all edges."""
+    """Return the target of a second-order step, drawn from the biased weights of all edges."""
     begin, end = graph.starts[node], graph.starts[node + 1]
     total = 0.0
     for edge in range(begin, end):
@@ -97,10 +97,10 @@ def _exact(graph: Graph, node: int, previous: int, back: float, far: float, unif
 
 @kernel
 def _second_order(graph: Graph, node: int, previous: int, back: float, far: float, key: np.uint64, at: int) -> int:
-    """Return where a step leads that came from `previous`; its draws are those of `key` from `at` on."""
+    """Return the target of a step after `previous`; its draws are those of `key` from `at` on."""
     bound = max(1.0, far)
     even = _total(graph, node) * bound
-    extra = 0.0  # what the way back has beyond the bound
+    extra = 0.0  # weight of the step back beyond the bound
     if back > bound:
         edge = _edge_to(graph, node, previous)
         extra = _weight(graph, node, edge) * (back - bound) if edge >= 0 else 0.0
@@ -117,29 +117,29 @@ def _second_order(graph: Graph, node: int, previous: int, back: float, far: floa
 @kernel
 def walk(
     graph: Graph,
-    first: npt.NDArray[np.int32],
+    first: Int32Array,
     key: np.uint64,
     p: float,
     q: float,
-    walks: npt.NDArray[np.int32],
-    lengths: npt.NDArray[np.int64],
+    walks: Int32Array,
+    lengths: Int64Array,
 ) -> None:
     """Walk from each of some nodes.
 
     Parameters
     ----------
     graph
-        Where.
+        The graph.
     first
-        The nodes, shape (n,).
+        First node of each walk, shape (n,).
     key
         Stream of the draws.
     p, q
-        A step back weighs 1/p, one away from where the walk came from 1/q; with 1 and 1 it does not matter.
+        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q.
     walks
-        Receives the nodes of each walk, shape (n, most nodes of a walk).
+        Output: the nodes of each walk, shape (n, longest walk).
     lengths
-        Receives the nodes in each walk, shape (n,): fewer where it came to a node that no edge leaves.
+        Output: number of nodes in each walk, shape (n,). A walk ends early at a node without edges.
     """
     back, far = 1.0 / p, 1.0 / q
     for i in range(len(first)):
@@ -159,15 +159,15 @@ def walk(
         lengths[i] = n
 
 
-def nodes_of_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> npt.NDArray[np.int32]:
-    """Return the nodes of a part of all, in the order of their draws: of one part after the other, that of all."""
+def nodes_of_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> Int32Array:
+    """Return the nodes of a part in random order; all parts, one after the other, are a random order of all nodes."""
     nodes, draws = _drawn(n_nodes, key, part, n_parts)
     return np.asarray(nodes[np.argsort(draws)])
 
 
 @kernel
 def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, Any]:
-    """Return the nodes of a part, and their draws."""
+    """Return the nodes of a part and their random numbers."""
     size = 0
     for node in range(n_nodes):
         size += below(draw(key, node), n_parts) == part

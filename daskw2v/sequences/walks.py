@@ -1,8 +1,9 @@
-"""Walks on a graph, as Parquet files of lists: sentences whose words are nodes (DeepWalk, node2vec)."""
+"""Random walks on a graph, as Parquet files of lists: sentences whose words are nodes (DeepWalk, node2vec)."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,22 +11,23 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from daskw2v.checked import is_number
-from daskw2v.console import listening
+from daskw2v.cluster.console import listening
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import is_number
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
-from daskw2v.params import Resources
-from daskw2v.progress import Listener, Progress, Watching
-from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.progress import Watching
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.graph import StoredGraph, build_graph
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.numbering import read_names
 from daskw2v.sequences.rows import Graph, load_graph
-from daskw2v.sequences.stages import stage
 from daskw2v.sequences.steps import nodes_of_part, walk
-from daskw2v.shards.tasks import run_tasks
-from daskw2v.storage import Store
+from daskw2v.shards.layout import digest
+from daskw2v.store.stage import OpenStage, Stage
+from daskw2v.store.storage import Store
 
 try:
     import pyarrow as pa
@@ -34,24 +36,24 @@ except ImportError:  # build_graph tells the user
 
 COLUMN = "walk"
 _HOME = "walks"
-_PART = 1 << 21  # nodes in the walks of a file, at most about: a task holds some 50 MB of them
+_PART = 1 << 21  # nodes in the walks of a file, about, at most: 50 MB in a task's memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walks:
-    """How many walks there are, and how they go.
+    """Number and kind of random walks.
 
     Parameters
     ----------
     number
         Walks from each node.
     length
-        Nodes of a walk, at most: it ends earlier where no edge leads on.
+        Most nodes of a walk. It ends early at a node without edges.
     p, q
-        A step back to where the walk came from weighs 1/p, one to a node that has no edge from there 1/q (node2vec);
-        with 1 and 1 only edges' weights count (DeepWalk).
+        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q (node2vec).
+        With 1 and 1 only the weights of edges count (DeepWalk).
     seed
-        Of all draws.
+        Seed of all draws.
 
     Raises
     ------
@@ -69,12 +71,12 @@ class Walks:
         for name, low, high in (("number", 1, 1 << 20), ("length", 1, 1 << 20), ("seed", 0, 2**63 - 1)):
             value = getattr(self, name)
             if not (is_number(value, Integral) and low <= value <= high):
-                raise ParameterError(f"{name}={value!r} is no integer in {low}..{high}.", f"Give {name} such a one.")
-            object.__setattr__(self, name, int(value))  # equal walks are written alike, whatever they were given as
+                raise ParameterError(f"{name}={value!r} is not an integer in {low}..{high}.", "Give one in this range.")
+            object.__setattr__(self, name, int(value))  # equal values must have equal identities, whatever their type
         for name in ("p", "q"):
             value = getattr(self, name)
             if not (is_number(value, Real) and 1e-6 <= value <= 1e6):
-                raise ParameterError(f"{name}={value!r} is no number in 1e-6..1e6.", f"Give {name} such a one.")
+                raise ParameterError(f"{name}={value!r} is not a number in 1e-6..1e6.", "Give one in this range.")
             object.__setattr__(self, name, float(value))
 
 
@@ -89,9 +91,9 @@ def write_walks(
 ) -> list[str]:
     """Walk on the graph of an edge list, and write the walks as lists of nodes, in the column `walk`.
 
-    One from each node, in an order that is drawn, and so again `walks.number` times. Walks and their order depend on
-    the graph and on `walks`, and on nothing else; those that a run before has written are not drawn again. Each worker
-    holds the graph, whose memory the workers of a host share, and the names of its nodes.
+    There are `walks.number` rounds with one walk from each node, in random order. Walks and their order depend only on
+    the graph and on `walks`. Finished files are not written again. Each worker holds the graph, which workers of one
+    host share, and the names of its nodes.
 
     Parameters
     ----------
@@ -100,20 +102,20 @@ def write_walks(
     work
         The work directory, which all workers can reach.
     edges
-        How edges stand in these files.
+        Layout of edges in these files.
     walks
-        How to walk.
+        Number and kind of walks.
     resources
         How to read.
     client
-        Where to run.
+        The cluster to run on.
     listener
-        Is told the tasks done.
+        Called with the progress.
 
     Returns
     -------
     list of str
-        URLs of Parquet files, in order: what `train` reads with `Params(column="walk")`.
+        URLs of Parquet files, in order, for `train` with `Params(column="walk")`.
 
     Raises
     ------
@@ -124,34 +126,34 @@ def write_walks(
         graph = build_graph(inputs, work, edges, resources, client, listen)
         n_parts = max(1, math.ceil(graph.names.size * walks.length / _PART))
         files = [f"part-{number:06d}.parquet" for number in range(walks.number * n_parts)]
-        made = {"graph": graph.home.name, "nodes": graph.names.size, "files": files, **asdict(walks)}
-        with stage(work, _HOME, [graph.home.name, asdict(walks)], listen) as (home, guarded):
-            if home.read_manifest() is None:
-                _write(home, graph, walks, files, client, guarded)
-                home.write_manifest(made)
+        home = work / _HOME / digest([graph.home.name, asdict(walks)])
+        stage = Stage(work, home, partial(run_tasks, client), listen, "walk", "files")
+        stage.make(home.read_manifest, partial(_write, graph, walks, files, client))
     return [(home / name).url for name in files]
 
 
-def _write(
-    home: Store, graph: StoredGraph, walks: Walks, files: Sequence[str], client: Client, listener: Listener
-) -> None:
+def _write(graph: StoredGraph, walks: Walks, files: Sequence[str], client: Client, stage: OpenStage) -> dict[str, Any]:
+    home = stage.home
     there = set(home.children())
     n_parts = len(files) // walks.number
     memory = client.submit(load_graph, graph.home, graph.names.size, graph.rows, pure=False, retries=2)
     names = client.submit(read_names, graph.home, graph.names, pure=False, retries=2)
-    jobs = {
-        name: (home, name, walks, *divmod(i, n_parts), n_parts, memory, names)
+    jobs = [
+        (home, name, walks, *divmod(i, n_parts), n_parts, memory, names)
         for i, name in enumerate(files)
         if name not in there
-    }
-    for done, _ in enumerate(run_tasks(client, "walk", _write_part, jobs), len(files) - len(jobs) + 1):
-        listener(Progress("walk", done, len(files), "files"))
+    ]
+    stage.expect(len(files), len(files) - len(jobs))
+    stage.map("walk", _write_part, jobs)
+    made = {"graph": graph.home.name, "nodes": graph.names.size, "files": list(files), **asdict(walks)}
+    stage.finish(made, files)
+    return made
 
 
 def _write_part(
     home: Store, file: str, walks: Walks, number: int, part: int, n_parts: int, graph: Graph, names: "pa.Array"
 ) -> None:
-    """Task: write one walk, the `number`-th, from each node of a part."""
+    """Task: write the walks of round `number` from the nodes of a part."""
     arrays = Graph(_plain(graph.starts), _plain(graph.targets), _plain(graph.weights))
     first = nodes_of_part(len(names), stream(walks.seed, Purpose.START, number), part, n_parts)
     found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
@@ -161,7 +163,7 @@ def _write_part(
 
 
 def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array to read only: one kernel is compiled for what was made here and what was sent."""
+    """Return a read-only view, so that one compiled kernel serves arrays made here and received ones."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

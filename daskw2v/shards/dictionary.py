@@ -1,14 +1,14 @@
-"""Words to codes: an exact, growing hash table over bytes, without a Python object per word.
+"""From words to codes: an exact, growing hash table over bytes, without a Python object for each word.
 
-Words are digested (first 8 bytes, last 8, hash), then looked up, some hundred at a time. What that takes, in ns a
-word of 32 MiB of Wikipedia (5.7 M words, 129 K types), whitespace.split included, best of runs that took turns on one
-busy core at 2.5 GHz (runs of one kind differ by 5 %):
+Some hundred words at a time are digested (first 8 bytes, last 8 bytes, hash) and then looked up. Time for each word in
+ns, for 32 MiB of Wikipedia (5.7 M words, 129 K types), including whitespace.split, best of alternating runs on one busy
+core at 2.5 GHz (runs vary by 5 %):
 
-    a kernel that digests 16 K words, one that looks them up, with a branch for each outcome     33
-    both on 512 words in one kernel; words in their first slot found without a branch            31
+    a kernel that digests 16 K words, and one that looks them up, with a branch for each outcome     33
+    both on 512 words in one kernel; words in their first slot are found without a branch            31
 
-Of the latter, finding the words takes 6, digesting 7, and looking up the rest: a quarter of that waits for memory.
-Making `split` part of the kernel, other batches, a simpler hash and a table half as full made no difference.
+Of the latter, finding the words takes 6, digesting 7, and looking up the rest, of which a quarter is waiting for
+memory. Making `split` part of the kernel, other batch sizes, a simpler hash and a table half as full changed nothing.
 """
 
 from typing import Any, NamedTuple
@@ -17,16 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.jit import inline, kernel
-from daskw2v.shards.bytes import load8, prefetch, store8
+from daskw2v.kernels.bytes import load8, prefetch_entry, store8
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-Unsigned = npt.NDArray[np.uint64]
-
-PADDING = 8  # bytes that must follow the last word, so that 8 can be loaded at once anywhere
-_BATCH = 512  # words digested before they are looked up: what is known of them stays in the first cache
-_ENTRY = 4  # numbers a table entry: head, tail, (length + 1) << 32 | code + 1 (0: free), occurrences
+PADDING = 8  # bytes that must follow the last word, so that 8 bytes can be loaded anywhere
+_BATCH = 512  # words digested before they are looked up; their digests stay in the L1 cache
+_ENTRY = 4  # numbers in a table entry: head, tail, (length + 1) << 32 | code + 1 (0: free), occurrences
 ENTRY_BYTES = 8 * _ENTRY
 _FIRST_TYPES = 1 << 15
 _FIRST_BYTES = 1 << 19
@@ -47,22 +44,28 @@ def _mixed(hash_: Any, word: Any) -> Any:
 
 
 class _Memory(NamedTuple):
-    """Table (slots, _ENTRY), at most half used; then by code: bytes of the words, where they begin, their hashes."""
+    """Table (slots, _ENTRY), at most half full; and by code: bytes of the words, their offsets and hashes."""
 
-    table: Unsigned
-    words: Bytes
-    offsets: Integers
-    hashes: Unsigned
+    table: UInt64Array
+    words: UInt8Array
+    offsets: Int64Array
+    hashes: UInt64Array
 
 
 @kernel
 def _digest(
-    data: Bytes, begins: Integers, ends: Integers, heads: Unsigned, tails: Unsigned, hashes: Unsigned, table: Unsigned
+    data: UInt8Array,
+    begins: Int64Array,
+    ends: Int64Array,
+    heads: UInt64Array,
+    tails: UInt64Array,
+    hashes: UInt64Array,
+    table: UInt64Array,
 ) -> None:
-    """Find each word's first 8 bytes, its last 8 if it is longer (else 0), and its hash; ask for its table entry.
+    """Compute each word's first 8 bytes, its last 8 if it is longer (else 0), and its hash; prefetch its table entry.
 
-    Head, tail and length are all of a word of up to 16 bytes, and no branch depends on a length below that:
-    it would be mispredicted, which costs more than all the rest.
+    Head, tail and length determine a word of up to 16 bytes. No branch depends on a length below that: it would be
+    mispredicted, which costs more than everything else.
     """
     slots = np.uint64(len(table) - 1)
     for i in range(len(begins)):
@@ -78,11 +81,11 @@ def _digest(
         hash_ *= _LAST
         hash_ ^= hash_ >> _29
         heads[i], tails[i], hashes[i] = head, tail, hash_
-        prefetch(table, np.int64(hash_ & slots) * _ENTRY)
+        prefetch_entry(table, np.int64(hash_ & slots) * _ENTRY)
 
 
 @inline
-def _same_middle(a: Bytes, i: int, b: Bytes, j: int, length: int) -> bool:
+def _same_middle(a: UInt8Array, i: int, b: UInt8Array, j: int, length: int) -> bool:
     """Compare all but head and tail of words of more than 16 bytes."""
     same = True
     for k in range(8, length - 8, 8):
@@ -92,17 +95,17 @@ def _same_middle(a: Bytes, i: int, b: Bytes, j: int, length: int) -> bool:
 
 @kernel
 def _look_up(
-    begins: Integers,
-    ends: Integers,
-    weights: Integers | None,
-    heads: Unsigned,
-    tails: Unsigned,
-    hashes: Unsigned,
-    codes: npt.NDArray[np.int32],
-    missed: Integers,
-    table: Unsigned,
+    begins: Int64Array,
+    ends: Int64Array,
+    weights: Int64Array | None,
+    heads: UInt64Array,
+    tails: UInt64Array,
+    hashes: UInt64Array,
+    codes: Int32Array,
+    missed: Int64Array,
+    table: UInt64Array,
 ) -> int:
-    """Count the words that lie in their first slot, without a branch; return how many do not, listed in `missed`."""
+    """Count the words that are in their first slot, without a branch; list the others in `missed`, return how many."""
     slots, n_missed = np.uint64(len(table) - 1), np.uint64(0)
     for i in range(len(begins)):
         slot, length = hashes[i] & slots, ends[i] - begins[i]
@@ -118,7 +121,14 @@ def _look_up(
 
 @kernel
 def _find(
-    data: Bytes, begin: int, length: int, head: np.uint64, tail: np.uint64, hash_: np.uint64, n_types: int, memory: Any
+    data: UInt8Array,
+    begin: int,
+    length: int,
+    head: np.uint64,
+    tail: np.uint64,
+    hash_: np.uint64,
+    n_types: int,
+    memory: Any,
 ) -> Any:
     """Return the slot of any word; if it is new it gets code `n_types`."""
     table, words, offsets, hashes = memory
@@ -134,7 +144,7 @@ def _find(
         elif entry == 0:
             table[slot, 0], table[slot, 1], table[slot, 2] = head, tail, key | np.uint64(n_types + 1)
             start = offsets[n_types]
-            for k in range(0, length, 8):  # what is written too far, the next word covers
+            for k in range(0, length, 8):  # may write too far; the next word overwrites that
                 store8(words, start + k, load8(data, begin + k))
             offsets[n_types + 1] = start + length
             hashes[n_types] = hash_
@@ -144,15 +154,15 @@ def _find(
 
 @kernel
 def _encode(
-    data: Bytes,
-    begins: Integers,
-    ends: Integers,
-    weights: Integers | None,
-    codes: npt.NDArray[np.int32],
+    data: UInt8Array,
+    begins: Int64Array,
+    ends: Int64Array,
+    weights: Int64Array | None,
+    codes: Int32Array,
     memory: Any,
     n_types: int,
 ) -> tuple[int, int]:
-    """Look up or insert words while a batch surely finds room; return how many were done, and the number of types."""
+    """Look up or insert words while there is room for a batch; return the number done, and the number of types."""
     done, n = 0, len(begins)
     digests = np.empty((3, _BATCH), np.uint64)
     heads, tails, hashes = digests[0], digests[1], digests[2]
@@ -173,8 +183,8 @@ def _encode(
 
 
 @kernel
-def _move(old: Unsigned, hashes: Unsigned, table: Unsigned) -> None:
-    """Put all entries into an empty table; they are known to be distinct."""
+def _move(old: UInt64Array, hashes: UInt64Array, table: UInt64Array) -> None:
+    """Insert all entries, which are distinct, into an empty table."""
     slots = np.uint64(len(table) - 1)
     for i in range(len(old)):
         if old[i, 2]:
@@ -185,26 +195,10 @@ def _move(old: Unsigned, hashes: Unsigned, table: Unsigned) -> None:
 
 
 @kernel
-def _read_counts(table: Unsigned, counts: Integers) -> None:
+def _read_counts(table: UInt64Array, counts: Int64Array) -> None:
     for i in range(len(table)):
         if table[i, 2]:
             counts[(table[i, 2] & _CODE) - _ONE] = table[i, 3]
-
-
-@kernel
-def gather_words(words: Bytes, offsets: Integers, order: Integers, out: Bytes, out_offsets: Integers) -> None:
-    """Copy words order[0], order[1], ... one after another; `out_offsets` (len(order) + 1,) is filled too."""
-    out_offsets[0] = 0
-    for i in range(len(order)):
-        begin, to = offsets[order[i]], out_offsets[i]
-        length = offsets[order[i] + 1] - begin
-        out_offsets[i + 1] = to + length
-        if max(begin, to) + length + 8 <= min(len(words), len(out)):  # what is written too far, the next word covers
-            for k in range(0, length, 8):
-                store8(out, to + k, load8(words, begin + k))
-        else:
-            for k in range(length):
-                out[to + k] = words[begin + k]
 
 
 def _grown(array: npt.NDArray[Any], size: int, used: int) -> npt.NDArray[Any]:
@@ -213,41 +207,25 @@ def _grown(array: npt.NDArray[Any], size: int, used: int) -> npt.NDArray[Any]:
     return grown
 
 
-def padded(data: bytes | Bytes) -> Bytes:
-    """Copy bytes and put `PADDING` more after them, shape (n + PADDING,) uint8."""
+def padded(data: bytes | UInt8Array) -> UInt8Array:
+    """Return a copy of bytes with `PADDING` more after them, shape (n + PADDING,) uint8."""
     if isinstance(data, bytes):
         return np.frombuffer(data + bytes(PADDING), np.uint8)
     return np.concatenate([data, np.zeros(PADDING, np.uint8)])
 
 
-def take_words(words: Bytes, offsets: Integers, order: Integers) -> tuple[Bytes, Integers]:
-    """Return the bytes and offsets of words order[0], order[1], ...
-
-    Parameters
-    ----------
-    words, offsets
-        Flat bytes (n,) uint8 and offsets (u + 1,) int64.
-    order
-        Which words, shape (k,) int64.
-    """
-    lengths = np.diff(offsets)[order]
-    out, out_offsets = np.empty(int(lengths.sum()), np.uint8), np.empty(len(order) + 1, np.int64)
-    gather_words(words, offsets, order, out, out_offsets)
-    return out, out_offsets
-
-
 def room_for(n_types: int) -> int:
-    """Return how many types a dictionary has room for that holds so many; its table has twice as many entries."""
+    """Return the capacity of a dictionary of `n_types` types; its table has twice as many entries."""
     return 1 << (max(n_types, _FIRST_TYPES) + _BATCH - 1).bit_length()
 
 
 class Dictionary:
-    """Distinct words with counts, coded 0, 1, ... by first appearance; exact, whatever the hashes do.
+    """Distinct words with counts and codes 0, 1, ... by first appearance; exact in spite of hash collisions.
 
     Parameters
     ----------
     n_types
-        Words to make room for; where more come, it grows.
+        Initial capacity; the dictionary grows if more words are added.
     """
 
     def __init__(self, n_types: int = 0) -> None:
@@ -264,29 +242,29 @@ class Dictionary:
         return self._n
 
     @property
-    def words(self) -> Bytes:
-        """All words' bytes one after another, shape (n_bytes,) uint8."""
+    def words(self) -> UInt8Array:
+        """Bytes of all words, concatenated, shape (n_bytes,) uint8."""
         return self._memory.words[: self.offsets[-1]]
 
     @property
-    def offsets(self) -> Integers:
-        """Where each word starts in `words`, and where the last one ends, shape (u + 1,) int64."""
+    def offsets(self) -> Int64Array:
+        """Bounds of the words in `words`, shape (u + 1,) int64."""
         return self._memory.offsets[: self._n + 1]
 
     @property
-    def hashes(self) -> Unsigned:
+    def hashes(self) -> UInt64Array:
         """Hash of each word, shape (u,) uint64; the same on every machine."""
         return self._memory.hashes[: self._n]
 
-    def counts(self) -> Integers:
+    def counts(self) -> Int64Array:
         """Return the occurrences of each word, shape (u,) int64."""
         counts = np.empty(self._n, np.int64)
         _read_counts(self._memory.table, counts)
         return counts
 
     def encode(
-        self, data: Bytes, begins: Integers, ends: Integers, weights: Integers | None = None
-    ) -> npt.NDArray[np.int32]:
+        self, data: UInt8Array, begins: Int64Array, ends: Int64Array, weights: Int64Array | None = None
+    ) -> Int32Array:
         """Count words and return their codes; new words are added.
 
         Parameters
@@ -296,7 +274,7 @@ class Dictionary:
         begins, ends
             Word i is data[begins[i] : ends[i]], shape (t,) int64, ascending; shorter than 2**31 bytes.
         weights
-            How often each word counts, shape (t,) int64; once by default.
+            Number of occurrences that each word counts for, shape (t,) int64; 1 by default.
 
         Returns
         -------
@@ -313,11 +291,11 @@ class Dictionary:
             return codes
         if int(ends[-1]) + PADDING > len(data):
             raise ParameterError(
-                f"The last word ends at byte {ends[-1]} of {len(data)}: fewer than {PADDING} follow.",
+                f"The last word ends at byte {ends[-1]} of {len(data)}; fewer than {PADDING} bytes follow.",
                 "Give padded(data).",
             )
         data = data.view()
-        data.flags.writeable = False  # one compiled kernel for what was read and what was made
+        data.flags.writeable = False  # so that one compiled kernel serves writeable and read-only arrays
         self._reserve(int(ends[-1] - begins[0]))
         done = 0
         while True:
@@ -347,16 +325,3 @@ class Dictionary:
             _grown(hashes, size, self._n),
         )
         _move(old, self.hashes, self._memory.table)
-
-
-def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
-    """Tell whether arrays that anybody may have written are flat bytes of words and their offsets."""
-    return bool(
-        data.dtype == np.uint8
-        and offsets.dtype == np.int64
-        and data.ndim == offsets.ndim == 1
-        and len(offsets) > 0
-        and offsets[0] == 0
-        and offsets[-1] == len(data)
-        and (offsets[:-1] <= offsets[1:]).all()  # differences could wrap around, and kernels read elsewhere
-    )

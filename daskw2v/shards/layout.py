@@ -1,43 +1,44 @@
-"""How corpora lie in a work directory: shards of codes with their dictionaries, and `corpora/<name>.json`.
+"""The layout of corpora in a work directory: shards of codes with dictionaries, and `corpora/<name>.json`.
 
 A corpus shard is one Zarr group, written whole by one task and never changed:
 
     codes    (n,) int32       the words of the text, numbered by first appearance in the shard
-    starts   (s,) int64       where sentences start; a shard may begin inside one of the shard before
-    words    (n_bytes,) uint8 the dictionary, in order of its words' hashes >> 52: flat bytes,
-    offsets  (u + 1,) int64   where each word starts in them,
-    counts   (u,) int64       how often it occurs in the shard
-    places   (u,) int32       where the word of each code stands in the dictionary
-    edges    (4097,) int32    entry i: words whose hash is below i * 2**52; cuts the dictionary into buckets
+    starts   (s,) int64       index of the first word of each sentence; a shard may begin inside a sentence
+    words    (n_bytes,) uint8 bytes of the dictionary's words, sorted by hash >> 52
+    offsets  (u + 1,) int64   start of each word in these bytes
+    counts   (u,) int64       occurrences of each word in the shard
+    places   (u,) int32       index in the dictionary of the word of each code
+    edges    (4097,) int32    entry i: number of words with a hash below i * 2**52; cuts the dictionary into buckets
 
-Codes by first appearance compress better than places (by 18 %), and their frequent words lie close together.
+Codes by first appearance compress better than indices in the dictionary (by 18 %), and frequent words have small ones.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from daskw2v.config.identity import identity_values
+from daskw2v.config.params import Params
+from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport
-from daskw2v.corpus.sources import Source
 from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.intact import StoredArray
-from daskw2v.limits import typed
-from daskw2v.params import Params
-from daskw2v.shards.dictionary import Dictionary, are_words, take_words
-from daskw2v.storage import Store, open_array, read_array, write_array
+from daskw2v.shards.dictionary import Dictionary
+from daskw2v.shards.words import are_words, take_words
+from daskw2v.store.checksums import StoredArray
+from daskw2v.store.limits import typed
+from daskw2v.store.stage import Layout, groups_exist
+from daskw2v.store.storage import Store, open_array, read_array, write_array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
-N_EDGES = 1 << 12  # most buckets that dictionaries can be cut into
-_MANIFESTS = "corpora"
-_THREADS = 16  # that look for groups, which mostly wait
-_CODES_CHUNK = 1 << 20  # codes are read in long runs: larger chunks are written faster
+N_EDGES = 1 << 12  # most buckets of dictionaries
+CORPORA = Layout("corpora/<file>", unused="corpora/<file>")
+_CODES_CHUNK = 1 << 20  # large, as codes are read in long ranges and large chunks are written faster
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class Shard:
     Parameters
     ----------
     path
-        Where it lies, below the work directory.
+        Path below the work directory.
     n_tokens, n_sentences, n_types
-        Words in it, sentences that start in it, distinct words in its dictionary.
+        Number of tokens, of sentences that start in it, of distinct words in its dictionary.
     first
-        Where in what is stored it begins: excerpts have parts of shards.
+        Index of its first token in the stored shard; not 0 in excerpts, which have parts of shards.
     begins
-        Whether its first word begins a sentence in any case, since what stands before it is not there.
+        Whether its first token always starts a sentence, because an excerpt leaves out the text before it.
     block
         Key of the block of text that it was read from.
     """
@@ -74,9 +75,9 @@ class BadBlock:
     Parameters
     ----------
     url, start, stop
-        The file, and the bytes or row groups of it.
+        The file, and the range of bytes or row groups.
     problem
-        Why.
+        The reason.
     """
 
     url: str
@@ -87,18 +88,18 @@ class BadBlock:
 
 @dataclass(frozen=True)
 class PhrasePass:
-    """A pass over a corpus that made words of bigrams.
+    """A pass over a corpus that joined bigrams into words.
 
     Parameters
     ----------
     path, pieces
-        Where the phrases lie, below the work directory, and how many pieces they are cut into.
+        Path of the phrases below the work directory, and number of their pieces.
     n_phrases, n_bigrams
-        Phrases, and distinct bigrams that they were chosen from.
+        Number of phrases, and of distinct bigrams.
     min_count, threshold, scoring, delimiter
-        By what rules, as in `Params`.
+        Rules of the pass, as in `Params`.
     seconds
-        What it took.
+        Time of the pass.
     """
 
     path: str
@@ -119,19 +120,19 @@ class Corpus:
     Parameters
     ----------
     asked
-        Hexadecimal digits, the same exactly where the same text is to be read the same way.
+        Digest of the files and of the rules for reading them.
     shards
-        The shards; how the text is cut into them has no meaning.
+        The shards. The way the text is cut into shards has no meaning.
     sources
-        The files read.
+        The files.
     report
-        What was read, repaired and left out.
+        Counts of what was read, repaired and skipped.
     seconds
-        What building it took, without blocks that were there before.
+        Time to build it, without blocks that existed before.
     bad_blocks
-        What was left out of the text, as `Params.max_bad_blocks` allows.
+        Blocks that were left out, as `Params.max_bad_blocks` allows.
     passes
-        What made words of bigrams since the text was read.
+        Passes that joined bigrams.
     """
 
     asked: str
@@ -144,49 +145,49 @@ class Corpus:
 
     @cached_property
     def identity(self) -> str:
-        """Hexadecimal digits, the same exactly where the same text was read the same way."""
+        """Digest of the text that was read: that of `asked` and of the blocks left out."""
         left_out = [(block.url, block.start, block.stop) for block in self.bad_blocks]
         return digest([self.asked, left_out]) if left_out else self.asked
 
     @cached_property
     def name(self) -> str:
-        """What it is saved as: what was asked for, and digits that stand for the very shards."""
+        """Name of its manifest: `asked` and a digest of the paths of its shards."""
         return f"{self.asked}-{digest([shard.path for shard in self.shards])}"
 
     @cached_property
-    def bounds(self) -> npt.NDArray[np.int64]:
-        """Position of each shard's first word, and the number of words, shape (shards + 1,) int64."""
+    def bounds(self) -> Int64Array:
+        """Position of the first token of each shard, and the number of tokens, shape (shards + 1,) int64."""
         return np.cumsum([0, *(shard.n_tokens for shard in self.shards)], dtype=np.int64)
 
     @property
     def n_tokens(self) -> int:
-        """Words in the corpus."""
+        """Number of tokens in the corpus."""
         return int(self.bounds[-1])
 
     def save(self, store: Store) -> None:
-        """Write the manifest into a work directory, beside those of other corpora."""
-        (store / _MANIFESTS).write_manifest(asdict(self), f"{self.name}.json")
+        """Write the manifest to a work directory."""
+        (store / CORPORA.folder).write_manifest(asdict(self), f"{self.name}.json")
 
     @classmethod
     def load(cls, store: Store, name: str) -> Self:
-        """Read what `save` wrote.
+        """Read a manifest that `save` wrote.
 
         Parameters
         ----------
         store
             The work directory.
         name
-            The corpus' `name`.
+            `name` of the corpus.
 
         Raises
         ------
         DamageError
-            If there is none of that name, or it is damaged.
+            If there is no corpus of this name, or its manifest is damaged.
         StoreError
-            If it is no manifest of a corpus.
+            If the file is not a manifest of a corpus.
         """
-        place = f"{store.url}/{_MANIFESTS}/{name}.json"
-        values = (store / _MANIFESTS).read_manifest(f"{name}.json")
+        place = f"{store.url}/{CORPORA.folder}/{name}.json"
+        values = (store / CORPORA.folder).read_manifest(f"{name}.json")
         if values is None:
             raise DamageError(
                 f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", url=place
@@ -211,12 +212,12 @@ class Corpus:
                         typed(PhrasePass, value, place) for value in values.get("passes", ())
                     ),  # older ones have none
                 )
-        raise StoreError(f"{place} is no manifest of a corpus.", "Delete it: the corpus is built again.")
+        raise StoreError(f"{place} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
 
     @classmethod
     def find(cls, store: Store, asked: str, max_bad_blocks: int = 0) -> Self | None:
-        """Return the corpus that is asked for, if its shards are all there and few enough blocks left out, or None."""
-        for file in (store / _MANIFESTS).children():
+        """Return the corpus with the digest `asked` if all its shards exist and few enough blocks are bad, or None."""
+        for file in (store / CORPORA.folder).children():
             if file.startswith(asked):
                 corpus = cls.load(store, file.removesuffix(".json"))
                 paths = (shard.path for shard in corpus.shards)
@@ -226,28 +227,21 @@ class Corpus:
 
 
 def digest(values: Any) -> str:
-    """Return 20 hexadecimal digits that stand for JSON values."""
+    """Return a digest of JSON values, 20 hexadecimal digits."""
     return hashlib.blake2b(json.dumps(values).encode(), digest_size=10).hexdigest()
 
 
 def corpus_identity(sources: Sequence[Source], params: Params) -> str:
-    """Return the identity of files read by the rules of `params`: all that changes the words, no more."""
-    values = params.as_dict()
-    rules = [values[name] for name in ("format", "column", "errors")]
+    """Return the identity of files read by the rules of `params`: a digest of all that determines the words."""
+    # Blocks that were left out are part of `Corpus.identity`
+    rules = identity_values(params, "read", without=("tokenizer", "max_bad_blocks"))
     return digest([[(s.url, s.size, s.version) for s in sources], tokenizer_identity(params.tokenizer), rules])
-
-
-def groups_exist(store: Store, paths: Iterable[str]) -> bool:
-    """Tell whether Zarr groups lie at all these paths below a store."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        # Read, not listed: listings may come from a cache that knows nothing of what others deleted.
-        return all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, set(paths)))
 
 
 def write_shard(
     store: Store,
-    codes: Sequence[npt.NDArray[np.int32]],
-    starts: npt.NDArray[np.int64],
+    codes: Sequence[Int32Array],
+    starts: Int64Array,
     dictionary: Dictionary,
 ) -> dict[str, int]:
     """Write a shard.
@@ -255,11 +249,11 @@ def write_shard(
     Parameters
     ----------
     store
-        Where the group shall lie.
+        Folder of the group.
     codes
         Codes of `dictionary`, in pieces of any length.
     starts
-        Where sentences start, shape (s,) int64.
+        Indices of the first words of sentences, shape (s,) int64.
     dictionary
         The shard's words.
 
@@ -287,59 +281,57 @@ def write_shard(
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:
-    """Open the words that are stored, codes of the shard's dictionary, int32: its own are the n_tokens from `first` on.
+    """Open the stored codes, int32; those of the shard are the `n_tokens` from `first` on.
 
     Raises
     ------
     StoreError
-        If the shard is gone.
+        If the shard is missing.
     """
     return open_array((store / shard.path).open_group(), "codes")
 
 
-def read_starts(store: Store, shard: Shard) -> npt.NDArray[np.int64]:
-    """Read where sentences start among a shard's words, shape (n,) int64.
+def read_starts(store: Store, shard: Shard) -> Int64Array:
+    """Read the starts of sentences in a shard, shape (n,) int64.
 
     Raises
     ------
     StoreError
-        If the shard is gone.
+        If the shard is missing.
     """
     return own_starts(shard, read_array((store / shard.path).open_group(), "starts"))
 
 
-def own_starts(shard: Shard, stored: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where sentences start among a shard's words, shape (n,) int64, of what is stored where it lies."""
+def own_starts(shard: Shard, stored: Int64Array) -> Int64Array:
+    """Return the starts of sentences in a shard, shape (n,) int64, from those in the stored shard."""
     starts = stored - shard.first
     inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
     return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside
 
 
-def read_places(store: Store, path: str) -> npt.NDArray[np.int32]:
-    """Read where the word of each code of a shard stands in its dictionary, shape (n_types,) int32."""
+def read_places(store: Store, path: str) -> Int32Array:
+    """Read the index in the dictionary of the word of each code, shape (n_types,) int32."""
     return read_array((store / path).open_group(), "places")
 
 
-def read_edges(store: Store, path: str) -> npt.NDArray[np.int32]:
-    """Read where a shard's dictionary can be cut, shape (N_EDGES + 1,) int32."""
+def read_edges(store: Store, path: str) -> Int32Array:
+    """Read the bounds at which a shard's dictionary can be cut, shape (N_EDGES + 1,) int32."""
     return read_array((store / path).open_group(), "edges")
 
 
-def read_words(
-    store: Store, path: str, start: int, stop: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Read n words, start:stop, of a shard's dictionary: flat bytes, offsets (n + 1,), counts (n,).
+def read_words(store: Store, path: str, start: int, stop: int) -> tuple[UInt8Array, Int64Array, Int64Array]:
+    """Read n words, start:stop, of a shard's dictionary: bytes, offsets (n + 1,), counts (n,).
 
     Raises
     ------
     DamageError
-        If the offsets do not part its words: kernels, which trust them, would read elsewhere.
+        If the offsets are not valid: kernels do not check bounds.
     StoreError
-        If the shard is gone.
+        If the shard is missing.
     """
     group = (store / path).open_group()
     offsets = read_array(group, "offsets", start, stop + 1)
     words = read_array(group, "words", int(offsets[0]), int(offsets[-1])) if len(offsets) else offsets
     if not are_words(words, offsets - offsets[:1]):
-        raise DamageError.of(f"{store.url}/{path}/offsets", "does not part the words of a dictionary")
+        raise DamageError.of(f"{store.url}/{path}/offsets", "does not separate the words of a dictionary")
     return words, offsets - offsets[0], read_array(group, "counts", start, stop)

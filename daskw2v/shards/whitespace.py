@@ -1,28 +1,28 @@
-"""Where the tokens and sentences of plain text lie: one pass, 64 bytes at a time.
+"""Finds the tokens and sentences of plain text in one pass, 64 bytes at a time.
 
-A token is a run of bytes above 0x20; a newline ends a sentence. Each 64 bytes give one mask of separators;
-where the mask changes from bit to bit a token begins or ends, so the loop branches once a token and never
-once a byte (1 GB/s on one core).
+A token is a run of bytes above 0x20; a newline ends a sentence. A mask has a bit for each separator among 64 bytes. A
+token begins or ends where the mask changes, so the loop branches once for each token, not for each byte (1 GB/s on one
+core).
 """
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import kernel
-from daskw2v.shards.bytes import count_bits, lowest_bit, mask64
+from daskw2v.kernels.bytes import count_bits, lowest_bit, mask64
+from daskw2v.kernels.jit import kernel
+from daskw2v.types import Int64Array, UInt8Array
 
 _NEWLINE, _SPACE = np.uint8(10), np.uint8(32)
 
 
 @kernel
-def _masks(data: npt.NDArray[np.uint8], position: int) -> Any:
-    """Return the masks of separators and of newlines in the 64 bytes from `position`; the end separates."""
+def _masks(data: UInt8Array, position: int) -> Any:
+    """Return the masks of separators and of newlines in the 64 bytes from `position`; the end counts as separator."""
     if position + 64 <= len(data):
         spaces = mask64(data, position, _SPACE)
         newlines = np.uint64(0)
-        if mask64(data, position, _NEWLINE):  # rare enough that the exact test stands aside
+        if mask64(data, position, _NEWLINE):  # rare: the exact test is only made here
             newlines = mask64(data, position, _NEWLINE) & ~mask64(data, position, np.uint8(9))
         return spaces, newlines
     spaces, newlines = ~np.uint64(0), np.uint64(0)
@@ -37,11 +37,11 @@ def _masks(data: npt.NDArray[np.uint8], position: int) -> Any:
 
 @kernel
 def split(
-    data: npt.NDArray[np.uint8],
+    data: UInt8Array,
     position: int,
-    begins: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
+    begins: Int64Array,
+    ends: Int64Array,
+    starts: Int64Array,
     last_start: int,
 ) -> tuple[int, int, int]:
     """Find tokens from `position` on until the text ends or the arrays are full.
@@ -51,23 +51,23 @@ def split(
     data
         Text, shape (n,) uint8.
     position
-        Where to go on: 0, or what the call before returned.
+        Position to start from: 0, or the one that the last call returned.
     begins, ends
         Filled with token i = data[begins[i] : ends[i]], shape (capacity,) int64, capacity >= 64.
     starts
-        Filled with the indices of tokens that start a sentence, shape (capacity,) int64. The last may equal
-        the number of tokens: the token found next starts a sentence.
+        Filled with the indices of tokens that start a sentence, shape (capacity,) int64. The last index may be
+        the number of tokens: then the next token starts a sentence.
     last_start
-        The sentence start already known that lies nearest, relative to the first token found here.
+        The last known start of a sentence, relative to the first token found here.
 
     Returns
     -------
     tuple
-        Position to go on from (len(data) or above when done), number of tokens, number of starts.
+        Position for the next call (at least len(data) when done), number of tokens, number of starts.
     """
     n_begins, n_ends, n_starts = 0, 0, 0
     one = np.uint64(1)
-    before = one  # was the byte before a separator?
+    before = one  # whether the byte before is a separator
     while position < len(data) and n_begins + 64 <= len(begins):
         spaces, newlines = _masks(data, position)
         edges = spaces ^ ((spaces << one) | before)
@@ -91,7 +91,7 @@ def split(
             ended &= ended - one
             n_ends += 1
         position += 64
-    if n_begins > n_ends:  # the last token is cut
+    if n_begins > n_ends:  # the last token is incomplete
         if position < len(data):
             return begins[n_ends], n_ends, n_starts
         ends[n_ends] = len(data)

@@ -1,15 +1,15 @@
-"""Shards' dictionaries merged exactly, one bucket of hashes at a time: any vocabulary, bounded memory.
+"""Merges the dictionaries of all shards exactly, one bucket of hashes at a time, with bounded memory.
 
-Each build has a home of its own (a Store), so that two clients cannot disturb each other. Below it lie:
+Each build has its own folder, `home`, so that two clients do not interfere. It contains:
 
     shards.json               paths of the shards, in order
-    listed                    the list of words, where one is given, as a shard: it is cut into buckets as they are
-    plan/<attempt>            from (buckets, shards) int64: where a shard's words in a bucket begin;
-                              below (buckets, shards + 1) int64: how many words of the bucket come before it
+    listed                    the list of words, if one is given, as a shard, so that it has buckets, too
+    plan/<attempt>            from (buckets, shards) int64: index of a shard's first word in a bucket;
+                              below (buckets, shards + 1) int64: number of the bucket's words in the shards before
     merged/<b>/<attempt>      words, offsets, counts: a bucket's words that may be kept, by (-count, bytes);
-                              index int32: which of them each word of each shard is, or -1
-    pieces/<p>/<attempt>      words, offsets, counts: the vocabulary from one id to another (see `pieces`);
-                              ids int32: the id, or -1, of the words of `merged` that fall there, bucket after bucket
+                              index int32: their index for each word of each shard, or -1
+    pieces/<p>/<attempt>      words, offsets, counts: a range of ids of the vocabulary (see `pieces`);
+                              ids int32: the id, or -1, of the words of `merged` in this range, bucket by bucket
     chosen/<attempt>          the final vocabulary
     maps/<b>/<attempt>        map int32: the id of each word of each shard, or -1
 """
@@ -20,35 +20,35 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import DamageError
-from daskw2v.shards.dictionary import Dictionary, padded, take_words
+from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store, create_array, open_array, read_array, write_array, write_rows
+from daskw2v.shards.words import take_words
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store, create_array, open_array, read_array, write_array, write_rows
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.order import order_words
 from daskw2v.vocabulary.pieces import SLICE_CHUNK, read_ids, sample_places
 
 BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: some 200 MB
 MISSING_SHOWN = 20
 
-Integers = npt.NDArray[np.int64]
 _NO_LIST = np.empty(0, np.int64), np.empty(0, np.uint8), np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True)
-class Rules:
-    """Which words are kept.
+class CountRules:
+    """Rules for the words to keep.
 
     Parameters
     ----------
     min_count
-        Least occurrences.
+        Fewest occurrences.
     limit
-        Most words, the first by (-count, bytes); None for all.
+        Most words, the first by (-count, bytes); None for no limit.
     listed
-        Whether only words of the list that lies at home.
+        Whether only words of the stored list are kept.
     """
 
     min_count: int
@@ -57,7 +57,7 @@ class Rules:
 
 
 def count_buckets(n_types: int) -> int:
-    """Return how many buckets dictionaries of `n_types` words in all are cut into: a power of two."""
+    """Return the number of buckets for dictionaries with `n_types` words in total, a power of two."""
     buckets = 1
     while buckets < N_EDGES and n_types > buckets * BUCKET_TYPES:
         buckets *= 2
@@ -65,7 +65,7 @@ def count_buckets(n_types: int) -> int:
 
 
 def plan_buckets(home: Store, work: Store, n_buckets: int) -> str:
-    """Find out which words of which shard fall into which bucket; return the attempt."""
+    """Find the range of each shard's words in each bucket; return the attempt."""
     paths = shard_paths(home)
     first = np.empty((n_buckets, len(paths)), np.int64)
     below = np.zeros((n_buckets, len(paths) + 1), np.int64)
@@ -80,7 +80,7 @@ def plan_buckets(home: Store, work: Store, n_buckets: int) -> str:
 
 
 def write_list(home: Store, words: Sequence[str]) -> None:
-    """Write the list of words to keep; none may stand there twice."""
+    """Write the list of words to keep, without duplicates."""
     encoded = [word.encode() for word in words]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     listed = Dictionary(len(words))
@@ -88,14 +88,14 @@ def write_list(home: Store, words: Sequence[str]) -> None:
     write_shard(home / "listed", [codes], np.zeros(1, np.int64), listed)
 
 
-def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: Rules) -> dict[str, Any]:
-    """Merge the words of all shards that fall into a bucket, and put those that may be kept in order.
+def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: CountRules) -> dict[str, Any]:
+    """Merge the words of all shards in a bucket, and sort those that may be kept.
 
     Returns
     -------
     dict
         attempt; n_types, n_tokens and largest count of the bucket; n_kept and a sample (keys) of the words that may be
-        kept; missing and missing_words: how many listed words are absent, and the first, with their numbers.
+        kept; missing and missing_words: number of listed words that do not occur, and the first of them with numbers.
     """
     n_buckets = open_array((home / "plan" / plan).open_group(), "below").shape[0]
     numbers, words, offsets = _read_list(home, bucket, n_buckets) if rules.listed else _NO_LIST
@@ -125,9 +125,9 @@ def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: Rules)
 
 
 def _merge(
-    home: Store, work: Store, plan: str, bucket: int, words: npt.NDArray[np.uint8], offsets: Integers
-) -> tuple[npt.NDArray[np.uint8], Integers, Integers, npt.NDArray[np.int32]]:
-    """Add a bucket's words of all shards to the distinct ones given; return words, offsets, counts and index."""
+    home: Store, work: Store, plan: str, bucket: int, words: UInt8Array, offsets: Int64Array
+) -> tuple[UInt8Array, Int64Array, Int64Array, Int32Array]:
+    """Merge a bucket's words of all shards with the given distinct words; return words, offsets, counts and index."""
     group = (home / "plan" / plan).open_group()
     first, below = (read_array(group, name, bucket, bucket + 1)[0] for name in ("from", "below"))
     merged = Dictionary(max(len(offsets), int(np.diff(below).max())))
@@ -141,8 +141,8 @@ def _merge(
     return merged.words, merged.offsets, merged.counts(), index
 
 
-def _read_list(home: Store, bucket: int, n_buckets: int) -> tuple[Integers, npt.NDArray[np.uint8], Integers]:
-    """Read the listed words of a bucket: their numbers in the list, ascending, and they themselves."""
+def _read_list(home: Store, bucket: int, n_buckets: int) -> tuple[Int64Array, UInt8Array, Int64Array]:
+    """Read the listed words of a bucket: their numbers in the list, ascending, and the words."""
     start, stop = read_edges(home, "listed")[:: N_EDGES // n_buckets][bucket : bucket + 2].tolist()
     places = read_places(home, "listed")
     numbers = np.flatnonzero((start <= places) & (places < stop))
@@ -150,14 +150,14 @@ def _read_list(home: Store, bucket: int, n_buckets: int) -> tuple[Integers, npt.
     return numbers, *take_words(words, offsets, places[numbers].astype(np.int64) - start)
 
 
-def _word(words: npt.NDArray[np.uint8], offsets: Integers, i: int) -> bytes:
+def _word(words: UInt8Array, offsets: Int64Array, i: int) -> bytes:
     return words[offsets[i] : offsets[i + 1]].tobytes()
 
 
 def resolve_bucket(
-    home: Store, bucket: int, merged: str, pieces: Sequence[str], bounds: Integers, starts: Integers
+    home: Store, bucket: int, merged: str, pieces: Sequence[str], bounds: Int64Array, starts: Int64Array
 ) -> str:
-    """Write the id of each shard's words in a bucket, found as by `read_ids`; return the attempt."""
+    """Write the ids of each shard's words in a bucket; return the attempt. Other arguments are those of `read_ids`."""
     ids = read_ids(home, pieces, bounds, starts)
     index = read_array((home / "merged" / str(bucket) / merged).open_group(), "index")
     attempt = new_attempt()
@@ -166,7 +166,7 @@ def resolve_bucket(
     return attempt
 
 
-def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], path: str) -> npt.NDArray[np.int32]:
+def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], path: str) -> Int32Array:
     """Read the id of each code of the shard at a path, or -1, shape (n_types,) int32."""
     shard = shard_numbers(home)[path]
     below = open_array((home / "plan" / plan).open_group(), "below")[:, shard : shard + 2]
@@ -180,14 +180,14 @@ def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], path: str
 
 @lru_cache(maxsize=4)
 def shard_numbers(home: Store) -> dict[str, int]:
-    """Return the number of each shard that a vocabulary counts, by its path."""
+    """Return the numbers of a vocabulary's shards, by path."""
     return {path: number for number, path in enumerate(shard_paths(home))}
 
 
 @lru_cache(maxsize=4)
 def shard_paths(home: Store) -> list[str]:
-    """Return the paths of the shards that a vocabulary counts."""
-    # Kept: what lies at a home never changes, its key stands for the paths.
+    """Return the paths of a vocabulary's shards."""
+    # It can be cached: the folder's name depends on the paths.
     manifest = home.read_manifest("shards.json")
     if manifest is None:
         raise DamageError.of(f"{home.url}/shards.json", "is missing")

@@ -1,30 +1,32 @@
-"""From the shards' dictionaries to one vocabulary, and from their codes to its ids."""
+"""Counts words over all shards, and builds the vocabulary and the maps from codes to ids."""
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import zarr
 from distributed import Client
 
-from daskw2v.arguments import check_arguments
-from daskw2v.console import listening
-from daskw2v.corpus.formats import read_file
+from daskw2v.cluster.console import listening
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.arguments import check_arguments
+from daskw2v.config.identity import identity_values
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.sources import read_file
 from daskw2v.errors import InputError
-from daskw2v.lease import hold
-from daskw2v.params import Params, Resources
-from daskw2v.progress import Listener, Progress, Watching, saying
-from daskw2v.shards.layout import Corpus, digest, groups_exist
-from daskw2v.shards.tasks import new_attempt, remove_losers, run_task, run_tasks
-from daskw2v.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.progress import Watching
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
+from daskw2v.store.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.steps import STAGES, call_here, take_steps
+from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
-_LIST = 1 << 30  # bytes of a list of words: each word takes some 100 bytes of memory
+LAYOUT = Layout("vocabulary/<key>/<build>", unused="vocabulary/<key>")
+_LIST = 1 << 30  # most bytes of a list of words; each word takes some 100 bytes of memory
 _COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
 
 
@@ -37,21 +39,21 @@ class StoredVocabulary:
     store
         The work directory.
     key
-        Hexadecimal digits that stand for the corpus, its shards and the rules.
+        Digest of the corpus, its shards and the rules.
     identity
-        The same without the shards: equal for equal words, however the text was cut.
+        Digest of the corpus and the rules: equal for equal words, however the text was cut.
     size
-        V, the number of words.
+        Number of words V.
     total
-        Occurrences of these words in the corpus.
+        Number of known tokens in the corpus.
     raw_words, raw_types
-        Words in the corpus, and distinct ones, before any was left out.
+        Number of tokens in the corpus, and of distinct words, before any was left out.
     missing, missing_words
-        How many listed words the corpus lacks, and the first of them.
+        Number of listed words that do not occur in the corpus, and the first of them.
     build, plan, chosen, maps
-        Attempts that count: the home's name, and what lies there (see `buckets`).
+        The valid attempts: the name of the build's folder, and of the folders in it (see `buckets`).
     seconds
-        What building it took.
+        Time to build it.
     """
 
     store: Store
@@ -71,13 +73,18 @@ class StoredVocabulary:
 
     @property
     def home(self) -> Store:
-        """Where it lies."""
-        return self.store / "vocabulary" / self.key / self.build
+        """Folder of this build."""
+        return self.store / LAYOUT.folder / self.key / self.build
+
+    @property
+    def groups(self) -> list[str]:
+        """Zarr groups of the vocabulary, below `home`."""
+        maps = [f"maps/{bucket}/{attempt}" for bucket, attempt in enumerate(self.maps)]
+        return [f"plan/{self.plan}", f"chosen/{self.chosen}", *maps]
 
     def exists(self) -> bool:
-        """Tell whether all of it is there."""
-        maps = [f"maps/{bucket}/{attempt}" for bucket, attempt in enumerate(self.maps)]
-        return groups_exist(self.home, [f"plan/{self.plan}", f"chosen/{self.chosen}", *maps])
+        """Return whether all its groups exist."""
+        return groups_exist(self.home, self.groups)
 
     def load(self) -> Vocabulary:
         """Read the words.
@@ -92,8 +99,8 @@ class StoredVocabulary:
     def _words(self) -> zarr.Group:
         return (self.home / "chosen" / self.chosen).open_group()
 
-    def read_counts(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.int64]:
-        """Read the occurrences of words start:stop, of all of them by default.
+    def read_counts(self, start: int = 0, stop: int | None = None) -> Int64Array:
+        """Read the counts of the words start:stop, all by default.
 
         Raises
         ------
@@ -103,7 +110,7 @@ class StoredVocabulary:
         return read_array(self._words(), "counts", start, stop)
 
     def save(self, group: zarr.Group) -> None:
-        """Write what `load` gives as `Vocabulary.save` does, but little of it at a time.
+        """Copy the vocabulary into a group, in the layout of `Vocabulary.save`, in small pieces.
 
         Raises
         ------
@@ -116,13 +123,13 @@ class StoredVocabulary:
             for start in range(0, source.shape[0], _COPIED):
                 write_rows(copy, start, source[start : start + _COPIED])
 
-    def read_map(self, path: str) -> npt.NDArray[np.int32]:
-        """Read what turns a shard's codes into ids: the id of each code, or -1, shape (n_types,) int32.
+    def read_map(self, path: str) -> Int32Array:
+        """Read the map from a shard's codes to ids: the id of each code, or -1, shape (n_types,) int32.
 
         Parameters
         ----------
         path
-            Where the shard lies, one of those that were counted.
+            Path of the shard.
 
         Raises
         ------
@@ -140,89 +147,70 @@ def build_vocabulary(
     client: Client,
     listener: Watching = "show",
 ) -> StoredVocabulary:
-    """Count the words of a corpus exactly, choose which to keep, and give them ids.
+    """Count the words of a corpus exactly, select those to keep, and assign ids.
 
-    Ids go by (-count, bytes): they do not depend on how the text is cut. What was built before is returned.
+    Words are numbered by (-count, bytes), so ids do not depend on how the text is cut. A vocabulary that was built
+    before is returned.
 
     Parameters
     ----------
     corpus
-        From `build_corpus`.
+        Result of `build_corpus`.
     store
-        The work directory that it lies in.
+        The work directory of the corpus.
     params, resources
-        Which words to keep: `min_count` and `max_final_vocab`, or those of the list `vocabulary`.
+        `min_count` and `max_final_vocab`, or the list `vocabulary`, select the words to keep.
     client
-        Where to run.
+        The cluster to run on.
     listener
-        Is told the steps done.
+        Called with the progress.
 
     Raises
     ------
     ParameterError
-        If an argument is of another kind.
+        If an argument has the wrong type.
     InputError
-        If the list of words cannot be read, or holds none.
+        If the list of words cannot be read or is empty.
     VocabularyError
-        If no word is left.
+        If no word is kept.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     paths = [shard.path for shard in corpus.shards]
     listed = None if params.vocabulary is None else read_list(params.vocabulary, resources)
-    rules = [params.min_count, params.max_final_vocab] if listed is None else listed
+    counted = ("vocabulary",) if listed is None else ("vocabulary", "min_count", "max_final_vocab")
+    rules = [*(listed or ()), *identity_values(params, "vocabulary", without=counted)]
     identity = digest([corpus.identity, rules])
     key = digest([identity, paths])
-    known = _find(store, key, identity)
-    if known is not None:
-        return known
+    n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
+    limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
+    kept = buckets.CountRules(*limits, listed=listed is not None)
 
-    with (
-        listening(listener, client) as listen,
-        hold(store, key, f"the vocabulary in {store.url}", waiting=saying(listen, "vocabulary", "steps")) as lease,
-    ):
-        known = _find(store, key, identity)  # whom we waited for may have done it
-        return known or _build(store, key, identity, paths, listed, corpus, params, client, lease.guarding(listen))
+    def build(stage: OpenStage) -> StoredVocabulary:
+        began = time.monotonic()
+        home = stage.attempt()
+        home.write_manifest({"paths": paths}, "shards.json")
+        if listed is not None:
+            buckets.write_list(home, listed)
+        found = {"build": home.name, **_take_steps(stage, home, store, kept, buckets.count_buckets(n_types))}
+        manifest = {**found, "seconds": round(time.monotonic() - began, 3)}
+        vocabulary = _stored(store, key, identity, manifest)
+        stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
+        return vocabulary
+
+    with listening(listener, client) as listen:
+        home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
+        stage = Stage(store, home, run, listen, "vocabulary", "steps")
+        return stage.make(partial(_find, store, key, identity), build)
 
 
 def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
-    """Return a vocabulary that is there."""
-    known = (store / "vocabulary" / key).read_manifest()
+    """Return the vocabulary if it was built before and is complete."""
+    known = (store / LAYOUT.folder / key).read_manifest()
     if known is not None:
         vocabulary = _stored(store, key, identity, known)
         if vocabulary.exists():
             return vocabulary
     return None
-
-
-def _build(
-    store: Store,
-    key: str,
-    identity: str,
-    paths: list[str],
-    listed: list[str] | None,
-    corpus: Corpus,
-    params: Params,
-    client: Client,
-    listener: Listener,
-) -> StoredVocabulary:
-    began = time.monotonic()
-    builds, build = store / "vocabulary" / key, new_attempt()
-    builds.remove()  # what a build that was cut short left behind
-    home = builds / build
-    home.write_manifest({"paths": paths}, "shards.json")
-    if listed is not None:
-        buckets.write_list(home, listed)
-    n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
-    limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
-    kept = buckets.Rules(*limits, listed=listed is not None)
-    manifest = {"build": build, **_take_steps(home, store, kept, buckets.count_buckets(n_types), client, listener)}
-    manifest["seconds"] = round(time.monotonic() - began, 3)
-    builds.write_manifest(manifest)
-    for temporary in ("merged", "pieces"):
-        (home / temporary).remove()
-    maps = {f"maps/{b}": {attempt} for b, attempt in enumerate(manifest["maps"])}
-    remove_losers(home, {"plan": {manifest["plan"]}, "chosen": {manifest["chosen"]}, **maps})
-    return _stored(store, key, identity, manifest)
 
 
 def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
@@ -232,30 +220,19 @@ def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> 
 
 
 def _take_steps(
-    home: Store, work: Store, rules: buckets.Rules, n_buckets: int, client: Client, listener: Listener
+    stage: OpenStage, home: Store, work: Store, rules: buckets.CountRules, n_buckets: int
 ) -> dict[str, Any]:
     """Take all steps on the cluster; return the manifest."""
-    if n_buckets == 1:  # little work: one task, without six ways there and back
-        listener(Progress("vocabulary", 0, 1, "steps", message="1 bucket"))
-        manifest: dict[str, Any] = run_task(client, "vocabulary", take_steps, home, work, rules, 1, call_here)
-        listener(Progress("vocabulary", 1, 1, "steps", message="1 bucket"))
-        return manifest
-    listener(Progress("vocabulary", 0, len(STAGES), "steps", message=f"{n_buckets} buckets"))
-
-    def call(stage: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
-        results: dict[int, Any] = {}
-        for number, result in run_tasks(client, stage, function, dict(enumerate(jobs))):
-            results[number] = result
-            done = STAGES.index(stage) + len(results) / len(jobs)
-            message = f"{stage}: {len(results)} of {counted(len(jobs), 'task')}"
-            listener(Progress("vocabulary", done, len(STAGES), "steps", message=message))
-        return [results[number] for number in range(len(jobs))]
-
-    return take_steps(home, work, rules, n_buckets, call)
+    if n_buckets == 1:  # one task for all steps saves five round trips
+        stage.expect(1, message="1 bucket")
+        (manifest,) = stage.map("vocabulary", take_steps, [(home, work, rules, 1, call_here)])
+        return dict(manifest)
+    stage.expect(len(STEPS), message=f"{n_buckets} buckets")
+    return take_steps(home, work, rules, n_buckets, partial(stage.map, size=1))
 
 
 def read_list(url: str, resources: Resources) -> list[str]:
-    """Read a list of words, one a line; each counts once."""
+    """Read a list of words, one on each line, without duplicates."""
     try:
         content = read_file(url, resources.storage_options, _LIST, resources.store_timeout)
         lines = content.decode("utf-8-sig").split("\n")

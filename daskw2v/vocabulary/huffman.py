@@ -1,55 +1,56 @@
-"""Huffman's binary tree over the words of a vocabulary: the shortest ways, on the whole, from one root to each word.
+"""The Huffman tree of a vocabulary: the binary tree with the shortest mean path from the root to a word.
 
-Hierarchical softmax (Morin & Bengio 2005; Mikolov et al. 2013) predicts a word by the turns on its way. Inner nodes
-are numbered by falling count, the root first, so that the K most used ones are 0 .. K - 1: threads can keep them apart.
+Hierarchical softmax (Morin & Bengio 2005; Mikolov et al. 2013) predicts a word by the turns on its path. Inner nodes
+are numbered by falling count, the root first, so that the K most used ones are 0 .. K - 1, of which threads can keep
+copies.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.jit import kernel
+from daskw2v.kernels.jit import kernel
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 
 class Tree(NamedTuple):
-    """The way from the root to each of V words, over V - 1 inner nodes.
+    """The path from the root to each of V words, over V - 1 inner nodes.
 
     Parameters
     ----------
     nodes
-        Inner nodes on the way, root first, word after word, shape (n,) int32.
+        Inner nodes on the paths, root first, word by word, shape (n,) int32.
     turns
-        Turn taken at each of them, 0 to the rarer side or 1 to the more frequent one, shape (n,) uint8.
+        Turn at each of them, 0 to the rarer child or 1 to the more frequent one, shape (n,) uint8.
     starts
-        Where each word's way begins in both, and where the last one ends, shape (V + 1,) int64.
+        Bounds of the words' paths in both, shape (V + 1,) int64.
     """
 
-    nodes: npt.NDArray[np.int32]
-    turns: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]
+    nodes: Int32Array
+    turns: UInt8Array
+    starts: Int64Array
 
 
-def huffman_tree(counts: npt.NDArray[np.int64]) -> Tree:
-    """Build the tree in which the occurrences of all words together take the fewest turns.
+def huffman_tree(counts: Int64Array) -> Tree:
+    """Build the tree in which all occurrences of words together take the fewest turns.
 
-    Of equal counts, a word is joined before an inner node, an earlier word before a later one, and an inner node
-    made earlier before one made later. So the tree depends on nothing but counts, and equal words are joined to a flat
-    tree, also where they never occur: no way is longer than some 120 turns.
+    Of equal counts, words are joined before inner nodes, earlier words before later ones, and older inner nodes before
+    newer ones. So the tree depends only on counts. Words of equal count, also of count 0, form a balanced subtree: no
+    path is longer than about 120 turns.
 
-    In memory are up to 26 bytes a word while the tree grows; then the result, 8 bytes a word and 5 a turn, and 14
-    more bytes a word. Five million words with Zipf's counts have 25 turns each on average.
+    Building takes up to 26 bytes for each word; then the result takes 8 bytes for each word and 5 for each turn, and 14
+    more bytes for each word. Five million words with Zipf's counts have 25 turns on average.
 
     Parameters
     ----------
     counts
-        Occurrences of each word in any order, zeros too, shape (V,) int64.
+        Occurrences of each word in any order, possibly 0, shape (V,) int64.
 
     Returns
     -------
     Tree
-        The way to each word; empty where there are less than two words.
+        The path to each word; empty for less than two words.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def huffman_tree(counts: npt.NDArray[np.int64]) -> Tree:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
     if n_words and (least := counts.min()) < 0:
         raise ParameterError(f"Word {counts.argmin()} has count {least}, below zero.", "Give counts >= 0.")
-    if (np.cumsum(counts) < 0).any():  # the first sum that does not fit wraps round to below zero
+    if (np.cumsum(counts) < 0).any():  # a sum that overflows becomes negative
         raise ParameterError(
             f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63.",
             "Divide all counts by one number.",
@@ -73,18 +74,18 @@ def huffman_tree(counts: npt.NDArray[np.int64]) -> Tree:
 
 
 @kernel
-def _grow(counts: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> Any:
-    """Join the two rarest things until one is left; return each thing's parent and the turn to it.
+def _grow(counts: Int64Array, order: Int64Array) -> Any:
+    """Join the two nodes of least count until one is left; return the parent of each, and the turn to it.
 
-    Things are the words, and after them the inner nodes. These come about with rising counts: words in `order` and
-    nodes in order of their making are two queues, of which only the heads need be compared.
+    Leaves, the words, are numbered before inner nodes. Inner nodes are made with ascending counts, so words in `order`
+    and inner nodes in order of creation are two queues, and only their heads have to be compared.
     """
     n_words = len(counts)
     parents = np.zeros(2 * n_words - 1, np.int32)
     turns = np.zeros(2 * n_words - 1, np.uint8)
     sums = np.empty(n_words - 1, np.int64)
-    taken = 0  # of the words
-    head = n_words - 2  # of the inner nodes not yet joined; there is none where it equals the node being made
+    taken = 0  # words joined so far
+    head = n_words - 2  # first inner node not yet joined; none if it equals the node being made
     for node in range(n_words - 2, -1, -1):
         total = 0
         for turn in range(2):
@@ -102,8 +103,8 @@ def _grow(counts: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> Any:
 
 
 @kernel
-def _ways(parents: npt.NDArray[np.int32], turns: npt.NDArray[np.uint8]) -> Any:
-    """Write each word's way from its end, the word, to the root; return the members of a tree."""
+def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
+    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
     n_words = (len(parents) + 1) // 2
     depths = np.zeros(n_words - 1, np.int32)
     for node in range(1, n_words - 1):  # parents have lower numbers

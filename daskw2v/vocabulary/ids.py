@@ -1,52 +1,51 @@
-"""Ids of words that stay the same from version to version: rows go by counts, and move.
+"""Stable ids of words: the same in all versions, while row numbers change with counts.
 
-A new word gets the next number. A word that leaves keeps its own, and has it again when it comes back. So each number
-below `next_id` belongs to one word for ever, which is in the vocabulary or was in an earlier one.
+A new word gets the next id. A word that leaves the vocabulary keeps its id for when it returns. So each id below
+`next_id` belongs to one word forever, which is in the vocabulary or was in an earlier one.
 """
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import zarr
 
-from daskw2v.errors import VocabularyError
-from daskw2v.shards.dictionary import are_words, take_words
-from daskw2v.storage import read_array, write_array
+from daskw2v.errors import VocabularyError, counted
+from daskw2v.shards.words import are_words, take_words
+from daskw2v.store.storage import read_array, write_array
+from daskw2v.types import Int64Array, UInt8Array
 from daskw2v.vocabulary.index import WordIndex
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
 _ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
 
 
 @dataclass(frozen=True, eq=False)
 class StableIds:
-    """The id of each word of a vocabulary, and those of words that have left.
+    """The ids of a vocabulary's words, and of words that have left it.
 
     Parameters
     ----------
     ids
-        Of each row of the vocabulary, shape (V,) int64.
+        Id of each row of the vocabulary, shape (V,) int64.
     former_words, former_offsets
-        Words of earlier vocabularies that this one lacks, in order of their ids: flat bytes and F + 1 offsets, as in
+        Words of earlier vocabularies that this one lacks, in order of their ids: bytes and F + 1 offsets, as in
         `Vocabulary`.
     former_ids
         Their ids, shape (F,) int64.
     """
 
-    ids: npt.NDArray[np.int64]
-    former_words: npt.NDArray[np.uint8]
-    former_offsets: npt.NDArray[np.int64]
-    former_ids: npt.NDArray[np.int64]
+    ids: Int64Array
+    former_words: UInt8Array
+    former_offsets: Int64Array
+    former_ids: Int64Array
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def next_id(self) -> int:
-        """The first id that no word has had yet; all below belong to words."""
+        """The next id to assign."""
         return len(self.ids) + len(self.former_ids)
 
     @classmethod
@@ -56,14 +55,14 @@ class StableIds:
         return cls(np.arange(len(vocabulary)), np.empty(0, np.uint8), np.zeros(1, np.int64), nothing)
 
     def grow(self, known: Vocabulary, new: Vocabulary) -> "StableIds":
-        """Return the ids of the next version: words keep theirs, also those that come back; new words get the next.
+        """Return the ids of the next version: known and returning words keep theirs, new words get the next ones.
 
         Parameters
         ----------
         known
-            The vocabulary whose ids these are.
+            The vocabulary of these ids.
         new
-            That of the next version. Its new words get their ids in order of rows.
+            The vocabulary of the next version. Its new words get ids in order of rows.
 
         Raises
         ------
@@ -114,14 +113,14 @@ class StableIds:
         ):
             shapes = ", ".join(f"{n} {a.dtype} {a.shape}" for n, a in zip(_ARRAYS, arrays, strict=True))
             raise VocabularyError(
-                f"The ids at {group.store_path} are damaged: {shapes}, where each number belongs to one word.",
-                "Take the version from a copy: ids that are made anew would be those of other words.",
+                f"The ids at {group.store_path} are damaged: {shapes}; each id must belong to one word.",
+                "Restore the version from a copy: new ids would belong to other words.",
             )
         return cls(ids, words, offsets, former)
 
 
-def _are_all_numbers(ids: npt.NDArray[np.int64]) -> bool:
-    """Tell whether ids are 0, 1, ... in any order."""
+def _are_all_numbers(ids: Int64Array) -> bool:
+    """Return whether ids are a permutation of 0, 1, ..."""
     if ((ids < 0) | (ids >= len(ids))).any():
         return False
     given = np.zeros(len(ids), bool)

@@ -1,21 +1,21 @@
-"""Words sorted by (-count, bytes) without a Python object per word."""
+"""Sorts words by (-count, bytes) without a Python object for each word."""
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import kernel
+from daskw2v.kernels.jit import kernel
+from daskw2v.types import Int64Array, UInt8Array, UInt64Array
 
 
 @kernel
 def _prefixes(
-    words: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.int64],
+    words: UInt8Array,
+    offsets: Int64Array,
+    chosen: Int64Array,
     skip: int,
-    prefixes: npt.NDArray[np.uint64],
-    lengths: npt.NDArray[np.uint8],
+    prefixes: UInt64Array,
+    lengths: UInt8Array,
 ) -> None:
-    """Find bytes skip .. skip + 8 of words as big-endian numbers, padded by zeros, and how many there are."""
+    """Compute bytes skip .. skip + 8 of words as big-endian numbers, padded by zeros, and their number of bytes."""
     for i in range(len(chosen)):
         begin, end = offsets[chosen[i]] + skip, offsets[chosen[i] + 1]
         length = max(0, min(8, end - begin))
@@ -26,15 +26,13 @@ def _prefixes(
         prefixes[i], lengths[i] = prefix, length
 
 
-def order_words(
-    words: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return the order by falling count, equal counts by bytes.
+def order_words(words: UInt8Array, offsets: Int64Array, counts: Int64Array) -> Int64Array:
+    """Return the order by falling count; words of equal count are ordered by bytes.
 
     Parameters
     ----------
     words, offsets
-        Distinct words as flat bytes (n,) uint8 and offsets (u + 1,) int64.
+        Bytes of distinct words (n,) uint8 and offsets (u + 1,) int64.
     counts
         Shape (u,) int64.
 
@@ -45,12 +43,12 @@ def order_words(
     """
     order = np.argsort(-counts, kind="stable")
     group = -counts[order]
-    # Runs of words that are still equal are sorted by their next 8 bytes, until no run is left.
+    # Runs of words that are equal so far are sorted by their next 8 bytes, until no run is left.
     tied, skip = np.arange(len(order)), 0
     while len(tied):
         prefixes, lengths = np.empty(len(tied), np.uint64), np.empty(len(tied), np.uint8)
         _prefixes(words, offsets, order[tied], skip, prefixes, lengths)
-        # The length tells zeros that pad from zeros of the word. Runs keep their places: group goes first.
+        # The length distinguishes padding from zeros of the word. Runs keep their places, as group is the first key.
         by = np.lexsort((lengths, prefixes, group))
         order[tied] = order[tied][by]
         group, prefixes, lengths = group[by], prefixes[by], lengths[by]

@@ -1,8 +1,8 @@
 """Ids by (-count, bytes) for any number of words, in bounded memory: a sample sort.
 
-Each bucket's words lie in order (see `buckets`). Splitters, chosen from a sample of them, cut all buckets into pieces
-of about `PIECE_TYPES` words. The first id of a piece is the number of words that all buckets have before it: so each
-piece is put in order by a task of its own, and one task joins them.
+The words of each bucket are sorted (see `buckets`). Splitters, chosen from a sample, cut all buckets into pieces of
+about `PIECE_TYPES` words. The first id of a piece is the number of words before it in all buckets. So each piece is
+sorted by its own task, and one task concatenates them.
 """
 
 from bisect import bisect_left
@@ -11,41 +11,41 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.shards.dictionary import take_words
 from daskw2v.shards.layout import read_words
-from daskw2v.shards.tasks import new_attempt
-from daskw2v.storage import Store, create_array, read_array, write_array
+from daskw2v.shards.words import take_words
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store, create_array, read_array, write_array
+from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.order import order_words
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-PIECE_TYPES = 1 << 21  # words put in order by one task: some 300 MB
-_SAMPLES = 8  # more make pieces more even: 8 let their sizes differ by 5 %
-SLICE_CHUNK = 1 << 16  # of arrays that are read slice by slice
+PIECE_TYPES = 1 << 21  # words sorted by one task: some 300 MB
+_SAMPLES = 8  # with 8, sizes of pieces differ by 5 %; more samples make them more even
+SLICE_CHUNK = 1 << 16  # chunk of arrays that are read in slices
 
-Integers = npt.NDArray[np.int64]
-Key = tuple[int, bytes]  # -count and word: words are ordered by it
+Key = tuple[int, bytes]  # sort key of a word: -count and bytes
 
 
 def sample_places(bucket: int, n_buckets: int, n_words: int) -> range:
-    """Return which of a bucket's words are its sample.
+    """Return the indices of a bucket's words that are its sample.
 
-    Buckets begin at different places: they are alike, and would all sample the same part of the vocabulary.
+    Samples start at a different index in each bucket. Otherwise, since buckets are alike, all would sample the same
+    parts of the vocabulary.
     """
-    # An estimate by the samples of n buckets is wrong by sqrt(n) steps or so.
+    # An estimate from the samples of n buckets has an error of about sqrt(n) steps.
     step = max(1, PIECE_TYPES // (_SAMPLES * isqrt(n_buckets)))
     return range(bucket * step // n_buckets, n_words, step)
 
 
 def choose_splitters(sample: list[Key], n_words: int) -> list[Key]:
-    """Return the first key of each piece but the first, ascending, for `n_words` in all."""
+    """Return the first key of each piece except the first, ascending, for `n_words` in total."""
     n_pieces, sample = -(-n_words // PIECE_TYPES), sorted(sample)
     return [sample[i] for i in sorted({piece * len(sample) // n_pieces for piece in range(1, n_pieces)} - {0})]
 
 
-def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: Sequence[Key]) -> Integers:
-    """Return where each piece of a bucket's `n_words` words begins, and where the last one ends, (pieces + 1,)."""
+def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: Sequence[Key]) -> Int64Array:
+    """Return the bounds of the pieces among a bucket's `n_words` words, shape (pieces + 1,)."""
     bounds = np.array([0, *(0 for _ in splitters), n_words])
     if not splitters:
         return bounds
@@ -59,26 +59,26 @@ def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: S
     return bounds
 
 
-def order_piece(home: Store, piece: int, merged: Sequence[str], bounds: Integers, size: int) -> dict[str, Any]:
-    """Put a piece's words in order and give them ids.
+def order_piece(home: Store, piece: int, merged: Sequence[str], bounds: Int64Array, size: int) -> dict[str, Any]:
+    """Sort the words of a piece and assign their ids.
 
     Parameters
     ----------
     home
-        Where the vocabulary lies.
+        Folder of the vocabulary.
     piece
-        Its number.
+        Number of the piece.
     merged
         Attempt of each bucket.
     bounds
-        Where the piece begins and ends in each bucket, shape (2, buckets).
+        Bounds of the piece in each bucket, shape (2, buckets).
     size
-        Words of the whole vocabulary: those behind are left out.
+        Number of words in the vocabulary; words beyond it are dropped.
 
     Returns
     -------
     dict
-        attempt; n_types, n_bytes and n_tokens of its words.
+        attempt; n_types, n_bytes and n_tokens of the piece's words.
     """
     slices = [
         read_words(home, f"merged/{bucket}/{merged[bucket]}", start, stop)
@@ -101,10 +101,10 @@ def order_piece(home: Store, piece: int, merged: Sequence[str], bounds: Integers
 
 
 def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) -> str:
-    """Write the vocabulary, piece after piece; return the attempt."""
+    """Concatenate the pieces into the vocabulary; return the attempt."""
     attempt = new_attempt()
     group = (home / "chosen" / attempt).create_group()
-    # Pieces do not end at chunks' bounds: this task alone writes.
+    # A single task writes, as pieces do not end at bounds of chunks.
     words = create_array(group, "words", (n_bytes,), np.uint8)
     offsets = create_array(group, "offsets", (n_types + 1,), np.int64)
     counts = create_array(group, "counts", (n_types,), np.int64)
@@ -118,17 +118,17 @@ def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) 
     return attempt
 
 
-def read_ids(home: Store, pieces: Sequence[str], bounds: Integers, starts: Integers) -> npt.NDArray[np.int32]:
-    """Read the ids of a bucket's words, and -1 for each of those behind the limit and for one more.
+def read_ids(home: Store, pieces: Sequence[str], bounds: Int64Array, starts: Int64Array) -> Int32Array:
+    """Read the ids of a bucket's words, -1 for words beyond the limit, and one more -1 at the end.
 
     Parameters
     ----------
     home
-        Where the vocabulary lies.
+        Folder of the vocabulary.
     pieces
         Attempt of each piece before the limit.
     bounds, starts
-        Where each piece begins in the bucket, and the bucket in it; bounds end with the number of words.
+        Bounds of the pieces in the bucket, and start of the bucket in each piece.
     """
     ids = np.full(bounds[-1] + 1, -1, np.int32)
     for piece, name in enumerate(pieces):

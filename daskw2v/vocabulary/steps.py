@@ -1,43 +1,42 @@
-"""The steps from the shards' dictionaries to a vocabulary, wherever they are taken."""
+"""The steps from the shards' dictionaries to a vocabulary, in one task or on the cluster."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from daskw2v.errors import VocabularyError
-from daskw2v.storage import Store
+from daskw2v.errors import VocabularyError, counted
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary import buckets, pieces
-from daskw2v.wording import counted
 
 Call = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # stage, function, arguments of each call
 MOST_WORDS = 2**31 - 1  # ids are int32
-STAGES = ("plan", "merge", "cut", "order", "join", "resolve")
+STEPS = ("plan", "merge", "cut", "order", "join", "resolve")
 
 
 def call_here(_: str, function: Any, jobs: list[tuple[Any, ...]]) -> list[Any]:
-    """Take a step in this thread."""
+    """Take a step in this thread: call the function with each job's arguments."""
     return [function(*arguments) for arguments in jobs]
 
 
-def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, call: Call) -> dict[str, Any]:
-    """Take all steps; return what `StoredVocabulary` tells of them.
+def take_steps(home: Store, work: Store, rules: buckets.CountRules, n_buckets: int, call: Call) -> dict[str, Any]:
+    """Take all steps; return the fields of `StoredVocabulary`.
 
     Parameters
     ----------
     home, work
-        Where the vocabulary and the shards lie.
+        Folder of the vocabulary, and work directory of the shards.
     rules
-        Which words are kept.
+        Rules for the words to keep.
     n_buckets
-        A power of two.
+        Number of buckets, a power of two.
     call
-        Takes one step of many calls: here, or on the cluster.
+        Takes a step: calls a function with the arguments of each job, here or on the cluster.
 
     Raises
     ------
     VocabularyError
-        If no word is left, or more than ids can tell apart.
+        If no word is kept, or more than int32 ids allow.
     """
     (plan,) = call("plan", buckets.plan_buckets, [(home, work, n_buckets)])
     merged = call("merge", buckets.merge_bucket, [(home, work, plan, b, rules) for b in range(n_buckets)])
@@ -54,7 +53,7 @@ def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, c
     bounds = np.stack(cuts, axis=1)  # (pieces + 1, buckets)
     sizes = np.diff(bounds, axis=0)
     starts = np.cumsum(sizes, axis=1) - sizes
-    n_pieces = int(np.searchsorted(bounds[:-1].sum(axis=1), size))  # that begin before the limit
+    n_pieces = int(np.searchsorted(bounds[:-1].sum(axis=1), size))  # pieces that begin before the limit
     ordered = call("order", pieces.order_piece, [(home, p, names, bounds[p : p + 2], size) for p in range(n_pieces)])
     parts = [part["attempt"] for part in ordered]
     (chosen,) = call("join", pieces.join_pieces, [(home, parts, size, sum(part["n_bytes"] for part in ordered))])
@@ -73,7 +72,7 @@ def take_steps(home: Store, work: Store, rules: buckets.Rules, n_buckets: int, c
     }
 
 
-def _nothing_left(merged: Sequence[dict[str, Any]], rules: buckets.Rules) -> VocabularyError:
+def _nothing_left(merged: Sequence[dict[str, Any]], rules: buckets.CountRules) -> VocabularyError:
     if rules.listed:
         return VocabularyError(
             f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus.",

@@ -1,8 +1,8 @@
 """Which words entered a vocabulary, which left it, and why.
 
-Counts of words outside a vocabulary are not kept. So a reason names the bar of the version that lacks the word, which
-the word did not reach there: where the word would have reached it with the count and rank that it has in the other
-version, these have changed; where not, the rule has.
+Counts of words outside a vocabulary are not stored. So a reason is inferred from the version that has the word: if its
+count and rank there satisfy the rules of the version that lacks it, the count or rank has changed; otherwise the rules
+have changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,17 +13,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.limits import typed
+from daskw2v.errors import counted
+from daskw2v.store.limits import typed
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.wording import counted
 
 
 class Reason(IntEnum):
     """Why a word entered or left.
 
-    The first three are the Params that set the bar; then those that have changed, without which the word would have
-    stayed where it was. UNKNOWN: a version does not tell its rules.
+    MIN_COUNT, MAX_FINAL_VOCAB, VOCABULARY: the word's count, rank or list entry changed, and this parameter decides
+    about it. ..._CHANGED: the parameter itself changed. UNKNOWN: the Params of a version are not known.
     """
 
     MIN_COUNT = 0
@@ -36,18 +37,18 @@ class Reason(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as manifests have it."""
+        """The name in manifests."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordRules:
-    """Which words a version keeps.
+    """The rules by which a version keeps words.
 
     Parameters
     ----------
     min_count, max_final_vocab, vocabulary
-        As in `Params`; without `min_count` they are not known.
+        As in `Params`. If `min_count` is None, the rules are not known.
     """
 
     min_count: int | None = None
@@ -56,19 +57,19 @@ class WordRules:
 
     @classmethod
     def of(cls, params: Mapping[str, Any], place: str) -> Self:
-        """Return the rules that a manifest's Params say; `place` is where it lies.
+        """Return the rules in the Params of a manifest; `place` is its URL.
 
         Raises
         ------
         StoreError
-            If a value is of another type.
+            If a value has the wrong type.
         """
         names = [field.name for field in fields(cls)]
         return typed(cls, {name: params[name] for name in names if name in params}, place)
 
 
 class Entry(NamedTuple):
-    """A word that entered or left, its count in the version that has it, why, and its stable id."""
+    """A word that entered or left, its count in the version that has it, the reason, and its stable id."""
 
     word: str
     occurrences: int
@@ -83,17 +84,17 @@ class Moved:
     Parameters
     ----------
     vocabulary
-        That has them.
+        Vocabulary of the version that has them.
     rows
-        Theirs, rising, shape (n,) int64.
+        Their rows, ascending, shape (n,) int64.
     reasons
         A `Reason` for each, shape (n,) int8.
     texts
-        What each reason says.
+        Text of each reason.
     """
 
     vocabulary: Vocabulary
-    rows: npt.NDArray[np.int64]
+    rows: Int64Array
     reasons: npt.NDArray[np.int8]
     texts: Mapping[Reason, str]
 
@@ -101,12 +102,12 @@ class Moved:
         return len(self.rows)
 
     def totals(self) -> dict[Reason, int]:
-        """Return how many words each reason has, without those that have none."""
+        """Return the number of words of each reason that occurs."""
         numbers = np.bincount(self.reasons, minlength=len(Reason)).tolist()
         return {reason: numbers[reason] for reason in Reason if numbers[reason]}
 
     def entries(self, ids: StableIds | None = None) -> Iterator[Entry]:
-        """Yield the words, most frequent first; `ids` are those of the version that has them."""
+        """Yield the words, most frequent first; `ids` are the stable ids of the version that has them."""
         counts = self.vocabulary.counts[self.rows].tolist()
         given = [None] * len(self) if ids is None else ids.ids[self.rows].tolist()
         for row, count, reason, id_ in zip(self.rows.tolist(), counts, self.reasons.tolist(), given, strict=True):
@@ -114,14 +115,14 @@ class Moved:
 
 
 class Turnover(NamedTuple):
-    """Words that entered, words that left, and how many stayed."""
+    """Words that entered, words that left, and the number of words that stayed."""
 
     entered: Moved
     left: Moved
     kept: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return numbers of words by reason, for a manifest."""
+        """Return the number of words by reason, for a manifest."""
         entered, left = ({r.label: n for r, n in moved.totals().items()} for moved in (self.entered, self.left))
         return {"kept": self.kept, "entered": entered, "left": left}
 
@@ -132,9 +133,9 @@ def compare_words(known: Vocabulary, new: Vocabulary, rules_before: WordRules, r
     Parameters
     ----------
     known, new
-        The vocabularies before and now.
+        The old and the new vocabulary.
     rules_before, rules_now
-        Which words they keep.
+        The old and the new rules.
     """
     found = known.find_all(new)
     stayed = np.zeros(len(known), bool)
@@ -151,25 +152,25 @@ def compare_words(known: Vocabulary, new: Vocabulary, rules_before: WordRules, r
 
 
 def _reasons(
-    having: Vocabulary, rows: npt.NDArray[np.int64], rules: WordRules, lacking: Vocabulary, bar: WordRules
+    having: Vocabulary, rows: Int64Array, rules: WordRules, lacking: Vocabulary, bar: WordRules
 ) -> npt.NDArray[np.int8]:
-    """Return why rows of a vocabulary are not in another, whose rules are the bar."""
+    """Return why words of the vocabulary `having` are not in `lacking`, whose rules are `bar`."""
     if rules.min_count is None or bar.min_count is None:
         return np.full(len(rows), Reason.UNKNOWN, np.int8)
-    if rules.vocabulary != bar.vocabulary:  # what the other list holds, or the rank among words of no list, is not kept
+    if rules.vocabulary != bar.vocabulary:  # the other list, and ranks of words without a list, are not stored
         return np.full(len(rows), Reason.VOCABULARY_CHANGED, np.int8)
     if bar.vocabulary is not None:
         return np.full(len(rows), Reason.VOCABULARY, np.int8)
-    full = len(lacking) == bar.max_final_vocab  # else all words of min_count had room
+    full = len(lacking) == bar.max_final_vocab  # otherwise there was room for all words of min_count
     reasons = np.full(len(rows), Reason.MAX_FINAL_VOCAB if full else Reason.MIN_COUNT, np.int8)
     if bar.max_final_vocab is not None:
-        reasons[rows >= bar.max_final_vocab] = Reason.MAX_FINAL_VOCAB_CHANGED  # a row is a rank in all text
+        reasons[rows >= bar.max_final_vocab] = Reason.MAX_FINAL_VOCAB_CHANGED  # the row is the rank
     reasons[having.counts[rows] < bar.min_count] = Reason.MIN_COUNT_CHANGED
     return reasons
 
 
 def _about_bar(bar: WordRules, new: Vocabulary, count: str, negation: str, junction: str) -> dict[Reason, str]:
-    """Return what reasons say that name the bar."""
+    """Return the texts of the reasons with unchanged rules."""
     counts = new.counts[: bar.max_final_vocab]
     last = counts[-1] if len(counts) else 0
     most = f"the {bar.max_final_vocab} most frequent, of which the last occurs {counted(last, 'time')}"
@@ -181,10 +182,10 @@ def _about_bar(bar: WordRules, new: Vocabulary, count: str, negation: str, junct
 
 
 def _about_rules(before: WordRules, now: WordRules) -> dict[Reason, str]:
-    """Return what reasons say that are no bar."""
+    """Return the texts of the other reasons."""
     texts = {
         Reason[f"{field.name.upper()}_CHANGED"]:
             f"{field.name} is {getattr(now, field.name)} now, was {getattr(before, field.name)}"
         for field in fields(WordRules)
     }  # fmt: skip
-    return texts | {Reason.UNKNOWN: "unknown: a version does not tell its rules"}
+    return texts | {Reason.UNKNOWN: "unknown: the Params of a version are not known"}

@@ -1,4 +1,4 @@
-"""The words a model knows: flat UTF-8 bytes, counts, and an id for each; no object for a word not asked for."""
+"""The words of a model as UTF-8 bytes, with counts and ids; strings are only made for words that are asked for."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import zarr
 
-from daskw2v.errors import UnknownWordError, VocabularyError
-from daskw2v.shards.dictionary import are_words
-from daskw2v.storage import read_array, write_array
+from daskw2v.errors import UnknownWordError, VocabularyError, counted
+from daskw2v.shards.words import are_words
+from daskw2v.store.storage import read_array, write_array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.index import WordIndex
-from daskw2v.wording import counted
 
-_AT_ONCE = 4096  # words that iteration makes
+_AT_ONCE = 4096  # words decoded at once in iteration
 _SHOWN = 3
 
 
@@ -27,22 +26,22 @@ class Vocabulary:
     Parameters
     ----------
     data
-        All words' UTF-8 bytes one after another, shape (n_bytes,) uint8.
+        UTF-8 bytes of all words, concatenated, shape (n_bytes,) uint8.
     offsets
-        Where each word starts in `data`, and where the last one ends, shape (V + 1,) int64.
+        Bounds of the words in `data`, shape (V + 1,) int64.
     counts
         Occurrences of each word in the corpus, shape (V,) int64.
     """
 
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
+    data: UInt8Array
+    offsets: Int64Array
+    counts: Int64Array
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the words in order of their ids, some thousand at a time."""
+        """Yield the words in order of their ids."""
         for start in range(0, len(self), _AT_ONCE):
             yield from self.between(start, min(start + _AT_ONCE, len(self)))
 
@@ -55,12 +54,12 @@ class Vocabulary:
 
     @classmethod
     def from_words(cls, words: Sequence[str], counts: Iterable[int]) -> Self:
-        """Make a vocabulary of words whose order is their id.
+        """Make a vocabulary of words in the order of their ids.
 
         Raises
         ------
         VocabularyError
-            If a word stands twice, or words and counts differ in number.
+            If a word occurs twice, or there are not as many counts as words.
         """
         encoded = [word.encode() for word in words]
         numbers = np.array(list(counts), np.int64)
@@ -68,14 +67,14 @@ class Vocabulary:
             raise VocabularyError(
                 f"{counted(len(encoded), 'word')} ({len(set(encoded))} distinct) with "
                 f"{counted(len(numbers), 'count')}.",
-                "Give each word once, and one count a word.",
+                "Give each word once, and one count for each word.",
             )
         offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets, numbers)
 
     @cached_property
     def words(self) -> list[str]:
-        """The words in order of their ids: an object for each, where `word` and `between` make those asked for."""
+        """All words in order of their ids; for large vocabularies, use `word` or `between`."""
         return self.between(0, len(self))
 
     def between(self, start: int, stop: int) -> list[str]:
@@ -85,7 +84,7 @@ class Vocabulary:
         return [_decoded(data[a:b]) for a, b in itertools.pairwise(bounds.tolist())]
 
     def word(self, id_: int) -> str:
-        """Return the word of an id from 0 on.
+        """Return the word with an id, from 0 on.
 
         Raises
         ------
@@ -101,12 +100,12 @@ class Vocabulary:
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the word's id, or None where the vocabulary does not hold it."""
-        # Lone surrogates make bytes that are no word's.
+        """Return the word's id, or None if it is not in the vocabulary."""
+        # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
 
-    def find_all(self, other: "Vocabulary") -> npt.NDArray[np.int32]:
-        """Return the id of each word of another vocabulary, -1 where this one does not hold it, shape (len(other),)."""
+    def find_all(self, other: "Vocabulary") -> Int32Array:
+        """Return the id of each word of another vocabulary, -1 if it is not in this one, shape (len(other),)."""
         return self._index.find_all(other.data, other.offsets)
 
     def id(self, word: str) -> int:
@@ -115,7 +114,7 @@ class Vocabulary:
         Raises
         ------
         UnknownWordError
-            If the vocabulary does not hold the word.
+            If the word is not in the vocabulary.
         """
         found = self.find(word)
         if found is None:
@@ -126,7 +125,7 @@ class Vocabulary:
         return found
 
     def save(self, group: zarr.Group) -> None:
-        """Write the vocabulary's three arrays into a Zarr group."""
+        """Write the three arrays into a Zarr group."""
         write_array(group, "words", self.data)
         write_array(group, "offsets", self.offsets)
         write_array(group, "counts", self.counts)

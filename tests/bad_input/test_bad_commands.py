@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from daskw2v.cli import main, models
+from daskw2v.cli import exporting, main
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.versions import publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 ROWS = np.random.default_rng(1).standard_normal((4, 3), np.float32)
@@ -34,10 +34,10 @@ def run(monkeypatch, tmp_path, client):
     """Run a command in a folder of its own; the local cluster of `train` is the one of all tests."""
 
     @contextmanager
-    def connect(_):
+    def connect(*_):
         yield client
 
-    monkeypatch.setattr(importlib.import_module("daskw2v.train"), "connect", connect)
+    monkeypatch.setattr(importlib.import_module("daskw2v.training.setup"), "connect", connect)
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("DASKW2V_")]:
         monkeypatch.delenv(name)
@@ -66,6 +66,7 @@ MISUSED = {  # of click: what is given, and what is said
     ("train", "text.txt"): "Missing option '--work'",
     ("train", "--work", "work"): "Missing argument 'INPUT...'",
     (*TRAIN, "--nosuch", "1"): "No such option",
+    ("similar", "--model", "work", "word"): "No such option '--model'",
     (*TRAIN, "--epochs"): "Option '--epochs' requires an argument",
     (*TRAIN, "--epochs", "many"): "Invalid value for '--epochs': 'many' is not a valid integer",
     (*TRAIN, "--epochs", "1.5"): "Invalid value for '--epochs': '1.5' is not a valid integer",
@@ -80,7 +81,7 @@ MISUSED = {  # of click: what is given, and what is said
     ("analogy", "MODEL", "one", "two", "three", "four"): "Got unexpected extra argument (four)",
     ("export", "MODEL"): "Missing argument 'URL'",
     ("info", "MODEL", "more"): "Got unexpected extra argument (more)",
-    ("evaluate", "MODEL"): "Nothing to measure: give --similarity FILE... or",
+    ("evaluate", "MODEL"): "Nothing to evaluate: give --similarity FILE... or",
     ("evaluate", "MODEL", "--analogy", "a", "--method", "3cosdiv"): "'3cosdiv' is not one of '3cosadd'",
     ("evaluate", "MODEL", "--analogy", "a", "--restrict-vocab", "0"): "0 is not in the range x>=1",
     ("compare", "MODEL"): "Missing argument 'SECOND'",
@@ -99,7 +100,7 @@ REFUSED = {  # of daskw2v
     (*TRAIN, "--scheduler", "tcp://h:1", "--workers", "2"): "workers=2 would be ignored",
     TRAIN: "text.txt matches no file. Check the path, broken links",
     ("train", "", "--work", "work"): "input='' is no URL or path. Give text that is not empty",
-    ("train", ".", "--work", "work"): ". is a folder without files to read. Names that begin with . or _ do not count",
+    ("train", ".", "--work", "work"): ". is a folder without files to read. Names that begin with . or _ are skipped",
     ("train", "nosuch://a", "--work", "work"): "A URL of nosuch:// cannot be opened: Protocol not known: nosuch. Give",
     ("train", "new\nline", "--work", "work"): "new line matches no file",
     ("train", "text.txt", "--work", ""): "work='' is no URL or path",
@@ -120,8 +121,8 @@ REFUSED = {  # of daskw2v
     ("info", "nowhere"): "There is no model at nowhere",
     ("evaluate", "MODEL", "--similarity", "none.tsv"): "none.tsv cannot be read: [Errno 2] No such file",
     ("evaluate", "MODEL", "--similarity", "."): "cannot be read",
-    ("evaluate", "MODEL", "--outliers", "none"): "none holds no file topic.txt",
-    ("evaluate", "MODEL", "--analogy", "a.txt", "b/a.txt"): "a.txt and b/a.txt have one name, 'a'. Rename one",
+    ("evaluate", "MODEL", "--outliers", "none"): "none contains no .txt file",
+    ("evaluate", "MODEL", "--analogy", "a.txt", "b/a.txt"): "a.txt and b/a.txt have the same name, 'a'. Rename one",
     ("compare", "MODEL", "nowhere"): "There is no model at nowhere",
     ("report", "MODEL", "out/"): "url='out/' names no file. Give the URL of a file",
     ("report", "MODEL", "r.html", "--word", "none"): "'none' is not among the 4 words",
@@ -155,7 +156,7 @@ def test_environment__is_checked_as_options_are(run, name, value, message):
     (b"epochs = nan", "epochs=nan is not an integer >= 1"),
     (b"eval_similarity = 'ws353.tsv'", "eval_similarity='ws353.tsv' is not a list of URLs or paths"),
     (b"storage_options = ['hunter2']", "storage_options=a list (not shown: it may hold secrets) is not a mapping"),
-    (b"epoch = 5", "c.toml sets epoch, which is no parameter. The names are: tokenizer"),
+    (b"epoch = 5", "c.toml sets epoch, which is not a parameter. The names are: tokenizer"),
     (b"epochs 5", "c.toml is not TOML: "),
     (b"epochs = 5\nepochs = 6", "c.toml is not TOML: "),
     (b"column = '\xff'", "c.toml is not TOML: "),
@@ -172,7 +173,7 @@ def test_error_of_the_system__is_one_line_too(run, model, monkeypatch, number):
     def fail(*_, **__):
         raise OSError(number, os.strerror(number), "v.txt")
 
-    monkeypatch.setattr(models, "export", fail)
+    monkeypatch.setattr(exporting, "export", fail)
     assert refusal(run("export", model, "v.txt")) == f"Error: [Errno {number}] {os.strerror(number)}: 'v.txt'"
     assert "Traceback" in run("export", model, "v.txt", "--debug").stderr
 

@@ -14,12 +14,12 @@ WORDS = ["one", "two", "three", "four"]
 VECTORS = Vectors(Vocabulary.from_words(WORDS, [4, 3, 2, 1]), np.eye(4, dtype=np.float32))
 ONES = [1, 1, 1, 1]
 
-NO_LIST = "is no list of words. Give words in a list, such as ['king', 'queen']"
+NO_LIST = "is not a list of words. Give words in a list, such as ['king', 'queen']"
 NO_PAIR = "is neither a word nor a word with its weight. Give words, or pairs of a word and a finite number"
 NO_COUNT = "is not an integer >= 1. Give a {} of at least 1"
-NO_VECTOR = "What is to be compared with 4 dimensions is no vector: {}. Give one vector of 4 numbers"
-NO_FIT = "Vectors of shape {} to compare with 4 dimensions. Give vectors of as many dimensions"
-NOT_FINITE = "Vectors to compare with 4 dimensions hold NaN, infinity, or numbers beyond float32. Give finite"
+NO_VECTOR = "The query is not a vector of 4 dimensions: {}. Give one vector of 4 numbers"
+NO_FIT = "The query has the shape {}, but the model has 4 dimensions. Give vectors of as many dimensions"
+NOT_FINITE = "The query contains NaN, infinity, or numbers beyond float32. Give finite"
 
 REFUSED = {  # what is asked, with what, and what is said
     **{f"[] {words!r}": (lambda v, words=words: v[words], f"{words!r} {NO_LIST}") for words in (None, 5, b"one", 1.5)},
@@ -67,7 +67,7 @@ REFUSED = {  # what is asked, with what, and what is said
         f"nearest {x}": (lambda v, x=x: v.nearest([[0] * 4, [0, x, 0, 0]]), NOT_FINITE)
         for x in (np.nan, -np.inf, 1e300)
     },
-    "evaluate a name": (lambda v: evaluate(v, similarity="a.tsv"), "similarity='a.tsv' is no list of URLs. Give simil"),
+    "evaluate a name": (lambda v: evaluate(v, similarity="a.tsv"), "similarity='a.tsv' is not a list of URLs. Give"),
     "evaluate a number": (lambda v: evaluate(v, analogy=[5]), "analogy=5 is no URL or path. Give text"),
     "evaluate nothing": (lambda v: evaluate(v, outliers=[""]), "outliers='' is no URL or path"),
 }  # fmt: skip

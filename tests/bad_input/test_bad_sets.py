@@ -74,10 +74,10 @@ def test_set__of_nothing_has_no_score(tmp_path, kind, content):
 
 @pytest.mark.parametrize(("kind", "message"), [
     ("similarity", rf"folder cannot be read: .*Is a directory.*{READ}"),
-    ("analogy", r"folder holds no file .*\. Give the folder of the relations' files"),
+    ("analogy", r"folder contains no file named .*\. Give the folder that contains the set's files"),
     ("categorization", rf"folder cannot be read: .*Is a directory.*{READ}"),
     ("classification", rf"folder cannot be read: .*Is a directory.*{READ}"),
-    ("outliers", r"folder holds no file topic\.txt\. Give the folder that holds the topics' files"),
+    ("outliers", r"folder contains no \.txt file\. Give the folder with a file TOPIC\.txt"),
 ])  # fmt: skip
 def test_set__that_is_an_empty_folder_is_refused(tmp_path, kind, message):
     (tmp_path / "folder").mkdir()

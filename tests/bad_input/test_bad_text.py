@@ -16,15 +16,17 @@ import pytest
 import zstandard
 from fsspec.registry import known_implementations
 
-from daskw2v import steady
-from daskw2v.corpus.formats import ReadReport, Text, read_block
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus, encode_block
 from daskw2v.shards.layout import Shard, open_codes, read_words
-from daskw2v.storage import Store
+from daskw2v.store import retries
+from daskw2v.store.storage import Store
 
 POLICIES = ["strict", "replace", "skip"]
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress}
@@ -44,7 +46,7 @@ def read(path, errors="strict", tokenizer="whitespace", **options):
     *pieces, report = pieces_of(path, errors, tokenizer, **options)
     found, line = [], b""
     for piece in pieces:
-        if isinstance(piece, Text):
+        if isinstance(piece, RawText):
             line += piece.data
             continue
         words = [piece.data[a:b].tobytes() for a, b in pairwise(piece.offsets)]
@@ -71,19 +73,19 @@ ROWS = parquet([f"row {i}" for i in range(5000)])
 NOISE = os.urandom(9000).hex().encode()
 JSONL = b'{"text": "one"}\n'
 CUT = "Write the file again, or leave it out."
-UTF_8 = "text must be UTF-8. Convert it, as iconv does."
+UTF_8 = "text must be UTF-8. Convert it, with iconv."
 
 DAMAGED = {  # name of a file: its content, and what is said of it whatever `errors` is
     **{f"short.{s}": (PACK[s](b"one two\n" * 99)[:-2], rf"is cut short: its \w+ data stop.*{CUT}") for s in PACK},
     **{f"half.{s}": (PACK[s](NOISE)[:4000], rf"is cut short: its \w+ data stop.*{CUT}") for s in PACK},
     **{f"empty.{s}": (b"", rf"is cut short: it is empty, which no \w+ file is.*{CUT}") for s in [*PACK, "parquet"]},
-    **{f"magic.{s}": (b"text that nobody packed\n", rf"is no valid \w+ data after 0 bytes.*{CUT}") for s in PACK},
-    **{f"zeros.{s}": (b"\0" * 500, rf"(is no valid \w+ data after 0 bytes|is cut short).*{CUT}") for s in PACK},
-    **{f"rest.{s}": (PACK[s](b"one\n") + NOISE, rf"is no valid \w+ data after 4 bytes.*{CUT}") for s in PACK},
-    "le.txt": ("\ufeffone\n".encode("utf-16-le"), f"begins as UTF-16 does; {UTF_8}"),
-    "be.txt": ("\ufeffone\n".encode("utf-16-be"), f"begins as UTF-16 does; {UTF_8}"),
-    "le.jsonl": ('\ufeff{"text": "one"}\n'.encode("utf-32-le"), f"begins as UTF-32 does; {UTF_8}"),
-    "be.txt.gz": (gzip.compress("\ufeffone\n".encode("utf-32-be")), f"begins as UTF-32 does; {UTF_8}"),
+    **{f"magic.{s}": (b"text that nobody packed\n", rf"has no valid \w+ data after 0 bytes.*{CUT}") for s in PACK},
+    **{f"zeros.{s}": (b"\0" * 500, rf"(has no valid \w+ data after 0 bytes|is cut short).*{CUT}") for s in PACK},
+    **{f"rest.{s}": (PACK[s](b"one\n") + NOISE, rf"has no valid \w+ data after 4 bytes.*{CUT}") for s in PACK},
+    "le.txt": ("\ufeffone\n".encode("utf-16-le"), f"begins with the byte order mark of UTF-16; {UTF_8}"),
+    "be.txt": ("\ufeffone\n".encode("utf-16-be"), f"begins with the byte order mark of UTF-16; {UTF_8}"),
+    "le.jsonl": ('\ufeff{"text": "one"}\n'.encode("utf-32-le"), f"byte order mark of UTF-32; {UTF_8}"),
+    "be.txt.gz": (gzip.compress("\ufeffone\n".encode("utf-32-be")), f"byte order mark of UTF-32; {UTF_8}"),
     "short.parquet": (ROWS[:-9], rf"cannot be read as Parquet \(.*{CUT}"),
     "half.parquet": (ROWS[: len(ROWS) // 2], rf"cannot be read as Parquet \(.*{CUT}"),
     "hole.parquet": (ROWS[:400] + bytes(4000) + ROWS[4400:], rf"cannot be read as Parquet \(.*{CUT}"),
@@ -204,9 +206,9 @@ def test_filesystem__that_does_not_answer_is_named(monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("Unable to locate credentials")
 
-    monkeypatch.setattr(steady, "_PAUSES", ())
+    monkeypatch.setattr(retries, "_PAUSES", ())
     monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "isfile", refuse)
-    with pytest.raises(InputError, match=r"memory://a cannot be looked for \(RuntimeError: Unable to locate"):
+    with pytest.raises(InputError, match=r"memory://a cannot be searched \(RuntimeError: Unable to locate"):
         find_sources("memory://a")
 
 
@@ -225,10 +227,10 @@ def make_loop(path):
 @pytest.mark.parametrize(("make", "pattern", "message"), [
     (make_fifo, "thing", "is a pipe, a socket or a device, which cannot be read in blocks. Copy it to a file"),
     (make_broken_link, "thing", "matches no file. Check the path, broken links"),
-    (make_broken_link, "th*", r"cannot be looked for \(FileNotFoundError.*thing.*Check the path, broken links"),
-    (make_loop, "thing", "(matches no file|cannot be looked for).*broken links"),
-    (os.mkdir, "thing", r"thing is a folder without files to read\. Names that begin with \. or _ do not count"),
-    (os.mkdir, "thing/", r"thing/ is a folder without files to read\. Names that begin with \. or _ do not count"),
+    (make_broken_link, "th*", r"cannot be searched \(FileNotFoundError.*thing.*Check the path, broken links"),
+    (make_loop, "thing", "(matches no file|cannot be searched).*broken links"),
+    (os.mkdir, "thing", r"thing is a folder without files to read\. Names that begin with \. or _ are skipped"),
+    (os.mkdir, "thing/", r"thing/ is a folder without files to read\. Names that begin with \. or _ are skipped"),
     (os.mkdir, "thing/*", "matches no file"),
 ])  # fmt: skip
 def test_what_is_no_file__is_refused(tmp_path, make, pattern, message):
@@ -243,8 +245,8 @@ def test_device__is_refused_and_not_read_for_ever():
 
 
 @pytest.mark.parametrize(("mode", "of", "message"), [
-    (0o000, "a.txt", r"a\.txt may not be read \(.*Permission denied.*Give the rights to whom the workers run as"),
-    (0o000, ".", r"(matches no file.*the rights to its folders|cannot be looked for.*Permission denied)"),
+    (0o000, "a.txt", r"a\.txt may not be read \(.*Permission denied.*Give read permission to the user of the workers"),
+    (0o000, ".", r"(matches no file.*the rights to its folders|cannot be searched.*Permission denied)"),
 ])  # fmt: skip
 def test_no_permission__is_told_as_such(open_folder, another_user, mode, of, message):
     folder = open_folder / "inner"
@@ -280,7 +282,7 @@ def test_file__that_changes_while_it_is_read_is_refused(tmp_path, name, change):
     next(pieces)
     change(path)
     with pytest.raises(
-        InputError, match=rf"{name} (changed since it was found\. Run again once it is complete|is gone)"
+        InputError, match=rf"{name} (changed since it was found\. Run again once the file is complete|is gone)"
     ):
         list(pieces)
 
@@ -329,7 +331,7 @@ def test_huge_token__is_kept_whole(tmp_path, name, n_bytes):
     ("a.txt", b"", "replace", r"^There is no word in 1 file of 0 bytes\."),
     ("a.txt", b"\n\n \n", "strict", r"no word in 1 file of 4 bytes\."),
     ("a.txt", b"\xff\n\xfe\n", "skip", r"no word .* \(2 lines skipped, the first: .*a\.txt at byte 0: invalid"),
-    ("a.json", b'[{"text": "one"}]', "replace", r"no word .* \(1 line skipped, .*a JSON list where an object should"),
+    ("a.json", b'[{"text": "one"}]', "replace", r"no word .* \(1 line skipped, .*a JSON list instead of an object"),
     ("a.jsonl", b'{"body": "one"}', "replace", r"no word .*no key 'text'; the keys are: 'body'"),
 ])  # fmt: skip
 def test_corpus__without_a_word_is_refused_with_the_reason(tmp_path, client, name, content, errors, message):

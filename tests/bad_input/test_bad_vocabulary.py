@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v import Params, Resources, build_corpus, build_vocabulary, train
 from daskw2v.errors import InputError, ParameterError, VocabularyError
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 
 TEXT = "the cat sat on the mat\n" * 5 + "a dog\n"
 ONE_THREAD = Resources(threads=1)
@@ -44,7 +44,7 @@ BAD_LISTS = {  # name: how it is made, what is said
         put(gzip.compress(b"the\n" * 99)[:-5]),
         r"short\.gz is cut short: its gzip data.*Write the file again",
     ),
-    "plain.gz": (put(b"the\ncat, not packed\n"), r"plain\.gz is no valid gzip data.*Write the file again"),
+    "plain.gz": (put(b"the\ncat, not packed\n"), r"plain\.gz has no valid gzip data.*Write the file again"),
     "words.zip": (put(b"PK"), r"words\.zip is packed as \.zip.*Unpack it"),
 }
 

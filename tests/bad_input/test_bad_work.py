@@ -14,7 +14,7 @@ from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.shards.layout import open_codes
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 PARAMS = Params(min_count=1)
@@ -29,7 +29,7 @@ def test_work__must_be_a_url_or_path(client, work):
 
 @pytest.mark.parametrize(("name", "value"), [("Params", {"window": 3}), ("Params", Resources()), ("Resources", "cpu")])
 def test_params_and_resources__must_be_what_they_are_called(client, tmp_path, name, value):
-    with pytest.raises(ParameterError, match=rf"stands where daskw2v\.{name} belong\. Give daskw2v\.{name}\("):
+    with pytest.raises(ParameterError, match=rf"must be a daskw2v\.{name}, not a .*\. Give daskw2v\.{name}\("):
         train("text.txt", work=tmp_path, client=client, **{name.lower(): value})
 
 
@@ -43,24 +43,24 @@ STAGES = {
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("name", "value", "remedy"), [
-    ("store", "s3://a:secret@work", "a str stands where a daskw2v.Store belongs. Give daskw2v.Store(url)."),
-    ("client", "tcp://host:8786", "a str stands where a distributed.Client belongs. Give distributed.Client(address)."),
-    ("client", None, "a NoneType stands where a distributed.Client belongs. Give distributed.Client(address)."),
-    ("params", Resources(), "a Resources stands where daskw2v.Params belong. Give daskw2v.Params(...)."),
-    ("resources", {}, "a dict stands where daskw2v.Resources belong. Give daskw2v.Resources(...)."),
+    ("store", "s3://a:secret@work", "a daskw2v.Store, not a str. Give daskw2v.Store(url)."),
+    ("client", "tcp://host:8786", "a distributed.Client, not a str. Give distributed.Client(address)."),
+    ("client", None, "a distributed.Client, not a NoneType. Give distributed.Client(address)."),
+    ("params", Resources(), "a daskw2v.Params, not a Resources. Give daskw2v.Params(...)."),
+    ("resources", {}, "a daskw2v.Resources, not a dict. Give daskw2v.Resources(...)."),
 ])  # fmt: skip
-def test_stages__say_which_argument_is_of_another_kind(client, tmp_path, stage, name, value, remedy):
+def test_stages__say_which_argument_is_of_another_type(client, tmp_path, stage, name, value, remedy):
     given = {"store": Store(str(tmp_path)), "params": PARAMS, "resources": Resources(), "client": client, name: value}
     with pytest.raises(ParameterError) as caught:
         STAGES[stage](**given)
-    assert str(caught.value) == f"{name}: {remedy}"
+    assert str(caught.value) == f"{name} must be {remedy}"
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("client", "tcp://host:8786"), ("client", ""), ("params", {}), ("resources", ())]
 )
-def test_train__says_which_argument_is_of_another_kind(client, tmp_path, name, value):
-    with pytest.raises(ParameterError, match=rf"^{name}: a {type(value).__name__} stands where .*\. Give "):
+def test_train__says_which_argument_is_of_another_type(client, tmp_path, name, value):
+    with pytest.raises(ParameterError, match=rf"^{name} must be a .*, not a {type(value).__name__}\. Give "):
         train("text.txt", **{"work": tmp_path, "client": client, name: value})
 
 

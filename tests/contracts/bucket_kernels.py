@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.cuda.cases import Pairs, likely, tables_of
-from daskw2v.params import Params
+from daskw2v.config.params import Params
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.skipgrams import Bucket
+from tests.support.cuda.cases import Pairs, likely, tables_of
 
 
 def compare(n, m, rows, vector_size, negative, each, rng):
@@ -38,6 +38,10 @@ def test_bucket__equals_its_reference(n, m, rows, vector_size, negatives, seed):
     """Centers with negatives, centers alone, negatives alone, and nothing at all."""
     negative, each = negatives
     compare(n, m if each else 0, rows, vector_size, negative, each, np.random.default_rng(seed))
+
+
+def test_bucket__equals_its_reference_for_a_few_pairs():
+    compare(3, 2, (4, 4), 16, 5, 5, np.random.default_rng(0))
 
 
 def test_bucket__trains_pairs_and_noise_in_slices():

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.cuda.cases import Windows
-from daskw2v.objectives import OBJECTIVES
+from daskw2v.config.params import Params
 from daskw2v.objectives.cuda import pieces
 from daskw2v.objectives.cuda.negatives import negative_targets
 from daskw2v.objectives.cuda.pieces import PIECE
 from daskw2v.objectives.cuda.shape import Shape
-from daskw2v.params import Params
+from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.sampling.segments import Segment
+from tests.support.cuda.cases import Windows
 
 KERNELS = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 
@@ -45,10 +45,10 @@ def compare(params, segment, n_words, rng, first=0, last=None, counts=None, **ho
 @st.composite
 def options(draw, objective):
     chosen = {}
-    if "negative" in OBJECTIVES[objective].options:
+    if reads(OBJECTIVES[objective], "negative"):
         chosen["negative"] = draw(st.sampled_from([1, 5, 5, 8, 17]))
         chosen["negative_sharing"] = draw(st.sampled_from(["shared", "pair"]))
-    if "cbow_mean" in OBJECTIVES[objective].options:
+    if reads(OBJECTIVES[objective], "cbow_mean"):
         chosen["cbow_mean"] = draw(st.booleans())
     return chosen
 
@@ -91,7 +91,7 @@ def test_warp__equals_its_reference_at_the_edges(objective, edge):
     rng = np.random.default_rng(0)
     params = (
         Params(objective=objective, vector_size=vector_size, window=window, negative=2, shrink_windows=False)
-        if ("negative" in OBJECTIVES[objective].options)
+        if (reads(OBJECTIVES[objective], "negative"))
         else Params(objective=objective, vector_size=vector_size, window=window, shrink_windows=False)
     )
     compare(params, make_segment(lengths, n_words, rng), n_words, rng)

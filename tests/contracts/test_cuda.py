@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from daskw2v import Params, Resources, train
-from daskw2v.cuda import check_gpu
 from daskw2v.errors import ClusterError, Daskw2vError, MissingExtraError, ParameterError
+from daskw2v.kernels.cuda import check_gpu
 
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 280, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
@@ -30,22 +30,39 @@ def has_gpu():
     return True
 
 
-@pytest.mark.parametrize("contract", CONTRACTS)
-@pytest.mark.parametrize(
-    "where", ["simulator", pytest.param("gpu", marks=[pytest.mark.gpu, pytest.mark.timeout(SECONDS["gpu"] + 20)])]
-)
-def test_kernels__keep_their_contracts(where, contract):
+def run_contracts(where, contracts, *options):
+    """Run contracts of kernels in a process of their own, and return what pytest printed."""
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
-    if where == "gpu" and not has_gpu():
-        pytest.skip("no GPU: only the simulator was asked")
     environment = {**os.environ, "DASKW2V_TEST_DEVICE": "cuda", "NUMBA_ENABLE_CUDASIM": str(int(where == "simulator"))}
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", f"tests/contracts/{contract}.py", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", *(f"tests/contracts/{contract}.py" for contract in contracts), "-q",
+         "-p", "no:cacheprovider", *options],
         cwd=ROOT, env=environment, text=True, capture_output=True, timeout=SECONDS[where], check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_kernels__equal_their_references_on_a_few_rows():
+    """One case of each kernel, in the simulator."""
+    told = run_contracts("simulator", CONTRACTS[:3], "-k", "few_pairs or longer or leave_words_without")
+    assert "7 passed" in told
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param("simulator", marks=pytest.mark.slow),
+        pytest.param("gpu", marks=[pytest.mark.gpu, pytest.mark.timeout(SECONDS["gpu"] + 20)]),
+    ],
+)
+def test_kernels__keep_their_contracts(where, contract):
+    if where == "gpu" and not has_gpu():
+        pytest.skip("no GPU: only the simulator was asked")
+    told = run_contracts(where, [contract])
     only_simulated = where == "gpu" and contract in ("piece_kernels", "on_cuda")
-    assert ("skipped" in result.stdout) == only_simulated, "pieces have an order there, and nowhere else"
+    assert ("skipped" in told) == only_simulated, "pieces have an order there, and nowhere else"
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +74,14 @@ def compiling():
             pathfinder.load_nvidia_dynamic_lib(library)
     except pathfinder.DynamicLibNotFoundError:
         pytest.skip("CUDA's compiler comes with daskw2v[cuda]")
-    return import_module("benchmarks.cuda.compiling")
+    return import_module("tests.support.cuda.compiling")
 
 
 def test_launch__of_few_warps_is_no_reason_to_warn():
     """Numba warns of each launch of less than 128 blocks, and a warning is an error here: all tests on a GPU failed."""
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
     dispatcher = import_module("numba.cuda.dispatcher")
-    import_module("daskw2v.cuda.warp")
+    import_module("daskw2v.kernels.cuda.warp")
     dispatcher._LaunchConfiguration(None, (1, 1, 1), (32, 1, 1), 0, 0)
 
 
@@ -101,11 +118,11 @@ def test_kernel__is_compiled_for_older_gpus(compiling, name):
 @pytest.mark.parametrize("name", KERNELS)
 def test_compiled_kernel__is_its_reference(compiling, name):
     """Its PTX carried out in NumPy: so without a GPU it is known what was compiled, not only what was written."""
-    correctness, cases, emulated = (
-        import_module(f"benchmarks.cuda.{module}") for module in ("correctness", "cases", "emulated")
+    cases, emulated, trainings = (
+        import_module(f"tests.support.cuda.{module}") for module in ("cases", "emulated", "trainings")
     )
     setting = compiling.Setting(128)
-    case = correctness.case_of(name, setting, 20, n_words=60)
+    case = trainings.case_of(name, setting, 20, n_words=60)
     found, _ = case.emulated(emulated.Kernel(compiling.compiled(name, setting).ptx))
     truth = case.truth()
     assert found.totals == pytest.approx(truth.totals, rel=1e-5, abs=1e-5)
@@ -114,11 +131,11 @@ def test_compiled_kernel__is_its_reference(compiling, name):
 
 @pytest.mark.parametrize("name", ["sgns", "sgns, pair", "cbow_ns"])
 def test_compiled_kernel__reads_and_adds_the_rows_that_are_counted_from_the_text(compiling, name):
-    correctness, emulated, traffic = (
-        import_module(f"benchmarks.cuda.{module}") for module in ("correctness", "emulated", "traffic")
+    emulated, traffic, trainings = (
+        import_module(f"tests.support.cuda.{module}") for module in ("emulated", "traffic", "trainings")
     )
     setting = compiling.Setting(128)
-    case = correctness.case_of(name, setting, 30, n_words=60)
+    case = trainings.case_of(name, setting, 30, n_words=60)
     case = case._replace(params=case.params.replace(shrink_windows=False))
     kernel = emulated.Kernel(compiling.compiled(name, setting).ptx)
     _, done = case.emulated(kernel)

@@ -147,7 +147,7 @@ def test_folder__that_may_not_be_seen_is_an_error(tmp_path, monkeypatch):
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(InputError, match=r"cannot be looked for \(PermissionError.*/b"):
+    with pytest.raises(InputError, match=r"cannot be searched \(PermissionError.*/b"):
         find_sources(tmp_path)
 
 
@@ -186,7 +186,7 @@ TABLES = ("a.csv", "a.tsv", "A.CSV.GZ", "a.csv.zst")
 def test_table__is_refused_by_its_name_unless_format_says_that_it_is_text(tmp_path, name):
     put(tmp_path, name)
     for inputs in (tmp_path / name, tmp_path, f"{tmp_path}/*"):
-        with pytest.raises(InputError, match=rf"{name} is no text by its name: commas.*to_parquet.*format='text'"):
+        with pytest.raises(InputError, match=rf"{name} is not text by its name: commas.*to_parquet.*format='text'"):
             find_sources(inputs)
     for format in ("text", "jsonl"):
         assert find_sources(tmp_path / name, format)[0].format == format
@@ -205,7 +205,7 @@ def test_table__is_taken_where_tables_are_read(tmp_path):
 )  # fmt: skip
 def test_file__of_another_kind_is_refused_by_its_name(tmp_path, name, what):
     put(tmp_path, name)
-    with pytest.raises(InputError, match=rf"{name} is no text by its name: {what} would become words\..*format='text'"):
+    with pytest.raises(InputError, match=rf"{name} is not text by its name: {what} would become words.*format='text'"):
         find_sources(tmp_path / name)
     assert find_sources(tmp_path / name, "text")[0].format == "text"
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.corpus import streams
-from daskw2v.corpus.formats import ReadReport, Text, read_block
+from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError
@@ -52,7 +53,7 @@ def text(blocks):
 def sentences(blocks):
     found = []
     for piece in (piece for block in blocks for piece in block):
-        if isinstance(piece, Text):
+        if isinstance(piece, RawText):
             found += [line.split() for line in piece.data.decode().split("\n") if line.split()]
             continue
         words = [bytes(piece.data[a:b]).decode() for a, b in zip(piece.offsets, piece.offsets[1:], strict=False)]
@@ -238,7 +239,7 @@ def test_compressed__refuses_truncated_data_and_says_how_much_was_read(tmp_path,
 def test_compressed__refuses_corrupt_data(tmp_path, suffix):
     packed = tmp_path / f"a.txt.{suffix}"
     packed.write_bytes(PACK[suffix](b"one two\n") + b"garbage, not padding")
-    with pytest.raises(InputError, match=rf"a\.txt\.{suffix} is no valid .* after 8 bytes"):
+    with pytest.raises(InputError, match=rf"a\.txt\.{suffix} has no valid .* after 8 bytes"):
         read(packed)
 
 
@@ -282,7 +283,7 @@ def test_jsonl__is_read_compressed_and_by_functions(tmp_path):
     [
         (b"{nonsense", "invalid JSON"),
         (b"[" * 100_000, "invalid JSON"),
-        (b"[1]", "a JSON list where an object should stand"),
+        (b"[1]", "a JSON list instead of an object"),
         (b"{}", "no key 'text'; the keys are: none"),
         (b'{"Text": "a"}', "no key 'text'; the keys are: 'Text'"),
         (b'{"text": 3}', "neither a string nor a list"),

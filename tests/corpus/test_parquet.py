@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus import parquet
-from daskw2v.corpus.formats import ReadReport, Text, read_block
+from daskw2v.corpus.formats import parquet, read_block
+from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError
@@ -30,7 +30,7 @@ def read(path, column="text", errors="strict", tokenizer="whitespace", block_byt
 def sentences(pieces):
     found = []
     for piece in pieces:
-        if isinstance(piece, Text):
+        if isinstance(piece, RawText):
             found += [line.split() for line in piece.data.decode().split("\n") if line.split()]
             continue
         bounds = zip(piece.offsets, piece.offsets[1:], strict=False)

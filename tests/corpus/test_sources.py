@@ -1,5 +1,6 @@
 import gzip
 import os
+import sys
 import threading
 from dataclasses import replace
 
@@ -9,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFile
 
-from daskw2v import steady
 from daskw2v.corpus import search
 from daskw2v.corpus import sources as module
-from daskw2v.corpus.sources import Block, Source, find_sources, open_source, plan_blocks
+from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
+from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
+from daskw2v.store import retries
 
 
 @pytest.fixture
@@ -150,8 +152,8 @@ def test_find_sources__refuses_a_file_of_unknown_size():
 
 
 def test_find_sources__names_missing_extras(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "zstandard", None)
-    monkeypatch.setattr(module, "pa", None)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.txt.zst").write_bytes(b"")
     (tmp_path / "a.parquet").write_bytes(b"")
     with pytest.raises(MissingExtraError, match=r"daskw2v\[zstd\]"):
@@ -161,9 +163,9 @@ def test_find_sources__names_missing_extras(tmp_path, monkeypatch):
 
 
 def test_version__prefers_what_the_content_is_known_by():
-    assert module._version({"mtime": 1.5, "ETag": '"x"'}) == '"x"'
-    assert module._version({"mtime": 1.5}) == "1.5"
-    assert module._version({}) == ""
+    assert version_of({"mtime": 1.5, "ETag": '"x"'}) == '"x"'
+    assert version_of({"mtime": 1.5}) == "1.5"
+    assert version_of({}) == ""
 
 
 def test_open_source__refuses_a_file_that_changed_or_is_gone(tmp_path):
@@ -180,13 +182,13 @@ def test_open_source__refuses_a_file_that_changed_or_is_gone(tmp_path):
 
 def test_block_key__changes_with_what_is_read_and_with_nothing_else():
     source = Source("/a.txt", 10, "v", "text", None)
-    key = Block(source, 0, 5).key
+    key = TextBlock(source, 0, 5).key
     assert len(key) == 20
     assert int(key, 16) >= 0
-    assert key == Block(replace(source), 0, 5).key
+    assert key == TextBlock(replace(source), 0, 5).key
     changed = [{"url": "/b.txt"}, {"size": 11}, {"version": "w"}, {"format": "jsonl"}]
-    others = [Block(replace(source, **change), 0, 5) for change in changed]
-    others += [Block(source, 1, 5), Block(source, 0, 6)]
+    others = [TextBlock(replace(source, **change), 0, 5) for change in changed]
+    others += [TextBlock(source, 1, 5), TextBlock(source, 0, 6)]
     assert len({key, *(block.key for block in others)}) == 7
 
 
@@ -197,7 +199,7 @@ def test_plan_blocks__divides_plain_files_and_keeps_compressed_ones_whole(tmp_pa
     found = find_sources([tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.gz"])
     a, _, c = found
     assert plan_blocks(found, 10, {}) == [
-        Block(a, 0, 10), Block(a, 10, 20), Block(a, 20, 25), Block(c, 0, c.size)
+        TextBlock(a, 0, 10), TextBlock(a, 10, 20), TextBlock(a, 20, 25), TextBlock(c, 0, c.size)
     ]  # fmt: skip
 
 
@@ -237,7 +239,7 @@ def test_open_source__reads_on_where_an_answer_failed(memory, monkeypatch):
 
     memory.pipe("/a.txt", content)
     (source,) = find_sources("memory://a.txt", None, {})
-    monkeypatch.setattr(steady, "_PAUSES", (0.0,))
+    monkeypatch.setattr(retries, "_PAUSES", (0.0,))
     monkeypatch.setattr(MemoryFile, "read", now_and_then)
     with open_source(source, {}) as file:
         assert file.read() == content
@@ -248,7 +250,7 @@ def test_open_source__gives_up_what_does_not_answer(memory, monkeypatch):
     memory.pipe("/a.txt", b"some words\n")
     (source,) = find_sources("memory://a.txt", None, {})
     never = threading.Event()
-    monkeypatch.setattr(steady, "_PAUSES", ())
+    monkeypatch.setattr(retries, "_PAUSES", ())
     monkeypatch.setattr(MemoryFile, "read", lambda file, size=-1: never.wait())
     with pytest.raises(StoreError, match=r"a\.txt cannot be read .*no answer"), open_source(source, {}, 0.01) as file:
         file.read()

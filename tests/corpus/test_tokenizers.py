@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.corpus.fingerprint import fingerprint
-from daskw2v.corpus.pieces import Text, tokens_of
+from daskw2v.corpus.pieces import RawText, tokens_of
 from daskw2v.corpus.tokenizers import make_tokenizer, tokenize, tokenizer_identity
 from daskw2v.errors import InputError, ParameterError
 
@@ -32,7 +32,7 @@ def test_whitespace__passes_the_very_bytes():
 
 @given(TEXTS)
 def test_lower__is_unicode_lower(text):
-    assert make_tokenizer("lower")(text.encode()) == Text(text.lower().encode())
+    assert make_tokenizer("lower")(text.encode()) == RawText(text.lower().encode())
 
 
 def test_lower__knows_the_final_sigma():
@@ -123,8 +123,8 @@ def test_make_tokenizer__refuses_bad_specs(spec, message):
         ([], "0 for 2 lines"),
         (None, "a NoneType for 2 lines"),
         (["a", "b"], "a str for a line"),
-        ([["a"], [1]], "tokens that are no strings"),
-        ([["a"], ["\ud800"]], "no Unicode text"),
+        ([["a"], [1]], "tokens that are not strings"),
+        ([["a"], ["\ud800"]], "not valid Unicode"),
     ],
 )
 def test_function__must_return_a_list_of_tokens_a_line(answer, message):

@@ -81,4 +81,4 @@ def installed(archives, tmp_path_factory):
     (environment / "bin" / "dask").chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DASKW2V", "COLUMNS"))}
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return Installed(environment, here, kept | {"PATH": path, "NUMBA_CACHE_DIR": str(folder / "kernels")})
+    return Installed(environment, here, kept | {"PATH": path})

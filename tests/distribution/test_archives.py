@@ -60,6 +60,7 @@ def test_metadata__has_the_extras_that_readme_has(wheel):
     assert named <= set(metadata.get_all("Provides-Extra"))
 
 
+@pytest.mark.slow
 def test_installed__is_the_wheel_and_not_the_checkout(installed):
     place = installed.run("python", "-c", "import daskw2v; print(daskw2v.__file__)").strip()
     assert Path(place).is_relative_to(installed.environment)

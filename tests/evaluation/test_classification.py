@@ -127,9 +127,9 @@ def test_evaluate_classification__names_a_malformed_line(vectors, tmp_path, line
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "has 0 labels, of the rarest 0 texts"),
-        (["0\tw1"] * 20, "has 1 labels, of the rarest 20 texts"),
-        (["0\tw1"] * 20 + ["1\tw1"] * 9, "has 2 labels, of the rarest 9 texts.*at least 10 texts each"),
+        ([], "has 0 labels; the rarest has 0 texts"),
+        (["0\tw1"] * 20, "has 1 labels; the rarest has 20 texts"),
+        (["0\tw1"] * 20 + ["1\tw1"] * 9, "has 2 labels; the rarest has 9 texts.*at least 10 texts each"),
     ],
 )
 def test_evaluate_classification__refuses_rare_labels(vectors, tmp_path, lines, message):
@@ -140,9 +140,9 @@ def test_evaluate_classification__refuses_rare_labels(vectors, tmp_path, lines, 
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ((["0\tw1", "1\tw2"], [], ["0\tw1"]), "dev holds no text.*train, dev and test"),
-        ((["0\tw1", "1\tw2"], ["0\tw1"], ["2\tw1"]), "test and .*train do not have the same labels"),
-        ((["0\tw1"], ["0\tw1"], ["0\tw1"]), "train and .*train do not have the same labels, two or more"),
+        ((["0\tw1", "1\tw2"], [], ["0\tw1"]), "dev contains no texts.*train, dev and test"),
+        ((["0\tw1", "1\tw2"], ["0\tw1"], ["2\tw1"]), "test has labels that .*train lacks"),
+        ((["0\tw1"], ["0\tw1"], ["0\tw1"]), "train has labels that .*train lacks, or .*train has only one"),
     ],
 )
 def test_evaluate_classification__refuses_a_strange_split(vectors, tmp_path, contents, message):

@@ -134,7 +134,7 @@ def test_fetch__names_a_file_of_another_layout(publish, tmp_path, name, content)
 def test_fetch__refuses_another_content(publish, tmp_path, algorithm):
     publish("men", b"abc", checksum=f"{algorithm}:{hashlib.new(algorithm, b'abd').hexdigest()}")
     with pytest.raises(
-        InputError, match=rf"brought 3 bytes with {algorithm} {hashlib.new(algorithm, b'abc').hexdigest()}"
+        InputError, match=rf"returned 3 bytes with {algorithm} {hashlib.new(algorithm, b'abc').hexdigest()}"
     ):
         datasets.fetch("men", tmp_path / "sets")
     assert not (tmp_path / "sets").exists()

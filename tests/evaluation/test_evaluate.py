@@ -42,7 +42,7 @@ def test_evaluate__accepts_no_sets(vectors):
 
 
 def test_evaluate__refuses_two_files_of_one_name(vectors, tmp_path):
-    with pytest.raises(ParameterError, match="have one name, 'ws353'"):
+    with pytest.raises(ParameterError, match="have the same name, 'ws353'"):
         evaluate(vectors, similarity=[str(tmp_path / "a/ws353.tsv"), str(tmp_path / "b/ws353.csv.gz")])
 
 

@@ -79,7 +79,7 @@ def test_evaluate_outliers__names_a_malformed_file(vectors, tmp_path, text, grou
 
 def test_evaluate_outliers__names_a_folder_without_topics(vectors, tmp_path):
     for folder in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(InputError, match=r"holds no file topic.txt. Give the folder"):
+        with pytest.raises(InputError, match=r"contains no .txt file. Give the folder"):
             evaluate_outliers(vectors, folder)
 
 

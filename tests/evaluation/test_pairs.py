@@ -58,7 +58,7 @@ def test_read_pairs__reads_one_line_and_none(tmp_path):
     ],
 )
 def test_read_pairs__names_a_malformed_line(tmp_path, text, line, field):
-    with pytest.raises(InputError, match=rf"Line {line} of .*two words, and a score in field {field}: .*<TAB>score"):
+    with pytest.raises(InputError, match=rf"Line {line} of .*two words with a score in field {field}: .*<TAB>score"):
         read_pairs(write(tmp_path, text))
 
 

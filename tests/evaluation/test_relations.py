@@ -110,7 +110,7 @@ def test_read_relations__reads_one_file_of_pairs(tmp_path):
 
 
 def test_read_relations__refuses_a_folder_without_files(tmp_path):
-    with pytest.raises(InputError, match=r"holds no file \.txt.*Give the folder"):
+    with pytest.raises(InputError, match=r"contains no file named \.txt.*Give the folder"):
         read_relations(tmp_path)
 
 
@@ -118,7 +118,7 @@ def test_read_relations__refuses_two_relations_of_one_name(tmp_path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         write(tmp_path / folder, "a\tb\n", "E01.txt")
-    with pytest.raises(InputError, match=r"Two files below .* have a relation 'E01'.*Rename"):
+    with pytest.raises(InputError, match=r"Two files in .* have a category 'E01'.*Rename"):
         read_relations(tmp_path)
 
 

@@ -14,11 +14,13 @@ import click
 def _kernels() -> list[str]:
     """Return the modules that Numba compiles: it knows nothing of what would be added to them."""
     root = Path(__file__).parents[2]
-    files = [path for path in (root / "daskw2v").rglob("*.py") if "daskw2v.jit" in path.read_text()]
+    files = [path for path in (root / "daskw2v").rglob("*.py") if "daskw2v.kernels.jit" in path.read_text()]
     return [".".join(path.relative_to(root).with_suffix("").parts) for path in files]
 
 
-with atheris.instrument_imports(include=["daskw2v"], exclude=["daskw2v.jit", "daskw2v.simd", *_kernels()]):
+with atheris.instrument_imports(
+    include=["daskw2v"], exclude=["daskw2v.kernels.jit", "daskw2v.kernels.simd", *_kernels()]
+):
     from tests.fuzz.targets import TARGETS, clean
 
 _SECONDS = 10  # that an input may take

@@ -20,8 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from daskw2v.cli.config_file import read_config
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import read_block
-from daskw2v.corpus.pieces import ReadReport, Text
+from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.streams import decompressed
 from daskw2v.corpus.tokenizers import make_tokenizer
@@ -31,18 +34,17 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
-from daskw2v.intact import METADATA, seal_of, sealed
 from daskw2v.models.store import create_model, ids_after, write_ids, write_subwords, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords, initial_weights
-from daskw2v.options import read_config
-from daskw2v.params import Params, Resources
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.storage import Store
+from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import read_list
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -84,7 +86,7 @@ def _read(name: str, data: bytes) -> None:
             report=ReadReport(),
         )
         for piece in pieces:
-            if not isinstance(piece, Text):
+            if not isinstance(piece, RawText):
                 assert piece.starts[0] == 0
                 assert piece.offsets[-1] == len(piece.data)
                 assert (np.diff(piece.offsets) > 0).all()
@@ -201,9 +203,9 @@ def _whole(path: Path, content: bytes) -> bytes:
     try:
         values = json.loads(content)
         if path.name == METADATA:
-            return sealed(content)
+            return with_checksum(content)
         unsealed = {name: value for name, value in values.items() if name != "seal"}
-        return json.dumps({**unsealed, "seal": seal_of(unsealed)}).encode()
+        return json.dumps({**unsealed, "seal": checksum_of(unsealed)}).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return content
 

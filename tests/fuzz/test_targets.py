@@ -19,6 +19,7 @@ def test_seed__is_read(name):
         TARGETS[name](seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
@@ -30,6 +31,7 @@ def test_mutation__ends_in_an_error_of_ours_or_is_read(name, data):
     TARGETS[name](bytes(seed))
 
 
+@pytest.mark.slow
 @given(content=st.binary(max_size=200))
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -6,14 +6,12 @@ import pytest
 from several_hosts import BUCKET, ONE_THREAD, PARAMS, Site
 
 from daskw2v import Resources, train
+from tests.support import namespaces
 
 
 @pytest.fixture(scope="session")
 def site():
     """Hosts that run; skipped where this machine, or this user, cannot have them."""
-    namespaces = pytest.importorskip(
-        "benchmarks.namespaces", reason="no benchmarks here: run pytest as python -m pytest"
-    )
     pytest.importorskip("moto.server", reason="no object store: install moto[server]")
     pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
     if lacking := namespaces.missing():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from several_hosts import BUCKET, ONE_THREAD, PARAMS
 
-from daskw2v.shared import given_bytes
-from daskw2v.strategies import STRATEGIES
+from daskw2v.cluster.shared_memory import given_bytes
+from daskw2v.training.strategies import STRATEGIES
 
-pytestmark = pytest.mark.timeout(900)  # with the first test all hosts start
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # with the first test all hosts start
 
 
 def same(a, b):

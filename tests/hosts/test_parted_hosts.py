@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from several_hosts import PARAMS
 
-pytestmark = pytest.mark.timeout(900)  # with the first test all hosts start
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # with the first test all hosts start
 GIVEN_UP = 16  # seconds after which Dask has given up a connection, by what several_hosts sets
 
 

@@ -51,7 +51,7 @@ def test_export__writes_the_projectors_two_files(vectors, tmp_path):
 
 def test_export__refuses_words_that_break_the_projectors_lines(tmp_path):
     words = Vocabulary.from_words([f"a\t{i}" for i in range(7)], [1] * 7)
-    with pytest.raises(InputError, match=r"The projector cannot hold 7 .*, \.\.\.\."):
+    with pytest.raises(InputError, match=r"The projector cannot represent 7 .*, \.\.\.\."):
         export(Vectors(words, np.ones((7, 2), np.float32)), str(tmp_path / "p"), format="projector")
     assert list(tmp_path.iterdir()) == []
 

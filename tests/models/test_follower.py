@@ -16,7 +16,7 @@ from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, publish, resolve
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 NEVER = 3600.0  # seconds between two looks of tests that look themselves
@@ -75,6 +75,7 @@ def test_follower__follows_by_itself(work, served):
         assert is_whole(follower.vectors)
 
 
+@pytest.mark.slow
 def test_follower__readers_meet_whole_versions_only(work, served):
     versions, done, faults, met, names = Versions(work), threading.Event(), [], set(), [*served, add(work, 3)]
 
@@ -238,5 +239,5 @@ def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, 
 
 def test_resolve__looks_again_once_only(work, served):
     (work / "models" / served[1]).remove()
-    with pytest.raises(StoreError, match=f"names {served[1]!r}, which is no finished model"):
+    with pytest.raises(StoreError, match=f"names {served[1]!r}, which is not a finished model"):
         resolve(work.url)

@@ -19,7 +19,7 @@ from daskw2v import (
     train_model,
 )
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.storage import open_array, write_array
+from daskw2v.store.storage import open_array, write_array
 
 LINES = [
     "new york city is big",
@@ -99,11 +99,11 @@ def test_train_model__refuses_a_corpus_joined_otherwise(text, client, tmp_path):
     work = Store(str(tmp_path))
     corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
     vocabulary = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
-    with pytest.raises(ParameterError, match=r"phrases=2 by Rules.*joined by nothing.*build_phrases"):
+    with pytest.raises(ParameterError, match=r"phrases=2 with PhraseRules.*joined with nothing.*build_phrases"):
         train_model(corpus, vocabulary, work, PARAMS, RESOURCES, client)
     joined = build_phrases(corpus, work, PARAMS, RESOURCES, client)
     for other in (PARAMS.replace(phrases=1), PARAMS.replace(phrase_threshold=0.6), Params()):
-        with pytest.raises(ParameterError, match=r"phrases=[01 2].*are joined by \[\(2, 0\.5, 'default', '~'\)"):
+        with pytest.raises(ParameterError, match=r"phrases=[01 2].*were joined with \[\(2, 0\.5, 'default', '~'\)"):
             train_model(joined, vocabulary, work, other, RESOURCES, client)
 
 

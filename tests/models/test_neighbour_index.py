@@ -12,21 +12,16 @@ import daskw2v
 from daskw2v.cli import main
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.graph import check_graph
 from daskw2v.models.index.searcher import Searcher
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 600, 12
 NAME = "v0001-r"
-HEADS = 8 + V * D * 2  # where a file's head begins
-GRAPH = HEADS + 64
-LEVELS = GRAPH + 40
-NODES = LEVELS + V * 2
 
 
 @pytest.fixture
@@ -37,15 +32,6 @@ def needs_usearch():
 @pytest.fixture(params=["local", "memory"])
 def work(request, tmp_path):
     return write_model(Store(f"memory://{tmp_path.name}/work" if request.param == "memory" else str(tmp_path)))
-
-
-@pytest.fixture(scope="module")
-def content():
-    """The bytes of an index's file."""
-    pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
-    work = write_model(Store("memory://test-index/work"))
-    summary = build_index(work.url, connectivity=8, threads=1)
-    return np.frombuffer((index_of(work)).read_bytes(summary.file), np.uint8)
 
 
 def write_model(work, words=V):
@@ -89,7 +75,7 @@ def test_nearest__has_the_shapes_of_exact_search(work):
     ids, cosines = indexed.nearest(np.stack([row, row]), V + 5)
     assert ids.shape == cosines.shape == (2, V)
     assert sorted(ids[0].tolist()) == [*range(V)]
-    with pytest.raises(ParameterError, match="restrict_vocab=5 of an index"):
+    with pytest.raises(ParameterError, match="restrict_vocab=5: an index"):
         indexed.nearest(row, restrict_vocab=5)
     with pytest.raises(ParameterError, match="topn=0"):
         indexed.nearest(row, 0)
@@ -156,7 +142,7 @@ def test_open__refuses_an_index_of_other_vectors(work):
     write_model(work, words=V - 1)
     for name, content in kept.items():
         index_of(work).write_bytes(name, content)
-    with pytest.raises(StoreError, match="600 words of 12 dimensions, its vectors are 599 of 12"):
+    with pytest.raises(StoreError, match="600 words of 12 dimensions, the model 599 of 12"):
         IndexedVectors.open(work.url)
 
 
@@ -203,71 +189,33 @@ def test_open__refuses_links_out_of_the_folder(tmp_path):
         IndexedVectors.open(work.url)
 
 
-def test_check_graph__believes_what_usearch_wrote(content):
-    check_graph(content, V, D, "index")
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch):
+    summary, index = build_index(work.url), index_of(work)
+    whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
+    seen = []
+    monkeypatch.setattr(Searcher, "read", lambda *given: seen.append(given))
+    for place in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
+        changed = whole.copy()
+        changed[place] ^= 1
+        index.write_bytes(summary.file, changed.tobytes())
+        with pytest.raises(DamageError, match=r"its checksum differs\. Build it again: daskw2v index"):
+            IndexedVectors.open(work.url)
+    for part in (b"", whole[: len(whole) // 2].tobytes()):
+        index.write_bytes(summary.file, part)
+        with pytest.raises(DamageError):
+            IndexedVectors.open(work.url)
+    assert seen == []
 
 
-def put(at, value, dtype):
-    return lambda content: content[at : at + np.dtype(dtype).itemsize].view(dtype).__setitem__(0, value)
-
-
-@pytest.mark.parametrize(
-    "change",
-    {
-        "rows": put(0, V + 1, "<u4"),
-        "columns": put(4, D, "<u4"),
-        "magic": put(HEADS, ord("x"), "u1"),
-        "version": put(HEADS + 7, 3, "<u2"),
-        "metric": put(HEADS + 13, ord("c"), "u1"),
-        "scalar": put(HEADS + 14, 11, "u1"),
-        "key": put(HEADS + 15, 15, "u1"),
-        "slot": put(HEADS + 16, 14, "u1"),
-        "present": put(HEADS + 17, V - 1, "<u8"),
-        "deleted": put(HEADS + 25, 1, "<u8"),
-        "dimensions": put(HEADS + 33, D + 1, "<u8"),
-        "multi": put(HEADS + 41, 1, "u1"),
-        "size": put(GRAPH, V + 1, "<u8"),
-        "links above": put(GRAPH + 8, 1 << 40, "<u8"),
-        "no links above": put(GRAPH + 8, 0, "<u8"),
-        "links": put(GRAPH + 16, 1 << 62, "<u8"),
-        "top": put(GRAPH + 24, 9, "<u8"),
-        "entry": put(GRAPH + 32, V, "<u8"),
-        "level below 0": put(LEVELS, -1, "<i2"),
-        "level above the top": put(LEVELS, 99, "<i2"),
-        "sum of levels": put(LEVELS, 1, "<i2"),
-        "key of no word": put(NODES, V, "<u8"),
-        "another level": put(NODES + 8, 7, "<i2"),
-        "more neighbours than places": put(NODES + 10, 17, "<u4"),
-        "link beyond the end": put(NODES + 14, V, "<u4"),
-    }.items(),
-    ids=lambda item: item[0],
-)
-def test_check_graph__refuses(content, change):
-    changed = content.copy()
-    change[1](changed)
-    assert not np.array_equal(changed, content)
-    with pytest.raises(StoreError, match="damaged, or not written by daskw2v"):
-        check_graph(changed, V, D, "index")
-
-
-def test_check_graph__refuses_links_to_nodes_below_their_level(content):
-    levels = content[LEVELS:NODES].view("<i2").astype(int)
-    above, below = int(np.flatnonzero(levels)[0]), int(np.flatnonzero(levels == 0)[0])
-    base = 4 * (1 + 16)
-    at = NODES + sum(10 + base + 4 * (1 + 8) * levels[:above]) + 10 + base
-    changed = content.copy()
-    changed[at : at + 4].view("<u4")[0] = 1
-    changed[at + 4 : at + 8].view("<u4")[0] = below
-    with pytest.raises(StoreError, match="links that lead out"):
-        check_graph(changed, V, D, "index")
-
-
-def test_check_graph__refuses_every_part_of_a_file(content):
-    for end in (0, 5, HEADS, LEVELS, NODES, len(content) - 1):
-        with pytest.raises(StoreError):
-            check_graph(content[:end], V, D, "index")
-    with pytest.raises(StoreError):
-        check_graph(np.append(content, np.uint8(0)), V, D, "index")
+@pytest.mark.usefixtures("needs_usearch")
+def test_open__refuses_an_index_without_a_checksum(work):
+    build_index(work.url)
+    values = index_of(work).read_manifest()
+    del values["digest"]
+    index_of(work).write_manifest(values)
+    with pytest.raises(StoreError, match="IndexSummary"):
+        IndexedVectors.open(work.url)
 
 
 def test_build__names_the_extra(tmp_path, monkeypatch):
@@ -304,8 +252,11 @@ def run(*args, status=0):
     return result.output
 
 
-def test_searcher__tells_that_another_usearch_wrote_a_file(content):
-    changed = content.copy()
-    changed[HEADS + 9 : HEADS + 11].view("<u2")[0] = 0  # version 2.0, whose keys are counted otherwise
+@pytest.mark.usefixtures("needs_usearch")
+def test_searcher__tells_that_another_usearch_wrote_a_file(work):
+    summary = build_index(work.url, connectivity=8, threads=1)
+    changed = np.frombuffer(index_of(work).read_bytes(summary.file), np.uint8).copy()
+    head = 8 + V * D * 2
+    changed[head + 9 : head + 11].view("<u2")[0] = 0  # version 2.0, whose keys are counted otherwise
     with pytest.raises(StoreError, match="not read by this usearch"):
         Searcher(D, 64).read(changed, "index")

@@ -1,7 +1,5 @@
 """Vectors whose rows stay in the store: the same answers as in memory, from a few rows at a time."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +12,7 @@ from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -154,14 +152,9 @@ def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked,
     assert max(asked) <= 64, "the words of all pairs, or of all questions: pairs of eight words"
 
 
-@pytest.mark.parametrize(
-    ("available", "limit", "in_memory"), [(2, 3, False), (3, 2, False), (2.1, 2.1, True), (1.9, 9, False)]
-)
-def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, available, limit, in_memory):
-    n_bytes = V * D * 4
-    memory = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=available * n_bytes))
-    monkeypatch.setattr(opened, "psutil", memory)
-    monkeypatch.setattr(opened, "MEMORY_LIMIT", limit * n_bytes)
+@pytest.mark.parametrize(("free", "in_memory"), [(2, False), (2.1, True)])
+def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
+    monkeypatch.setattr(opened, "free_memory", lambda: free * V * D * 4)
     assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
 
 

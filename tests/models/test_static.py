@@ -50,7 +50,7 @@ def test_static__goes_to_any_file_system(tmp_path):
 
 
 def test_static__refuses_tokenizers_that_no_file_can_hold(tmp_path):
-    with pytest.raises(InputError, match="cut by the function package:cut"):
+    with pytest.raises(InputError, match="tokenizer is the function package:cut"):
         exported(make(tokenizer="package:cut"), tmp_path / "static")
     with pytest.raises(InputError, match="no words"):
         exported(make(words=[]), tmp_path / "static")
@@ -114,11 +114,11 @@ def test_gensim__there_and_back(monkeypatch):
 
 def test_from_gensim__refuses_what_is_no_keyed_vectors():
     gensim = pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
-    with pytest.raises(daskw2v.Daskw2vError, match="A dict is no KeyedVectors"):
+    with pytest.raises(daskw2v.Daskw2vError, match="A dict is not a KeyedVectors"):
         daskw2v.from_gensim({})
     numbered = gensim.models.KeyedVectors(2)
     numbered.add_vectors([7], np.ones((1, 2), np.float32))
-    with pytest.raises(daskw2v.Daskw2vError, match="The key 7 is no word"):
+    with pytest.raises(daskw2v.Daskw2vError, match="The key 7 is not a word"):
         daskw2v.from_gensim(numbered)
 
 

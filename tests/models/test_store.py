@@ -20,7 +20,7 @@ from daskw2v.models.store import (
     write_vocabulary,
 )
 from daskw2v.models.versions import latest_version, publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -133,7 +133,7 @@ def test_write_table_rows__takes_blocks_from_many_tasks_at_once(tmp_path):
         ("input", 2, (4, 3), "do not lie along its chunks"),
         ("input", 0, (4, 1), "do not fit"),
         ("input", 8, (4, 3), "do not fit"),
-        ("nothing", 0, (4, 3), "What lies there: input"),
+        ("nothing", 0, (4, 3), "The folder contains: input"),
     ],
 )
 def test_write_table_rows__refuses_what_does_not_fit(models, table, start, shape, message):
@@ -148,7 +148,7 @@ def test_read_table__names_what_is_missing(models):
         read_table(models / "v0001-run", "nothing")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_tables__are_read_in_order_of_ids_however_they_are_partitioned(data):
     n_words = data.draw(st.integers(1, 80), "words")
@@ -238,7 +238,7 @@ def test_write_partition__refuses_what_does_not_fit(models, partition, shape, me
 
 def test_write_table_rows__refuses_a_partitioned_table(models):
     create_model(models / "v0001-run", {"input": (10, 2)}, 4, 2)
-    with pytest.raises(StoreError, match=r"in 2 partitions.*write_partition"):
+    with pytest.raises(StoreError, match=r"has 2 partitions.*write_partition"):
         write_table_rows(models / "v0001-run", "input", 0, np.ones((4, 2), np.float32))
     with pytest.raises(StoreError, match="no partition 2"):
         read_partition(models / "v0001-run", "input", 2)
@@ -247,7 +247,7 @@ def test_write_table_rows__refuses_a_partitioned_table(models):
 @pytest.mark.parametrize("key", [10, -11, [0, 10], 0.5, [True] * 10])
 def test_stored_rows__refuse_what_is_no_row(models, key):
     create_model(models / "v0001-run", {"input": (10, 2)}, 4)
-    with pytest.raises(IndexError, match=r"row 10 of 10|row -11 of 10|by numbers"):
+    with pytest.raises(IndexError, match=r"row 10 of 10|row -11 of 10|by integers"):
         open_table(models / "v0001-run", "input")[key]
 
 

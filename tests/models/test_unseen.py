@@ -11,8 +11,10 @@ from daskw2v.models.store import create_model, read_subwords, write_subwords, wr
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import latest_version, publish
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.objectives.subwords.network import Alphabet, Subwords, initial_weights
-from daskw2v.storage import Store
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.training import initial_weights
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["sing", "singer", "bridge", "bridges", "walk", "walked", "zebra"]

@@ -9,7 +9,7 @@ from daskw2v.models import vectors as module
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import COSMUL_EPSILON, Vectors
 from daskw2v.models.versions import publish
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [f"w{i}" for i in range(300)]
@@ -162,7 +162,7 @@ def test_nearest__takes_one_vector(vectors, matrix):
 
 @pytest.mark.parametrize("bad", [np.ones(3), np.ones((2, 2, 8)), np.full(8, np.nan)])
 def test_nearest__refuses_vectors_that_do_not_fit(vectors, bad):
-    with pytest.raises(ParameterError, match="to compare with 8 dimensions"):
+    with pytest.raises(ParameterError, match=r"the model has 8 dimensions|contains NaN"):
         vectors.nearest(bad)
 
 

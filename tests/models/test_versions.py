@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.lease import hold_run
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, latest_version, next_version, point_to, publish, resolve
-from daskw2v.storage import Store
+from daskw2v.store.lease import hold_run
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 MANIFEST = {"params": {"vector_size": 3}, "corpus": {"id": "c"}}
@@ -109,7 +109,7 @@ def test_tag__moves(versions):
 
 @pytest.mark.parametrize("tag", ["", "a b", "LATEST", "v0001-a", "../x", "-x", "ä", "x" * 101])
 def test_tag__that_is_no_name_is_refused(versions, tag):
-    with pytest.raises(StoreError, match="is no tag"):
+    with pytest.raises(StoreError, match="is not a valid tag"):
         versions.tag(NAMES[0], tag)
 
 

@@ -64,7 +64,7 @@ def test_export__is_the_same_bytes_each_time(vectors, tmp_path):
 def test_export__refuses_words_with_whitespace(tmp_path, suffix):
     words = Vocabulary.from_words(["fine", "New York", "", "a\tb"], [1] * 4)
     url = tmp_path / f"vectors{suffix}"
-    with pytest.raises(InputError, match=r"cannot hold 3 .* 'New York', '', 'a\\tb'\..*parquet or safetensors"):
+    with pytest.raises(InputError, match=r"cannot represent 3 .* 'New York', '', 'a\\tb'\..*parquet or safetensors"):
         export(Vectors(words, np.ones((4, 2), np.float32)), str(url))
     assert list(tmp_path.iterdir()) == []
 

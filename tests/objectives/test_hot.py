@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from daskw2v.jit import kernel
-from daskw2v.objectives import HotRows, Memory
-from daskw2v.objectives.hot import fetch_hot, flush_due, flush_hot
-from daskw2v.objectives.scratch import make_scratch
-from daskw2v.simd import aligned_zeros
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.simd import aligned_zeros
+from daskw2v.objectives.base import HotRows, Tables
+from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
+from daskw2v.objectives.cpu.scratch import make_scratch
 
 WORDS, NODES, HOT, WIDTH = 9, 8, 3, 16
 
@@ -21,13 +21,13 @@ def threads():
         table = aligned_zeros((n + 2 * HOT) * WIDTH)
         table[: n * WIDTH] = rng.integers(-9, 9, n * WIDTH)
         tables.append(table)
-    memories = [Memory(*tables, WIDTH, HotRows(HOT, WORDS + i * HOT, NODES + i * HOT, 1)) for i in range(2)]
-    return [(*memory, make_scratch(memory, 5, 1, 1, 1, 8)) for memory in memories]
+    memories = [Tables(*tables, WIDTH, HotRows(HOT, WORDS + i * HOT, NODES + i * HOT, 1)) for i in range(2)]
+    return [(memory, make_scratch(memory, 5, 1, 1, 1, 8)) for memory in memories]
 
 
 def rows_of(thread, copies):
     """Return views of the thread's own copies, or of the rows that they are copies of, in both tables."""
-    source, output, width, hot, _ = thread
+    source, output, width, hot = thread[0]
     starts = (hot.source, hot.output) if copies else (0, 0)
     return [
         table.reshape(-1, width)[start : start + HOT] for table, start in zip((source, output), starts, strict=True)
@@ -37,7 +37,7 @@ def rows_of(thread, copies):
 def test_hot_rows__of_two_threads_add_up_both_ones_changes(threads):
     rng = np.random.default_rng(1)
     expected = [rows.copy() for rows in rows_of(threads[0], copies=False)]
-    rest = [table[HOT * WIDTH : n * WIDTH].copy() for table, n in zip(threads[0][:2], (WORDS, NODES), strict=True)]
+    rest = [table[HOT * WIDTH : n * WIDTH].copy() for table, n in zip(threads[0][0][:2], (WORDS, NODES), strict=True)]
     for thread in threads:
         fetch_hot(*thread)
     for _ in range(5):
@@ -52,7 +52,7 @@ def test_hot_rows__of_two_threads_add_up_both_ones_changes(threads):
             np.testing.assert_array_equal(rows, truth)
         for mine, truth in zip(rows_of(threads[1], copies=True), expected, strict=True):
             np.testing.assert_array_equal(mine, truth, "who flushes last has all changes")
-    for table, n, before in zip(threads[0][:2], (WORDS, NODES), rest, strict=True):
+    for table, n, before in zip(threads[0][0][:2], (WORDS, NODES), rest, strict=True):
         np.testing.assert_array_equal(table[HOT * WIDTH : n * WIDTH], before, "other rows are left alone")
 
 
@@ -60,41 +60,43 @@ def test_hot_rows__flushed_twice_change_nothing_more(threads):
     fetch_hot(*threads[0])
     rows_of(threads[0], copies=True)[0][:] += 1
     flush_hot(*threads[0], HOT)
-    once = threads[0][0].copy()
+    once = threads[0][0].source.copy()
     flush_hot(*threads[0], HOT)
-    np.testing.assert_array_equal(threads[0][0], once)
+    np.testing.assert_array_equal(threads[0][0].source, once)
 
 
 def test_hot_rows__none_are_no_work():
-    memory = Memory(aligned_zeros(WIDTH), aligned_zeros(0), WIDTH, HotRows(0, 1, 0, 1))
+    memory = Tables(aligned_zeros(WIDTH), aligned_zeros(0), WIDTH, HotRows(0, 1, 0, 1))
     scratch = make_scratch(memory, 5, 1, 1, 1, 8)
-    fetch_hot(*memory, scratch)
-    flush_hot(*memory, scratch, 0)
+    fetch_hot(memory, scratch)
+    flush_hot(memory, scratch, 0)
     assert not memory.source.any()
 
 
 @kernel
-def due(source, output, width, hot, scratch, done, step):
-    """Call `flush_due` as the kernels do."""
-    flush_due(source, output, width, hot, scratch, done, step)
+def flush_due(tables, scratch, done, step):
+    """Flush as the kernels do."""
+    due = rows_due(tables.hot, done, step)
+    if due:
+        flush_hot(tables, scratch, due)
 
 
 @pytest.mark.parametrize("step", [1, 4])
-def test_flush_due__has_the_hottest_rows_each_time_and_others_less_often(step):
+def test_rows_due__has_the_hottest_rows_each_time_and_others_less_often(step):
     """16 rows at each flush, 32 at every second one, and so on up to all."""
     hot, flush = 100, 12
-    memory = Memory(
+    memory = Tables(
         aligned_zeros(2 * hot * WIDTH), aligned_zeros(2 * hot * WIDTH), WIDTH, HotRows(hot, hot, hot, flush)
     )
     scratch = make_scratch(memory, 5, 1, 1, 1, 8)
-    fetch_hot(*memory, scratch)
+    fetch_hot(memory, scratch)
     flushed = {}
     for done in range(step, 16 * flush + 1, step):
         copies = [table.reshape(2, hot, WIDTH)[1] for table in (memory.source, memory.output)]
         for rows in copies:
             rows += 1
         before = memory.source.reshape(2, hot, WIDTH)[0].copy()
-        due(*memory, scratch, done, step)
+        flush_due(memory, scratch, done, step)
         changed = [(table.reshape(2, hot, WIDTH)[0] != before).all(axis=1) for table in (memory.source, memory.output)]
         np.testing.assert_array_equal(*changed)
         n = int(changed[0].sum())

@@ -3,26 +3,18 @@
 import numpy as np
 import pytest
 
-from daskw2v.jit import kernel
-from daskw2v.objectives import HotRows, Memory
-from daskw2v.objectives.hidden import BATCH, OWN
-from daskw2v.objectives.negatives import (
-    RUN,
-    batch_scratch,
-    draw_batches,
-    draw_targets,
-    negatives_of,
-    prepare_noise,
-    target_scratch,
-    tile_of,
-    word_tables,
-)
+from daskw2v.config.params import Params
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import draw
+from daskw2v.kernels.simd import aligned_zeros
+from daskw2v.objectives.base import HotRows, Tables
+from daskw2v.objectives.cpu.centers import RUN, TableAddresses
+from daskw2v.objectives.cpu.hidden import OWN
+from daskw2v.objectives.cpu.negatives import batch_scratch, draw_batches, draw_targets, target_scratch, tile_of
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes
+from daskw2v.objectives.noise import BATCH, negatives_of, prepare_noise, word_tables
 from daskw2v.objectives.reference import Window, targets_of
-from daskw2v.objectives.steps import MAX_TARGETS, group_sizes
-from daskw2v.params import Params
-from daskw2v.sampling.rng import draw
 from daskw2v.sampling.segments import Segment
-from daskw2v.simd import aligned_zeros
 
 WIDTH, BASE = 16, 4096
 
@@ -32,7 +24,7 @@ def draw_all(words, positions, negatives, hot, states, rows, signs):
     """Call `draw_targets` as the kernels do."""
     for i in range(len(words)):
         states[i] = draw(negatives.key, positions[i])
-    draw_targets(words, states, negatives, BASE, WIDTH, hot, rows, signs)
+    draw_targets(words, states, negatives, TableAddresses(0, BASE, WIDTH, hot), rows, signs)
 
 
 @pytest.mark.parametrize("negative", [1, 2, 5, 7, 8, 10, 20])
@@ -44,7 +36,7 @@ def test_draw_targets__are_those_of_the_reference(negative, n_words):
     negatives = negatives_of(prepared, epoch=2)
     hot = HotRows(min(3, n_words), n_words, n_words, 1)
     n, room = 11, 13
-    scratch = target_scratch(params, Memory(aligned_zeros(0), aligned_zeros(0), WIDTH, hot), room)
+    scratch = target_scratch(params, Tables(aligned_zeros(0), aligned_zeros(0), WIDTH, hot), room)
     rows, signs = scratch.rows.reshape(-1, room), scratch.signs[: len(scratch.rows)].reshape(room, -1)
     words, positions = rng.integers(0, n_words, n).astype(np.int32), rng.integers(0, 10**12, n)
     draw_all(words, positions, negatives, hot, scratch.states, rows, signs)
@@ -76,7 +68,8 @@ def test_word_tables__have_two_vectors_for_each_word():
 @kernel
 def draw_some(segment, first, n, apart, last, negatives, hot, states, rows, signs, size):
     """Call `draw_batches` as the kernels do."""
-    draw_batches(segment, first, n, apart, last, negatives, BASE, WIDTH, hot, states, rows, signs, size)
+    tables = TableAddresses(0, BASE, WIDTH, hot)
+    draw_batches(segment, first, n, apart, last, negatives, tables, states, rows, signs, size)
 
 
 @pytest.mark.parametrize("negative", [1, 5, 7, 8, 20])
@@ -85,7 +78,7 @@ def test_draw_batches__are_the_negatives_of_the_first_window_and_each_ones_own_w
     params = Params(negative=negative, seed=3)
     prepared = prepare_noise(params, rng.integers(1, 99, n_words))
     negatives, hot = negatives_of(prepared, epoch=2), HotRows(3, n_words, n_words, 1)
-    scratch = batch_scratch(params, Memory(aligned_zeros(0), aligned_zeros(0), WIDTH, hot))
+    scratch = batch_scratch(params, Tables(aligned_zeros(0), aligned_zeros(0), WIDTH, hot))
     groups, size = group_sizes(negative, OWN)
     rows = scratch.rows.reshape(-1, RUN)
     signs = scratch.signs[: RUN * groups * BATCH * MAX_TARGETS].reshape(RUN, groups, BATCH, MAX_TARGETS)

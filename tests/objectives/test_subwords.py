@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from daskw2v.errors import MissingExtraError, StoreError
 from daskw2v.objectives.subwords import network, training
 from daskw2v.objectives.subwords.alphabet import BEGIN, END, UNKNOWN, Alphabet
-from daskw2v.objectives.subwords.network import Subwords, initial_weights, rows_of
+from daskw2v.objectives.subwords.network import Subwords, rows_of
+from daskw2v.objectives.subwords.training import initial_weights
 
 WORDS = ["", "a", "banana", "mañana", "incomprehensibilities", "x" * 40, "naïve", "🎈", "nana"]
 
@@ -127,9 +128,9 @@ def test_subwords__are_stored_and_read(alphabet, weights):
 
 
 def test_subwords__keep_sizes_of_their_own(alphabet, monkeypatch):
-    monkeypatch.setattr(network, "WIDTHS", (1, 3, 12))
-    monkeypatch.setattr(network, "FILTERS", 6)
-    monkeypatch.setattr(network, "CHARACTER_SIZE", 4)
+    monkeypatch.setattr(training, "WIDTHS", (1, 3, 12))
+    monkeypatch.setattr(training, "FILTERS", 6)
+    monkeypatch.setattr(training, "CHARACTER_SIZE", 4)
     subwords, group = Subwords(alphabet, initial_weights(8, len(alphabet), 1)), zarr.create_group({})
     subwords.save(group)
     monkeypatch.undo()

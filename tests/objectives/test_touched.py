@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.objectives import OBJECTIVES
-from daskw2v.objectives.paths import way_of
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.objectives.touched import touched_in_partition
-from daskw2v.params import Params
+from daskw2v.objectives.tree import path_of
 from daskw2v.sampling.segments import keep_thresholds
 
 WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
@@ -35,10 +35,10 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
     assert touched["input"].sum() == pytest.approx(window + 1 if shrink else 2 * window)
     for rows in touched.values():
         assert (np.diff(rows) <= 1e-9).all() or sample, "subsampling may turn neighbours round"
-    if objective in ("sgns", "cbow_ns"):
+    if reads(OBJECTIVES[objective], "negative"):
         assert touched["output"].sum() == pytest.approx(1 + params.negative)
     elif len(counts) > 1:
-        assert touched["output"][0] == pytest.approx(1), "the root is on all ways"
+        assert touched["output"][0] == pytest.approx(1), "the root is on all paths"
 
 
 @pytest.mark.parametrize("objective", ["sg_hs", "cbow_hs"])
@@ -48,7 +48,7 @@ def test_touched__is_what_lies_below_a_node(objective):
     kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
     expected = np.zeros(5)
     for word, share in enumerate(kept / kept.sum()):
-        expected[way_of(prepared.tree, word)[0]] += share
+        expected[path_of(prepared.tree, word)[0]] += share
     np.testing.assert_allclose(touched_of(params, counts)["output"], expected)
 
 

@@ -11,16 +11,17 @@ from gensim.models.phrases import Phrases as GensimPhrases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.corpus.pieces import ReadReport
-from daskw2v.params import Params, Resources
 from daskw2v.phrases import bigrams, tasks
 from daskw2v.phrases.build import build_phrases, pieces_of
 from daskw2v.phrases.reference import count_bigrams, join_phrases
-from daskw2v.phrases.score import Rules, Totals
+from daskw2v.phrases.score import BigramTotals, PhraseRules
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words, write_shard
-from daskw2v.storage import Store, read_array
+from daskw2v.store.storage import Store, read_array
 
 PARAMS = Params(phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 
@@ -55,10 +56,10 @@ def phrases_of(store, corpus, number=-1):
 
 def by_reference(sentences, params):
     """Each pass' phrases, and what is left of the sentences."""
-    rules, passes = Rules.of(params), []
+    rules, passes = PhraseRules.of(params), []
     for _ in range(params.phrases):
         words, pairs = count_bigrams(sentences)
-        totals = Totals(words.total(), len(words) + len(pairs))
+        totals = BigramTotals(words.total(), len(words) + len(pairs))
         phrases = {}
         for (left, right), n in pairs.items():
             counts = (np.array([number]) for number in (n, words[left], words[right]))
@@ -71,7 +72,7 @@ def by_reference(sentences, params):
 
 
 def by_gensim(sentences, params):
-    rules = Rules.of(params)
+    rules = PhraseRules.of(params)
     model = GensimPhrases(
         sentences,
         min_count=rules.min_count,
@@ -112,6 +113,7 @@ SENTENCES = st.lists(
 SCORINGS = st.sampled_from([("default", 1e-9), ("default", 0.4), ("npmi", -0.2), ("npmi", 0.3)])
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(
     SENTENCES,

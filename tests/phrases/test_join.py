@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.phrases.bigrams import NOTHING
-from daskw2v.phrases.join import Words, encode_symbols, join_codes
+from daskw2v.phrases.join import WordList, encode_symbols, join_codes
 from daskw2v.phrases.reference import join_phrases
 
 WORDS = ["a", "b", "a_b", "", "Ü" * 9, "b_"]  # joined, a and b are a word that the text has too
@@ -18,7 +18,7 @@ TEXT = st.lists(st.lists(st.integers(0, len(WORDS) - 1), min_size=1, max_size=20
 def words_of_codes():
     encoded = [word.encode() for word in WORDS[::-1]]
     offsets = np.cumsum([0, *map(len, encoded)])
-    return Words(np.frombuffer(b"".join(encoded), np.uint8), offsets, np.arange(len(WORDS))[::-1])
+    return WordList(np.frombuffer(b"".join(encoded), np.uint8), offsets, np.arange(len(WORDS))[::-1])
 
 
 def joined(codes, starts, pairs, **around):

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.estimate import Text, Workers, estimate
-from daskw2v.params import Params, Resources
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.memory.stages import estimate
+from daskw2v.training.memory.text import Text
 
 PARAMS = Params(phrases=1)
 TEXT = Text(

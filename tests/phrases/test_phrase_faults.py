@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Phrases, Resources, Store, build_corpus, build_phrases, train
 from daskw2v.errors import DamageError
 from daskw2v.phrases import bigrams, build, tasks
-from daskw2v.repair import repair
-from daskw2v.storage import read_array
+from daskw2v.store.storage import read_array
+from daskw2v.training.repair import repair
 
 PARAMS = Params(
     phrases=2, phrase_min_count=3, phrase_threshold=0.5, vector_size=4, min_count=1, epochs=1, sample=1.0, window=2
@@ -77,7 +76,13 @@ def stop_at(message):
     return listener
 
 
-@pytest.mark.parametrize("moment", ["count: 2 of", "merge: 1 of", "choose: 1 of", "join: 2 of"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "count: 2 of",
+        *(pytest.param(moment, marks=pytest.mark.slow) for moment in ("merge: 1 of", "choose: 1 of", "join: 2 of")),
+    ],
+)
 def test_build_phrases__go_on_where_they_were_cut_short(text, client, tmp_path, undisturbed, monkeypatch, moment):
     with pytest.raises(CutShort):
         joined(text, tmp_path, client, stop_at(moment))
@@ -106,19 +111,7 @@ def test_build_phrases__are_built_once(text, client, tmp_path, monkeypatch):
     assert joined(text, tmp_path, client) == first
 
 
-def test_build_phrases__of_two_clients_are_built_once(text, client, tmp_path):
-    """The second waits for the first, and finds what it has left."""
-    others, found, told = ThreadPoolExecutor(1), [], []
-
-    def meanwhile(progress):
-        if progress.stage == "phrases" and not found:
-            found.append(others.submit(joined, text, tmp_path, client, told.append))
-
-    first = joined(text, tmp_path, client, meanwhile)
-    assert found[0].result(timeout=60) == first
-    assert any("waiting for" in progress.message for progress in told)
-
-
+@pytest.mark.slow
 def test_build_phrases__tasks_run_twice_do_no_harm(text, client, tmp_path, undisturbed, monkeypatch):
     """As Dask may: both at once, so that neither finds what the other has left."""
     monkeypatch.setattr(tasks, "finished", lambda home: None)
@@ -132,6 +125,7 @@ def test_build_phrases__tasks_run_twice_do_no_harm(text, client, tmp_path, undis
             assert len(list(place.iterdir())) == 2, "an attempt and a manifest"
 
 
+@pytest.mark.slow
 def test_build_phrases__on_workers_that_are_killed_are_the_same(text, tmp_path, undisturbed):
     killed = []
     with (
@@ -176,7 +170,7 @@ def repaired(text, work, client):
     raise AssertionError
 
 
-@pytest.mark.parametrize("state", ["merge: 2 of", "whole"])
+@pytest.mark.parametrize("state", [pytest.param("merge: 2 of", marks=pytest.mark.slow), "whole"])
 def test_build_phrases__makes_again_what_is_damaged(text, client, tmp_path, undisturbed, state):
     """One file at a time, each in another way by turns."""
     before, expected = tmp_path / "before", content_of(*undisturbed)
@@ -200,6 +194,7 @@ def test_build_phrases__makes_again_what_is_damaged(text, client, tmp_path, undi
     assert removed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["changed", "lost"])
 def test_train__makes_the_list_of_an_earlier_pass_again(text, client, tmp_path, how):
     options = {"work": tmp_path, "params": PARAMS, "resources": RESOURCES, "client": client}

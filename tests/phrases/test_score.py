@@ -6,9 +6,9 @@ from gensim.models.phrases import npmi_scorer, original_scorer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
-from daskw2v.params import Params
-from daskw2v.phrases.score import SCORINGS, Rules, Totals, check_phrases, with_threshold
+from daskw2v.phrases.score import SCORINGS, BigramTotals, PhraseRules, check_phrases, with_threshold
 
 COUNTS = st.lists(st.integers(1, 10**9), min_size=3, max_size=3).map(sorted)
 
@@ -17,8 +17,8 @@ COUNTS = st.lists(st.integers(1, 10**9), min_size=3, max_size=3).map(sorted)
 @given(counts=st.lists(COUNTS, min_size=1, max_size=20), min_count=st.integers(1, 5), more=st.integers(1, 10**6))
 def test_choose__scores_as_gensim(scoring, scorer, counts, min_count, more):
     both, left, right = np.array([[max(min_count, a), *rest] for a, *rest in counts]).T
-    totals = Totals(int(right.max()) + more, more)
-    chosen, scores = Rules(min_count, 0.25, scoring, "_").choose(both, left, right, totals)
+    totals = BigramTotals(int(right.max()) + more, more)
+    chosen, scores = PhraseRules(min_count, 0.25, scoring, "_").choose(both, left, right, totals)
     expected = [
         scorer(
             worda_count=a, wordb_count=b, bigram_count=ab, len_vocab=totals.entries,
@@ -33,9 +33,8 @@ def test_choose__scores_as_gensim(scoring, scorer, counts, min_count, more):
 def test_rules__have_the_scorings_own_threshold():
     for name, scoring in SCORINGS.items():
         params = Params(phrases=1, phrase_scoring=name)
-        assert Rules.of(params).threshold == with_threshold(params).phrase_threshold == scoring.threshold
-        assert f"{scoring.threshold:g} for {name}" in Params.__dataclass_fields__["phrase_threshold"].metadata["help"]
-        assert Rules.of(params.replace(phrase_threshold=0.125)).threshold == 0.125
+        assert PhraseRules.of(params).threshold == with_threshold(params).phrase_threshold == scoring.threshold
+        assert PhraseRules.of(params.replace(phrase_threshold=0.125)).threshold == 0.125
     assert with_threshold(Params()).phrase_threshold is None
 
 
@@ -52,7 +51,7 @@ def test_rules__have_the_scorings_own_threshold():
             {"phrases": 1, "phrase_threshold": 10, "phrase_scoring": "npmi"},
             r"phrase_threshold=10\.0 is out of range for phrase_scoring='npmi'.*above -1 and at most 1\.",
         ),
-        ({"phrases": 2, "base_matrix": "0"}, r"phrases=2 does not go with base_matrix='0'"),
+        ({"phrases": 2, "base_matrix": "0"}, r"phrases=2 cannot be used with base_matrix='0'"),
     ],
 )
 def test_check_phrases__refuses_what_means_nothing(options, message):

@@ -7,6 +7,8 @@ from gensim.models import Word2Vec
 
 from daskw2v import evaluate, import_word2vec
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def both(data, tmp_path_factory):

@@ -4,6 +4,8 @@ import pytest
 
 from daskw2v import Params, Resources, evaluate, train
 
+pytestmark = pytest.mark.slow
+
 
 def scores(vectors, data):
     report = evaluate(

@@ -7,6 +7,8 @@ from gensim.models.phrases import Phrases as GensimPhrases
 
 from daskw2v import Params, Phrases, Resources, Store, build_corpus, build_phrases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scoring", ["default", "npmi"])
 def test_wiki__phrases_of_a_part_are_gensims(client, data, tmp_path, scoring):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives import settled
-from daskw2v.params import Params
+from daskw2v.objectives.registry import settled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 # What a page, a script or a terminal might stumble over.

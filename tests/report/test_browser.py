@@ -9,7 +9,10 @@ from examples import HARMFUL
 from daskw2v.report import write_report
 from daskw2v.report.text import shown
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="no chromium is installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_browser() is None, reason="no chromium is installed"),
+]
 
 STATE = """(() => {
   const drawn = report.documents.get("map");

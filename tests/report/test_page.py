@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from examples import HARMFUL, manifest, model
 
+from daskw2v.config.params import Params
 from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
-from daskw2v.params import Params
 from daskw2v.report import compare, text, write_report
-from daskw2v.storage import Store, open_array, write_array
+from daskw2v.store.storage import Store, open_array, write_array
 
 FETCHING = {"src", "href", "srcset", "data", "poster", "action", "formaction", "background", "cite", "manifest"}
 
@@ -87,7 +87,7 @@ def test_page__has_balanced_elements_and_unique_ids(whole):
 def test_page__leaves_out_what_is_not_known(tmp_path, plain):
     _, parsed = written(tmp_path, plain)
     assert parsed.sections == ["words", "neighbours"]
-    assert "without their history" in parsed.text
+    assert "no metadata about their training" in parsed.text
 
 
 @pytest.mark.parametrize(

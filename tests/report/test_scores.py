@@ -1,4 +1,4 @@
-from daskw2v.report.scores import Part, interval_notes, rated
+from daskw2v.report.scores import CategoryScore, interval_notes, rated
 
 
 def test_rated__attaches_parts_and_coverage(evaluation):
@@ -12,10 +12,16 @@ def test_rated__attaches_parts_and_coverage(evaluation):
         ("mr", "logistic"),
         ("wikisem", "accuracy"),
     ]
-    assert rows["google", "3cosadd"].groups == (Part("semantic", 0.25, 300),)
-    assert rows["google", "3cosadd"].categories == (Part("capitals <b>", 0.25, 300), Part("plurals", 0.25, 100))
+    assert rows["google", "3cosadd"].groups == (CategoryScore("semantic", 0.25, 300),)
+    assert rows["google", "3cosadd"].categories == (
+        CategoryScore("capitals <b>", 0.25, 300),
+        CategoryScore("plurals", 0.25, 100),
+    )
     assert rows["google", "lrcos"].categories == ()
-    assert rows["wikisem", "accuracy"].categories == (Part("cats", 1.0, None), Part("dogs", None, None))
+    assert rows["wikisem", "accuracy"].categories == (
+        CategoryScore("cats", 1.0, None),
+        CategoryScore("dogs", None, None),
+    )
     assert rows["ws353", "spearman"].coverage == 340 / 353
     assert rows["mr", "logistic"].coverage == 0.9375
 

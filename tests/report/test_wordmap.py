@@ -17,7 +17,7 @@ def test_word_map__pca_keeps_what_a_plane_can(plain):
     assert np.allclose((found.places**2).sum(axis=0), values[:2], rtol=1e-4)
     assert abs(found.places[:, 0] @ found.places[:, 1]) < 1e-4
     share = values[:2].sum() / values.sum()
-    assert f"of 12 dimensions hold {100 * share:.0f}" in found.note
+    assert f"of 12 dimensions. They explain {100 * share:.0f}" in found.note
     assert (found.places[np.abs(found.places).argmax(axis=0), [0, 1]] > 0).all()
 
 
@@ -54,7 +54,7 @@ def test_word_map__names_what_it_cannot_do(plain):
         word_map(plain, method="tsne")
     with pytest.raises(ParameterError, match="map_words=0"):
         word_map(plain, 0)
-    with pytest.raises(ParameterError, match="needs more than 15 words, and there are 15"):
+    with pytest.raises(ParameterError, match="needs more than 15 words; there are 15"):
         word_map(plain, 15, "umap")
     with pytest.raises(ParameterError, match="no words"):
         word_map(model([]))

@@ -18,11 +18,13 @@ from daskw2v.models.store import (
     write_vocabulary,
 )
 from daskw2v.models.vectors import Vectors
-from daskw2v.objectives.subwords.network import Alphabet, Subwords, initial_weights
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.retraining import align
 from daskw2v.retraining.align import find_alignment, read_rotation, write_aligned
-from daskw2v.storage import Store
-from daskw2v.strategies import rewriting
+from daskw2v.store.storage import Store
+from daskw2v.training import rewriting
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -130,7 +130,7 @@ def test_error__leaves_with_2(calls, monkeypatch):
     [
         ("work = 'w'", "There is no inputs. Give INPUT"),
         ("inputs = ['a']", "There is no work. Give --work"),
-        ("inputs = ['a']\nwork = 'w'\npolicies = 1", "sets policies, which is no parameter"),
+        ("inputs = ['a']\nwork = 'w'\npolicies = 1", "sets policies, which is not a parameter"),
         ("inputs = ['a']\nwork = 'w'\npolicy = 'new'", "sets policy, which is a table. Write [policy]"),
         ("inputs = ['a']\nwork = 'w'\n[gates]\nmin_scores = 1", "[gates] of"),
         ("inputs = ['a']\nwork = 'w'\n[policy]\nkeep = 0", "keep=0 is not an integer >= 2"),
@@ -146,6 +146,7 @@ def test_config__that_is_wrong_is_told(calls, tmp_path, text, problem):
     assert "inputs" not in calls
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_sigterm__leaves_in_order(tmp_path):
     """The lease is given back, so that the next run, wherever it is, need not wait for it to expire."""

@@ -10,19 +10,19 @@ import pytest
 from nights_of_text import LOOSE, ONE, PARAMS, write_day
 
 from daskw2v import Notices, Vectors, Versions, retrain
-from daskw2v.retraining import night
+from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
 
-retrain_module = importlib.import_module("daskw2v.retrain")  # the package has the function by that name
+retrain_module = importlib.import_module("daskw2v.retraining.retrain")  # the package has the function by that name
 STEPS = {
-    "read": (night, "read_text"),
-    "train": (night, "write_version"),
-    "judge": (night, "judge"),
-    "align": (night, "find_alignment"),
-    "write": (night, "write_aligned"),
-    "finish": (night, "finish_there"),
+    "read": (retraining_run, "read_text"),
+    "train": (retraining_run, "write_version"),
+    "judge": (retraining_run, "judge"),
+    "align": (retraining_run, "find_alignment"),
+    "write": (retraining_run, "write_aligned"),
+    "finish": (retraining_run, "finish_version"),
     "publish": (Versions, "publish"),
-    "clear": (night, "clear_unused"),
+    "clear": (retraining_run, "clear_unused"),
     "tell": (retrain_module, "tell"),
     "record": (retrain_module, "record"),
 }
@@ -45,8 +45,15 @@ def second_night(tmp_path_factory, client):
     return SimpleNamespace(folder=folder, given=given, vectors=Vectors.open(folder / "undisturbed"))
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
+QUICK = {("train", True), ("publish", False), ("tell", True)}
+CUTS = [
+    pytest.param(step, after, id=f"{'after' if after else 'before'} {step}",
+                 marks=() if (step, after) in QUICK else pytest.mark.slow)
+    for step in STEPS for after in (False, True)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "after"), CUTS)
 def test_run_that_was_cut_short__ends_the_same_when_called_again(second_night, tmp_path, monkeypatch, step, after):
     work, told = tmp_path / "work", tmp_path / "told.json"
     shutil.copytree(second_night.folder / "work", work)

@@ -28,6 +28,7 @@ def add_day(folder, day, **size):
     (folder / "_SUCCESS").touch()
 
 
+@pytest.mark.slow
 def test_folder__that_gains_files_has_only_these_read(tmp_path, nights, monkeypatch):
     add_day(tmp_path, 0)
     first = nights()

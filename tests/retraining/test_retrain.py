@@ -10,11 +10,11 @@ from nights_of_text import LOOSE, ONE, PARAMS, write_day
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
 from daskw2v.errors import InputError, ParameterError, TrainingError
-from daskw2v.lease import hold
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.retraining import night
+from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
-from daskw2v.storage import Store
+from daskw2v.store.lease import hold
+from daskw2v.store.storage import Store
 
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
 
@@ -55,7 +55,7 @@ def test_first_run__has_the_bits_of_train(nights, tmp_path, client):
 
 def test_same_text__changes_nothing_and_needs_no_cluster(nights, monkeypatch):
     first = nights.run()
-    monkeypatch.setattr(night, "ready_cluster", None)
+    monkeypatch.setattr(retraining_run, "ready_cluster", None)
     again = nights.run()
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 
@@ -80,7 +80,9 @@ def test_new_file__is_read_alone_and_trained_on_from_the_version_before(nights):
     assert summary.alignment.shared == 61
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("new", 440), ("sample", 440 + 825), ("all", 440 + 1650)])
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("new", 440), ("sample", 440 + 825), pytest.param("all", 440 + 1650, marks=pytest.mark.slow)]
+)
 def test_policy__says_what_is_trained_on(nights, text, tokens):
     nights.run()
     nights.write(1, sentences=40)
@@ -90,6 +92,7 @@ def test_policy__says_what_is_trained_on(nights, text, tokens):
     assert (params["alpha"], params["epochs"]) == (0.01, 3)
 
 
+@pytest.mark.slow
 def test_sample__is_another_one_each_night(nights):
     nights.run()
     identities = set()
@@ -127,7 +130,7 @@ def test_file_that_is_gone__alone_makes_no_version_of_new_text(nights):
     (nights.folder / "1.txt").unlink()
     summary = nights.run(policy=Policy(text="new"))
     assert (summary.outcome, summary.served) == (Outcome.NOTHING_NEW, served)
-    assert "1 of those that were read are gone" in summary.message
+    assert "No file is new; 1 file removed" in summary.message
     assert "day1" not in Vectors.open(nights.run(policy=Policy(text="all")).work)
 
 
@@ -146,7 +149,7 @@ def test_bad_day__is_stopped_and_the_version_before_is_served(nights):
     assert nights.run().outcome is Outcome.NOTHING_NEW
 
 
-@pytest.mark.parametrize("block_size", ["64 MiB", "400 B"])
+@pytest.mark.parametrize("block_size", ["64 MiB", pytest.param("400 B", marks=pytest.mark.slow)])
 def test_unknown_words__are_counted_in_new_text_only(nights, block_size):
     given = {"resources": ONE.replace(block_size=block_size)}
     nights.run(**given)
@@ -170,16 +173,19 @@ def test_stopped_run__names_the_files_that_are_new(nights):
     nights.run()
     nights.write(1)
     message = nights.run(gates=STRICT).message
-    assert f"New since what is served: {nights.folder / '1.txt'}." in message
+    assert f"New since the served version: {nights.folder / '1.txt'}." in message
 
 
+@pytest.mark.slow
 def test_scores__of_the_served_version_are_those_that_it_was_published_with(nights, monkeypatch):
     sets = nights.folder.parent / "pairs.tsv"
     sets.write_text("".join(f"w{a}\tw{b}\t{10 - abs(a - b) % 11}\n" for a in range(9) for b in (11, 30)))
     given = {"resources": ONE.replace(eval_similarity=[str(sets)]), "gates": LOOSE.replace(max_drop=1.0)}
     nights.run(**given)
-    asked, whole = [], night.evaluate
-    monkeypatch.setattr(night, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k))
+    asked, whole = [], retraining_run.evaluate
+    monkeypatch.setattr(
+        retraining_run, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
+    )
     nights.write(1)
     told = manifest(nights, nights.run(**given).version)["retraining"]
     assert [url.rsplit("/", 2)[1] for url in asked] == ["candidates"]
@@ -194,7 +200,7 @@ def test_stopped_candidate__passes_other_gates_without_being_trained_again(night
     nights.run()
     nights.write(1)
     assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
-    monkeypatch.setattr(night, "write_version", lambda home, *_: home.open_group())
+    monkeypatch.setattr(retraining_run, "write_version", lambda home, *_: home.open_group())
     assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
     assert nights.run().outcome is Outcome.PUBLISHED
 
@@ -217,6 +223,7 @@ def test_full__is_trained_from_scratch_once(nights):
     assert nights.run(full=True).outcome is Outcome.NOTHING_NEW
 
 
+@pytest.mark.slow
 def test_rolled_back_version__is_not_published_again(nights):
     first = nights.run().version
     nights.write(1)
@@ -229,6 +236,7 @@ def test_rolled_back_version__is_not_published_again(nights):
     assert manifest(nights, nights.run().version)["retraining"]["parent"] == first
 
 
+@pytest.mark.slow
 def test_words__keep_their_ids_whatever_is_rolled_back(nights):
     nights.run()
     first = Vectors.open(nights.work)
@@ -284,7 +292,7 @@ def test_failure__is_told_and_raised(nights, monkeypatch):
     def diverge(*_, **__):
         raise TrainingError("It diverged.", "Lower alpha.")
 
-    monkeypatch.setattr(night, "write_version", diverge)
+    monkeypatch.setattr(retraining_run, "write_version", diverge)
     told = nights.folder.parent / "summary.json"
     with pytest.raises(TrainingError, match="It diverged"):
         nights.run(notices=Notices(summary=str(told)))
@@ -306,6 +314,7 @@ def test_notice_that_cannot_be_told__is_said_and_changes_nothing(nights):
     assert any("x.prom was not written" in progress.message for progress in said)
 
 
+@pytest.mark.slow
 def test_old_text_and_words__are_deleted_once_two_nights_do_not_use_them(nights):
     for day in range(1, 5):
         nights.run(policy=Policy(keep=2))
@@ -339,7 +348,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [name if name != "rotation" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+)
 def test_models_of_all_kinds__are_retrained(nights, model, request):
     if model == "subwords":
         request.getfixturevalue("torch")
@@ -354,11 +365,11 @@ def test_models_of_all_kinds__are_retrained(nights, model, request):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"params": PARAMS.replace(base_model="v0001-a")}, "base_model='v0001-a' is not for retraining"),
-        ({"params": MODELS["columns"].replace(base_matrix="x")}, "base_matrix='x' is not for retraining"),
+        ({"params": PARAMS.replace(base_model="v0001-a")}, "base_model='v0001-a' cannot be used in retraining"),
+        ({"params": MODELS["columns"].replace(base_matrix="x")}, "base_matrix='x' cannot be used in retraining"),
         ({"resources": Resources(word_losses=True)}, "word_losses"),
         ({"gates": Gates(min_score={"similarity/ws": 0.5})}, "min_score asks for similarity/ws"),
-        ({"policy": Gates()}, "policy: a Gates stands where"),
+        ({"policy": Gates()}, "policy must be a daskw2v.Policy, not a Gates"),
     ],
 )
 def test_what_cannot_be__is_refused_before_anything_is_read(nights, given, problem):

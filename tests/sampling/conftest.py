@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from daskw2v.jit import kernel
-from daskw2v.sampling.alias import pick
-from daskw2v.sampling.rng import draw
+from daskw2v.kernels.alias import pick
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import draw
 
 
 @kernel

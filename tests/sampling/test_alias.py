@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from daskw2v.errors import ParameterError
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.rng import Purpose, stream
 
 
 def shares(table):

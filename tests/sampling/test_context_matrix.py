@@ -1,6 +1,7 @@
 """The word-context matrix: its definition by brute force, and that nothing but Params and text changes it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +10,12 @@ from scipy import stats
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.kernels.rng import Purpose, draws, mix, stream
 from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
-from daskw2v.sampling.rng import Purpose, draws, mix, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.storage import open_array, read_array
+from daskw2v.store.storage import open_array, read_array
 
 PARAMS = Params(min_count=2, sample=1e-2, window=3, context_size=20)
 RNG = np.random.default_rng(0)
@@ -119,25 +120,32 @@ def test_build_matrix__is_what_plain_loops_give(client, tmp_path, monkeypatch, l
             assert (np.sort(whole) == np.sort(row[:n])).all()
 
 
-def test_build_matrix__does_not_depend_on_how_the_work_is_cut(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("workers", "n_files", "block", "pairs", "band"),
+    [
+        pytest.param(1, 1, "1 KiB", 2000, 160, marks=pytest.mark.slow),
+        (2, 4, "4 KiB", 600, 40),
+        pytest.param(3, 16, "64 MiB", 2000, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_build_matrix__does_not_depend_on_how_the_work_is_cut(
+    client, tmp_path, monkeypatch, workers, n_files, block, pairs, band
+):
     (tmp_path / "whole").mkdir()
     params = PARAMS.replace(min_count=12)  # 56 words: there is a band for each
     expected = contexts_of(build_matrix(client, run_of(client, tmp_path / "whole", [LINES], params)))
     monkeypatch.setattr(context_matrix, "_panel", context_matrix._panel.__wrapped__)
-    for number, (n_files, block, pairs, band) in enumerate(
-        [(1, "1 KiB", 2000, 160), (4, "4 KiB", 600, 40), (16, "64 MiB", 2000, 1)]
-    ):
-        cut_finely(monkeypatch, pairs, band)
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        texts = [LINES[i * 400 // n_files : (i + 1) * 400 // n_files] for i in range(n_files)]
-        other = run_of(client, folder, texts, params, block)
-        with Client(processes=False, n_workers=number + 1, threads_per_worker=1, dashboard_address=":0") as cluster:
-            matrix = build_matrix(cluster, other)
-        np.testing.assert_array_equal(contexts_of(matrix), expected)
-        assert not any(name in ("text", "base") for name in (matrix.home / matrix.home.children()[0]).children())
-        group = (matrix.home / matrix.home.read_manifest()["build"] / "matrix").open_group()
-        assert open_array(group, "contexts").shards[0] <= max(1, band // 20)
+    cut_finely(monkeypatch, pairs, band)
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    texts = [LINES[i * 400 // n_files : (i + 1) * 400 // n_files] for i in range(n_files)]
+    other = run_of(client, folder, texts, params, block)
+    with Client(processes=False, n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
+        matrix = build_matrix(cluster, other)
+    np.testing.assert_array_equal(contexts_of(matrix), expected)
+    assert not any(name in ("text", "base") for name in (matrix.home / matrix.home.children()[0]).children())
+    group = (matrix.home / matrix.home.read_manifest()["build"] / "matrix").open_group()
+    assert open_array(group, "contexts").shards[0] <= max(1, band // 20)
 
 
 def test_build_matrix__has_an_empty_row_for_a_word_without_pairs(client, tmp_path):
@@ -207,6 +215,24 @@ def test_build_matrix__that_was_never_finished_or_is_damaged_is_made_again(clien
     assert again.home == matrix.home
     assert again.home.read_manifest()["build"] != first
     np.testing.assert_array_equal(contexts_of(again), contexts)
+
+
+@pytest.mark.parametrize("step", ["sample", "fill"])
+def test_build_matrix__deletes_what_an_interrupted_build_left(client, run, step):
+    run = replace(run, params=PARAMS.replace(seed=81 + len(step)))
+
+    def interrupt(progress):
+        if progress.message.startswith(f"{step}: 1 of"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_matrix(client, run, interrupt)
+    (home,) = [home for home in Path((run.work / "matrices").url).iterdir() if not (home / "manifest.json").exists()]
+    (left,) = home.iterdir()
+    matrix = build_matrix(client, run)
+    assert matrix.home.children() == sorted([matrix.build, "manifest.json"])
+    assert matrix.build != left.name
+    assert (matrix.home / matrix.build).children() == ["matrix"]
 
 
 @pytest.mark.parametrize("columns", [(0, 1), (5, 7), (4, 9), (6, 12), (3, 17), (18, 20), (0, 20), (7, 7)])

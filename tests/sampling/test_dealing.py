@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from daskw2v.objectives import Rate
+from daskw2v.config.params import Params
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.objectives.base import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
-from daskw2v.params import Params
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.partition import Partitions
 
@@ -53,7 +53,7 @@ def test_deal_pairs__are_those_of_the_windows_in_their_order(
     first = data.draw(st.integers(0, n))
     last = data.draw(st.integers(first, n))
     windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
-    found = deal(segment, first, last, Windows(window, shrink_windows, windows.key), p)
+    found = deal(segment, first, last, WindowSize(window, shrink_windows, windows.key), p)
     partitions = Partitions(n_words, p)
     expected = [[] for _ in range(p * p)]
     for seen in windows_in(segment, first, last, windows):
@@ -68,7 +68,7 @@ def test_deal_pairs__are_those_of_the_windows_in_their_order(
 @pytest.mark.parametrize("p", [1, 8])
 def test_deal_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
-    assert list(map(len, deal(segment, 0, 0, Windows(5, True, np.uint64(1)), p))) == [0] * (p * p)
+    assert list(map(len, deal(segment, 0, 0, WindowSize(5, True, np.uint64(1)), p))) == [0] * (p * p)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def dealt():
     sums = np.array([weights[partitions.words(k)].sum() for k in range(p)])
     tokens = rng.choice(n_words, n, p=counts / counts.sum()).astype(np.int32)
     segment = Segment(tokens, np.arange(n), np.arange(0, n + 1, 20))
-    windows, key = Windows(5, True, stream(1, Purpose.WINDOW)), stream(1, Purpose.PARTITION)
+    windows, key = WindowSize(5, True, stream(1, Purpose.WINDOW)), stream(1, Purpose.PARTITION)
 
     def by(rule):
         return deal(segment, 0, n, windows, p, Noise(rule, negative, alias_table(sums), key))

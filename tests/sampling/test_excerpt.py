@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from daskw2v import Params, Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.excerpt import STRETCH, excerpt, join_ranges, ranges_of_blocks, sample_ranges
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
 PARAMS = Params(min_count=1)
@@ -59,6 +59,7 @@ def test_excerpt__is_the_words_of_its_ranges(text, ranges):
     assert (words, starts, part.n_tokens) == (expected, begins, len(expected))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(ranges=RANGES, inner=RANGES)
 def test_excerpt__of_an_excerpt(text, ranges, inner):

@@ -10,12 +10,12 @@ from scipy import stats
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError
+from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.growth import merge_rows
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
-from daskw2v.storage import read_array
+from daskw2v.store.storage import read_array
 
 KEY = stream(5, Purpose.GROWTH, 1)
 SIZE, CENTERS = 20, 300
@@ -70,6 +70,7 @@ def chance(rows, name, n, total):
     return stats.chisquare(*binned).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_grown_matrix__is_distributed_as_a_rebuilt_one(make, monkeypatch, seed):
     monkeypatch.setattr(context_matrix, "PAIRS", 3000)
@@ -109,6 +110,7 @@ def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch,
     assert rows_of(again, run)[1] == seen
 
 
+@pytest.mark.slow
 def test_grown_matrix__takes_new_files_alone(make):
     """The second text has all words of the first, which it is not read with; and a third one follows both."""
     first, _ = make("a")
@@ -154,11 +156,11 @@ def test_base__made_by_other_rules_is_refused(make, change, message):
 @pytest.mark.parametrize("parts", ["ba", "da", "dab"])
 def test_base__whose_text_is_not_at_the_front_is_refused(make, parts):
     first, _ = make("a")
-    with pytest.raises(InputError, match=r"/a is in the text of base_matrix.*Name the base's files first"):
+    with pytest.raises(InputError, match=r"/a is in the text of base_matrix.*Give the base's files first"):
         make(parts, first)
 
 
-@pytest.mark.parametrize("change", [{"tokenizer": "lower"}, {"errors": "skip"}])
+@pytest.mark.parametrize("change", [{"tokenizer": "lower"}, pytest.param({"errors": "skip"}, marks=pytest.mark.slow)])
 def test_base__whose_text_was_read_otherwise_is_refused(make, change):
     first, _ = make("a")
     with pytest.raises(InputError, match="read by the same rules and unchanged"):

@@ -4,18 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from daskw2v.jit import kernel
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.hierarchy import (
-    BNS,
-    SNS,
-    TNS,
-    partition_of,
-    row_of_negative,
-    word_table,
-    word_weights,
-)
-from daskw2v.sampling.rng import Purpose, draw, stream
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import Purpose, draw, stream
+from daskw2v.sampling.hierarchy import BNS, SNS, TNS, partition_of, row_of_negative, word_table, word_weights
 from daskw2v.vocabulary.partition import Partitions
 
 PAIRS, NEGATIVE, EXPONENT = 400_000, 5, 0.75

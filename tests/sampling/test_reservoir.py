@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from daskw2v.jit import kernel
-from daskw2v.sampling.dealing import Windows
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import Purpose, draws, mix, stream
+from daskw2v.sampling.dealing import WindowSize
 from daskw2v.sampling.reservoir import (
     NO_CONTEXT,
+    PairSample,
     Reservoir,
-    Sample,
     context_of,
     entry_of,
     repeat_contexts,
     sample_pairs,
 )
-from daskw2v.sampling.rng import Purpose, draws, mix, stream
 from daskw2v.sampling.segments import Segment
 
 KEY = stream(3, Purpose.MATRIX)
@@ -86,7 +86,7 @@ def pairs_of(segment, first, last, windows):
 
 @given(segments(), st.integers(1, 12), st.booleans(), st.integers(1, 9))
 def test_sample_pairs__equals_a_plain_loop(text, window, shrink, size):
-    windows = Windows(window, shrink, np.uint64(11))
+    windows = WindowSize(window, shrink, np.uint64(11))
     found = sample_pairs(*text, windows, KEY, WORDS, size)
     words, entries = pairs_of(*text, windows)
     assert found.rows.tolist() == [[w, (words == w).sum()] for w in range(WORDS) if (words == w).any()]
@@ -106,7 +106,7 @@ def test_reservoir__keeps_the_smallest_entries_of_all_pieces(pieces, first):
         if len(entries):
             each = [np.sort(entries + np.uint64(row))[:SIZE][::-1] for row in (0, 2)]
             rows = np.array([[first, len(entries)], [first + 2, len(entries)]], np.int32)
-            reservoir.add(Sample(rows, np.concatenate(each)))
+            reservoir.add(PairSample(rows, np.concatenate(each)))
     contexts, seen = reservoir.contexts()
     total = sum(map(len, pieces))
     assert seen.tolist() == [total, 0, total]

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.jit import kernel
-from daskw2v.sampling.rng import Purpose, below, draw, draws, stream, uniform
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import Purpose, below, draw, draws, stream, uniform
 
 
 @kernel

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.sampling.rng import Purpose, draws, stream
+from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.sampling.segments import SegmentBuilder, count_known, cut, keep_thresholds, most_dropped
 
 KEY = stream(1, Purpose.SUBSAMPLE)

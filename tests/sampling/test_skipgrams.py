@@ -5,12 +5,12 @@ import pytest
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
 from daskw2v.errors import StoreError
+from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import skipgrams
-from daskw2v.sampling.alias import alias_table
-from daskw2v.sampling.dealing import Noise, Windows, deal_pairs, deal_row
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.rng import Purpose, stream
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
@@ -45,7 +45,7 @@ def expected_of(encoded, dealer):
         STRETCH.start, STRETCH.stop, params.window, keep_thresholds(counts, params.sample),
         stream(params.seed, Purpose.SUBSAMPLE, STRETCH.epoch),
     )  # fmt: skip
-    windows = Windows(params.window, True, stream(params.seed, Purpose.WINDOW, STRETCH.epoch))
+    windows = WindowSize(params.window, True, stream(params.seed, Purpose.WINDOW, STRETCH.epoch))
     table, key = alias_table(np.array(dealer.weights)), stream(params.seed, Purpose.PARTITION, STRETCH.epoch)
     kinds = [None]
     if params.negative_rule != "tns":

@@ -19,8 +19,8 @@ def vocabulary(client, tmp_path_factory):
     return build_vocabulary(corpus, store, params, Resources(), client)
 
 
-@pytest.mark.parametrize("n", [1, 3, 8, 64])
-@pytest.mark.parametrize("at_once", [1, 40, 1 << 22])
+@pytest.mark.parametrize("n", [1, pytest.param(3, marks=pytest.mark.slow), 8, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 40, 1 << 22])
 def test_partition_counts__are_those_of_the_partitions_words(client, vocabulary, tmp_path, monkeypatch, n, at_once):
     monkeypatch.setattr(weights, "_WORDS", at_once)
     partitions, home = Partitions(vocabulary.size, n), Store(str(tmp_path))

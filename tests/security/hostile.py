@@ -1,4 +1,4 @@
-"""What an attacker does to a model: files are changed and sealed again, so that only limits can refuse them."""
+"""What an attacker does to a model: files are changed and with_checksum again, so that only limits can refuse them."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import numpy as np
 from numcodecs import Blosc
 
 from daskw2v.cluster import peak_memory
-from daskw2v.intact import sealed
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.checksums import with_checksum
 from tests.fuzz.targets import write_model
 
 COUNTS = "vocabulary/counts"
@@ -49,7 +49,7 @@ def model_in(folder):
 def edit(model, node, **changes):
     """Change entries of a node's metadata, and seal them."""
     path = model / node / "zarr.json"
-    path.write_bytes(sealed(json.dumps(json.loads(path.read_text()) | changes).encode()))
+    path.write_bytes(with_checksum(json.dumps(json.loads(path.read_text()) | changes).encode()))
 
 
 def put_chunk(model, node, content):

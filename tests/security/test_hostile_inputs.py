@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -21,7 +22,6 @@ from daskw2v.errors import InputError
 from daskw2v.evaluation import layouts
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.params import Resources
 from daskw2v.vocabulary.count import read_list
 from tests.security.hostile import attempt, outcomes_of
 

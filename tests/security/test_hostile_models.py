@@ -10,7 +10,7 @@ import pytest
 from daskw2v.errors import Daskw2vError, StoreError, VocabularyError
 from daskw2v.models.vectors import Vectors
 from daskw2v.shards.layout import Corpus, open_codes
-from daskw2v.storage import Store, read_array
+from daskw2v.store.storage import Store, read_array
 from tests.fuzz.targets import write_corpus, write_model
 from tests.security import hostile
 from tests.security.hostile import BOMBS, COUNTS, codecs, edit, grid, put_chunk
@@ -162,13 +162,13 @@ NAMES = ["../../outside", "..", "/etc", "v0001-fuzz/../../../outside", "a\0b", "
 def test_pointer__that_leads_out_is_refused(model, tmp_path, name):
     write_model(tmp_path.parent / f"{tmp_path.name}-outside")
     (tmp_path / "models" / "LATEST").write_text(name)
-    with pytest.raises(StoreError, match="is no finished model"):
+    with pytest.raises(StoreError, match="is not a finished model"):
         Vectors.open(tmp_path)
 
 
 def test_pointer__that_is_no_text_is_refused(model, tmp_path):
     (tmp_path / "models" / "LATEST").write_bytes(b"\xff\xfe")
-    with pytest.raises(StoreError, match="is no finished model"):
+    with pytest.raises(StoreError, match="is not a finished model"):
         Vectors.open(tmp_path)
 
 

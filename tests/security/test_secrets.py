@@ -12,14 +12,14 @@ from fsspec.implementations.memory import MemoryFileSystem
 from daskw2v import Params, Resources, train
 from daskw2v.cli.program import main
 from daskw2v.corpus.sources import find_sources
-from daskw2v.credentials import Options, redacted, refuse_secret
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.report import write_report
-from daskw2v.storage import Store
+from daskw2v.store.credentials import Options, redacted, refuse_secret
+from daskw2v.store.storage import Store
 
 SECRET = "hunter2-do-not-tell"
 OPTIONS = {"password": SECRET}

@@ -14,8 +14,8 @@ from distributed.security import Security
 import daskw2v
 from daskw2v import Params, Resources, train
 from daskw2v.cluster import connect, connecting
+from daskw2v.cluster.shared_memory import given_bytes, share
 from daskw2v.errors import ClusterError
-from daskw2v.shared import given_bytes, share
 
 TINY = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
 LINE = ("--vector-size", "4", "--min-count", "1", "--epochs", "1", "--sample", "0")
@@ -71,6 +71,7 @@ def test_train__takes_certificates_from_the_configuration_of_dask(address, certi
     assert "fox" in vectors
 
 
+@pytest.mark.slow
 def test_command__takes_certificates_from_the_environment(address, certificates, text, tmp_path):
     variables = {
         "DASK_" + name.upper().replace("-", "_").replace(".", "__"): path for name, path in certificates.items()
@@ -86,7 +87,7 @@ def test_command__takes_certificates_from_the_environment(address, certificates,
 
 @pytest.mark.parametrize("protocol", ["tcp", "tls"])
 def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, protocol):
-    monkeypatch.setattr(connecting, "_PATIENCE", 3)
+    monkeypatch.setattr(connecting, "_TIMEOUT", 3)
     with (
         pytest.raises(ClusterError, match=r"No scheduler answers.*tls://host:port.*TLS__CA_FILE"),
         connect(Resources(scheduler=address.replace("tls", protocol))),
@@ -98,7 +99,7 @@ CONNECT = """
 import sys
 from daskw2v import Resources
 from daskw2v.cluster import connecting
-connecting._PATIENCE = 3
+connecting._TIMEOUT = 3
 with connecting.connect(Resources(scheduler=sys.argv[1])):
     pass
 """
@@ -126,6 +127,7 @@ def _total(array):
     return int(array.sum())
 
 
+@pytest.mark.slow
 def test_shared_memory__is_named_to_neighbours_over_tls(address, security):
     with Client(address, security=security) as client:
         first, second = sorted(client.scheduler_info()["workers"])

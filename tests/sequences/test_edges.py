@@ -77,7 +77,7 @@ def test_parquet__takes_integers_and_strings(tmp_path, kind):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "1 2 0.5\n3 4\n", "Every line must have 3 or more columns"),
+        ("a.txt", "1 2 0.5\n3 4\n", "same number of columns, at least 3"),
         ("a.txt", "1 2\n", "Expected 3 columns, got 2"),
         ("a.txt", "1 b 3\n", "strings=True"),
         ("a.txt", "1 99999999999999999999 3\n", "strings=True"),
@@ -88,7 +88,7 @@ def test_parquet__takes_integers_and_strings(tmp_path, kind):
         ("a.csv", "source,target\n1,2\n", "no single column 'weight'.*source, target"),
         ("a.csv", "source,target,weight\n1,,2\n", "without source, target or weight"),
         ("a.csv", "source,target,weight\n1,2\n", "Expected 3 columns, got 2"),
-        ("a.jsonl", "{}\n", "jsonl, which holds no edges"),
+        ("a.jsonl", "{}\n", "jsonl, not a table of edges"),
         ("a.txt", "\ufeff".encode("utf-16").decode("latin1"), "must be UTF-8|cannot be read"),
     ],
 )

@@ -13,11 +13,11 @@ from distributed import Client, LocalCluster, wait
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.config.resources import Resources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.params import Resources
 from daskw2v.sequences import sessions as module
 from daskw2v.sequences.sessions import Sessions, sessions_of, write_sessions
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings(
@@ -87,6 +87,7 @@ def test_sessions__are_those_of_all_files(events, client, tmp_path, lists_in, su
     assert sorted(lists_in(files)) == sorted(expected)
 
 
+@pytest.mark.slow
 def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path, lists_in, monkeypatch):
     path, killed = write(tmp_path / "a.parquet", events), []
     expected = lists_in(written(path, tmp_path / "a", client))
@@ -112,7 +113,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
 def test_sessions__are_written_once(events, client, tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", events)
     first = written(path, tmp_path, client)
-    monkeypatch.setattr(module, "_write", None)
+    monkeypatch.setattr(module, "_events", None)
     assert written(path, tmp_path, client) == first
 
 
@@ -122,8 +123,8 @@ HEADER = "who,what,when\n"
 @pytest.mark.parametrize(
     ("content", "options", "error", "message"),
     [
-        (HEADER + "1,2,3\n1,3,4\n", {"gap": "10 min"}, ParameterError, "gap='10 min' is no number"),
-        (HEADER + "1,2,2024-01-01\n", {"gap": "soon"}, ParameterError, "gap='soon' is no duration"),
+        (HEADER + "1,2,3\n1,3,4\n", {"gap": "10 min"}, ParameterError, "gap='10 min' is not a number"),
+        (HEADER + "1,2,2024-01-01\n", {"gap": "soon"}, ParameterError, "gap='soon' is not a duration"),
         (HEADER + "1,2,3\n", {"gap": "0"}, ParameterError, "not above 0"),
         (HEADER + "1,2,3\n1,3,\n", {}, InputError, "1 events lack user, item or time"),
         (HEADER + "1,2,3\n1,,5\n", {}, InputError, "'what', are of type float64"),
@@ -141,7 +142,7 @@ def test_sessions__of_bad_input_are_refused(client, tmp_path, content, options, 
 
 def test_sessions__of_files_of_several_kinds_are_refused(events, client, tmp_path):
     paths = [write(tmp_path / name, events) for name in ("a.parquet", "a.csv")]
-    with pytest.raises(InputError, match="several kinds"):
+    with pytest.raises(InputError, match="several formats"):
         written(paths, tmp_path, client)
 
 

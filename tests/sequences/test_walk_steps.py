@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from daskw2v.sampling.rng import Purpose, stream
+from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences.reference import step_probabilities
 from daskw2v.sequences.steps import nodes_of_part, walk
 

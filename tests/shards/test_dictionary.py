@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
 from daskw2v.shards import dictionary
-from daskw2v.shards.dictionary import Dictionary, padded, take_words
+from daskw2v.shards.dictionary import Dictionary, padded
 
 WORD = 2**64 - 1
 
@@ -119,9 +119,3 @@ def test_hashes__spread_over_buckets():
     for shift in (58, 0):  # top bits choose buckets, low bits slots
         filled = np.bincount(((d.hashes >> np.uint64(shift)) & np.uint64(63)).astype(int), minlength=64)
         assert abs(filled - 1024).max() < 6 * 32
-
-
-def test_take_words__gathers():
-    d, _ = encode([b"aa", b"", b"ccc"])
-    words, offsets = take_words(d.words, d.offsets, np.array([2, 0, 2, 1]))
-    assert listed(words, offsets) == [b"ccc", b"aa", b"ccc", b""]

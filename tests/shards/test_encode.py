@@ -7,15 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.corpus import streams
-from daskw2v.corpus.pieces import Text, tokens_of
+from daskw2v.corpus.pieces import RawText, tokens_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, StoreError
-from daskw2v.params import Params, Resources
 from daskw2v.shards import encode
 from daskw2v.shards.encode import build_corpus, encode_block, encoding_signature
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 
 RULES = {"tokenizer": "whitespace", "column": "text", "errors": "strict"}
 
@@ -66,7 +67,7 @@ def test_encode_block__keeps_every_sentence(tmp_path_factory, lines, shard_bytes
 
 
 pieces = st.one_of(
-    st.sampled_from([b"a b", b"a\n", b"\n", b" ", b"c d\ne f\n\n", b"g"]).map(Text),
+    st.sampled_from([b"a b", b"a\n", b"\n", b" ", b"c d\ne f\n\n", b"g"]).map(RawText),
     st.lists(st.lists(st.sampled_from(["p", "q r"]), max_size=3), max_size=3).map(tokens_of),
 )
 
@@ -77,7 +78,7 @@ def test_encode_block__joins_text_and_tokens(tmp_path_factory, monkeypatch, piec
     """A sentence goes on from piece to piece and from shard to shard, until a newline or tokens end it."""
     expected, open_ = [], False
     for piece in pieces:
-        if isinstance(piece, Text):
+        if isinstance(piece, RawText):
             for i, line in enumerate(piece.data.split(b"\n")):
                 open_ = open_ and i == 0
                 if line.split():
@@ -110,7 +111,7 @@ def test_encode_block__bounds_shards_of_one_long_line(tmp_path, monkeypatch):
 def test_encode_block__bounds_dictionaries(tmp_path, monkeypatch):
     monkeypatch.setattr(encode, "SHARD_TYPES", 100)
     lines = [[str(i * j % 5003) for j in range(9)] for i in range(1, 200)]
-    pieces = [Text(" ".join(line).encode() + b"\n") for line in lines]
+    pieces = [RawText(" ".join(line).encode() + b"\n") for line in lines]
     monkeypatch.setattr(encode, "read_block", lambda block, **_: iter(pieces))
     store = Store(str(tmp_path / "work"))
     shards = shards_of(encode_block(a_block(tmp_path / "a.txt", b"unread"), store, **RULES, shard_bytes=1 << 30))

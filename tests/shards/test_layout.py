@@ -4,8 +4,8 @@ import pytest
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import StoreError
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import N_EDGES, Corpus, Shard, groups_exist, open_codes, read_edges, read_words, write_shard
-from daskw2v.storage import Store
+from daskw2v.shards.layout import N_EDGES, Corpus, Shard, open_codes, read_edges, read_words, write_shard
+from daskw2v.store.storage import Store
 
 
 @pytest.fixture
@@ -74,14 +74,6 @@ def test_find__wants_the_identity_and_all_shards(tmp_path):
     assert (Corpus.find(store, "aa"), Corpus.find(store, "bb")) == (None, other)
     again = a_corpus(store, "aa", "s/1", "s/4")
     assert Corpus.find(store, "aa") == again
-
-
-def test_groups_exist__looks_at_every_path(tmp_path):
-    store = Store(str(tmp_path))
-    (store / "a").create_group()
-    assert groups_exist(store, [])
-    assert groups_exist(store, ["a", "a"])
-    assert not groups_exist(store, ["a", "b"])
 
 
 def test_bounds__are_positions_in_the_corpus():

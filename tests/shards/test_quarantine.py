@@ -9,9 +9,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, build_corpus, train
+from daskw2v.config.params import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
-from daskw2v.params import tokenizer_name
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 
 PARAMS = Params(vector_size=5, min_count=1, epochs=1, sample=1.0)
 ONE_THREAD = Resources(threads=1)
@@ -75,6 +75,7 @@ def test_bad_block__beyond_those_allowed_stops(client, texts, tmp_path):
     assert [block.url[-8:] for block in corpus.bad_blocks] == ["1.txt.gz", "3.txt.gz"]
 
 
+@pytest.mark.slow
 def test_block_that_kills__is_told_from_those_beside_it(tmp_path, monkeypatch):
     (tmp_path / "poisonous.py").write_text(textwrap.dedent(POISON))
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,18 +1,18 @@
 import bz2
 import gzip
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.errors import InputError
-from daskw2v.params import Params, Resources
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import open_codes
-from daskw2v.storage import Store
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary import buckets, count, pieces
 from daskw2v.vocabulary.count import build_vocabulary
 
@@ -116,8 +116,7 @@ def test_build_vocabulary__keeps_listed_words(build, monkeypatch, tmp_path, buck
 
 def test_build_vocabulary__is_built_once(build, monkeypatch):
     _, first = build(TEXT)
-    monkeypatch.setattr(count, "run_tasks", None)
-    monkeypatch.setattr(count, "run_task", None)
+    monkeypatch.setattr(count, "_take_steps", None)
     assert build(TEXT)[1] == first
 
 
@@ -150,24 +149,6 @@ def test_build_vocabulary__makes_again_what_is_gone(build, gone):
     assert second.exists()
     assert (second.key, second.identity) == (first.key, first.identity)
     assert decoded(second.store, corpus, second) == TEXT.split()
-
-
-def test_build_vocabulary__of_two_clients_is_built_once(build, monkeypatch):
-    """Another client asks for the same vocabulary while this one has merged but not ordered: it waits."""
-    order, others = pieces.order_piece, ThreadPoolExecutor(1)
-    found = []
-
-    def meanwhile(*args):
-        if not found:
-            found.append(others.submit(build, TEXT))
-        return order(*args)
-
-    monkeypatch.setattr(count, "run_task", lambda client, stage, function, *args: function(*args))
-    monkeypatch.setattr(pieces, "order_piece", meanwhile)
-    _, vocabulary = build(TEXT)
-    assert found[0].result(timeout=60)[1] == vocabulary
-    home = vocabulary.store / "vocabulary" / vocabulary.key
-    assert home.children() == sorted([vocabulary.build, "manifest.json"])
 
 
 def test_identity__depends_on_text_and_rules_but_not_on_shards(build, tmp_path):

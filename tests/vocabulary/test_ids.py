@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import StoreError, VocabularyError
-from daskw2v.storage import Store, read_array, write_array
+from daskw2v.store.storage import Store, read_array, write_array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

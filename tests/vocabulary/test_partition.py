@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.jit import kernel
+from daskw2v.kernels.jit import kernel
+from daskw2v.sampling.dealing import place_of
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.vocabulary.partition import Partitions, place_of
+from daskw2v.vocabulary.partition import Partitions
 
 
 @kernel

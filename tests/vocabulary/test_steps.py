@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from daskw2v.errors import VocabularyError
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import open_codes, write_shard
-from daskw2v.storage import Store, read_array
+from daskw2v.store.storage import Store, read_array
 from daskw2v.vocabulary import buckets, pieces, steps
-from daskw2v.vocabulary.buckets import Rules
+from daskw2v.vocabulary.buckets import CountRules
 from daskw2v.vocabulary.steps import call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -39,7 +39,7 @@ def choose(store, texts, *, n_buckets=1, piece_types=1000, min_count=1, limit=No
     home = put(store, texts)
     if listed is not None:
         buckets.write_list(home, listed)
-    rules = Rules(min_count, limit, listed=listed is not None)
+    rules = CountRules(min_count, limit, listed=listed is not None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "PIECE_TYPES", piece_types)
         result = SimpleNamespace(**take_steps(home, store, rules, n_buckets, call_here))
@@ -65,7 +65,7 @@ some_words = (
 some_texts = st.lists(st.lists(some_words, min_size=1, max_size=80), min_size=1, max_size=3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=5)
 @given(
     some_texts,
     st.sampled_from([1, 2, 4]),
@@ -101,6 +101,7 @@ def test_take_steps__equals_sorted(tmp_path_factory, texts, n_buckets, piece_typ
     assert (result.missing, result.missing_words) == (len(missing), missing[:20])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 150])
 def test_take_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, limit):
     texts = [[f"w{i * j % 211}" for j in range(1, 300)] for i in range(1, 4)]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
 from daskw2v.errors import StoreError
-from daskw2v.params import Params
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.turnover import Reason, WordRules, compare_words
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -141,7 +141,7 @@ def test_compare_words__of_versions_that_do_not_tell_their_rules():
     found = compare_words(known, new, WordRules(), WordRules(min_count=1))
     assert found.as_dict() == {"kept": 0, "entered": {"unknown": 1}, "left": {"unknown": 1}}
     assert [tuple(entry) for entry in found.left.entries()] == [
-        ("a", 3, "unknown: a version does not tell its rules", None)
+        ("a", 3, "unknown: the Params of a version are not known", None)
     ]
 
 

@@ -1,1 +1,1 @@
-"""Indexes of vectors: most of a word's neighbours, in a fraction of the time (extra `ann`)."""
+"""Indexes for approximate nearest neighbours (extra `ann`)."""

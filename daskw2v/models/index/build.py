@@ -1,4 +1,4 @@
-"""How an index is built and measured."""
+"""Builds an index and measures its recall."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError
-from daskw2v.locations import Location
 from daskw2v.models.index.files import IndexSummary, write_index, written
-from daskw2v.models.index.graph import MOST_LINKS, Bytes
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
-from daskw2v.models.ranking import Ids
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import resolve
+from daskw2v.store.urls import Location
+from daskw2v.types import Int64Array, UInt8Array
 
 _QUERIES = 1000  # words that the recall is measured with
 _TOPN = 10
+_MOST_LINKS = 512
 
 
 def build_index(
@@ -29,23 +29,23 @@ def build_index(
     expansion: int = 128,
     threads: int = 0,
 ) -> IndexSummary:
-    """Build the index of a finished version, and measure it; one that is there is replaced.
+    """Build the index of a finished version, and measure its recall. An existing index is replaced.
 
     Parameters
     ----------
     url, storage_options, version
         As in `Vectors.open`.
     connectivity
-        Links of a word in the graph, twice as many on its lowest level: more find more, and take memory.
+        Links of a word in the HNSW graph, twice as many on its lowest level. More links raise recall and take memory.
     expansion
-        Candidates for each word's links: more find more, and take time.
+        Candidates for a word's links while building. More candidates raise recall and take time.
     threads
-        To build with; all cores by default. Only one gives the same bits each time.
+        Threads to build with; all cores by default. Only one thread gives the same bits each time.
 
     Returns
     -------
     summary
-        What its manifest says, the recall among others.
+        Summary of the index, with its recall.
 
     Raises
     ------
@@ -56,8 +56,8 @@ def build_index(
     MissingExtraError
         If usearch is not installed.
     """
-    if not 2 <= at_least_one("connectivity", connectivity) <= MOST_LINKS // 2:
-        raise ParameterError(f"connectivity={connectivity} makes no graph.", f"Give 2 to {MOST_LINKS // 2}.")
+    if not 2 <= at_least_one("connectivity", connectivity) <= _MOST_LINKS:
+        raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
     at_least_one("expansion", expansion)
     store = resolve(url, storage_options, version=version)
     vectors = Vectors(*open_model(store, None))
@@ -76,8 +76,8 @@ def build_index(
     return summary
 
 
-def _recall(vectors: Vectors, content: Bytes, ids: Ids) -> float:
-    """Return the share of the words nearest to those of `ids`, themselves left out, that an index finds."""
+def _recall(vectors: Vectors, content: UInt8Array, ids: Int64Array) -> float:
+    """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
     searcher, units = Searcher(vectors.vector_size, EFFORT), vectors.units(ids)
     searcher.read(content, "what was built")
     nearest, found = vectors.nearest(units, _TOPN + 1)[0], searcher.candidates(units, _TOPN + 1)

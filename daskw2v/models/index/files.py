@@ -1,7 +1,10 @@
-"""An index in a version's folder: `index/` with its file, and a manifest that is written last.
+"""The files of an index in a version's folder: `index/` with one file, and a manifest that is written last.
 
-The version stays what it is: nothing of it is changed, and it is whole with an index or without. Each building writes a
-file of its own, which the manifest names; so two at once do not meet.
+usearch does not check the links in its file. So the manifest has the file's checksum, and a file that does not match it
+is refused before usearch reads it. A checksum detects damage, not attacks: trust an index only as you trust code.
+
+The version itself does not change and is complete without an index. Each build writes a file with a new name, which
+the manifest names, so that concurrent builds do not interfere.
 """
 
 import hashlib
@@ -13,30 +16,30 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.intact import twice
-from daskw2v.limits import check_file, check_room, refused, shown, typed
-from daskw2v.models.index.graph import Bytes, check_graph
-from daskw2v.storage import Store
+from daskw2v.store.checksums import twice
+from daskw2v.store.limits import check_file, check_room, refused, shown, typed
+from daskw2v.store.storage import Store
+from daskw2v.types import UInt8Array
 
 _FOLDER = "index"
 
 
 @dataclass(frozen=True)
 class IndexSummary:
-    """What is known of an index.
+    """Summary of an index, its manifest.
 
     Parameters
     ----------
     words, dimensions
-        Of the vectors that it is of.
+        Number of words, and of dimensions of their vectors.
     connectivity, expansion
-        It was built with.
+        Arguments of `build_index`.
     recall
-        The share of the ten nearest words that it finds, with its default effort.
+        Share of the ten nearest words that it finds with the default effort.
     queries
-        Words that the recall was measured with.
+        Number of words that the recall was measured with.
     file, size, digest
-        The file's name, its bytes, and their BLAKE2b.
+        Name, size and BLAKE2b digest of its file.
     """
 
     words: int
@@ -50,13 +53,13 @@ class IndexSummary:
     digest: str
 
 
-def written(content: Bytes) -> tuple[str, int, str]:
-    """Return what a summary says of the file with that content: a name that no other has, size and digest."""
+def written(content: UInt8Array) -> tuple[str, int, str]:
+    """Return name, size and digest of a new file with this content, for a summary; the name is unique."""
     return uuid.uuid4().hex, len(content), _digest(content)
 
 
-def write_index(version: Store, summary: IndexSummary, content: Bytes) -> None:
-    """Write an index's file, then the manifest, by which it counts; the file that it named before is deleted."""
+def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
+    """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest."""
     place = version / _FOLDER
     before = (place.read_manifest() or {}).get("file")
     place.write_raw(summary.file, content)
@@ -66,12 +69,12 @@ def write_index(version: Store, summary: IndexSummary, content: Bytes) -> None:
 
 
 def read_summary(version: Store) -> IndexSummary:
-    """Read what is known of a version's index.
+    """Read the summary of a version's index.
 
     Raises
     ------
     StoreError
-        If it has none, or its manifest is damaged.
+        If the version has no index, or its manifest is damaged.
     """
     place = version / _FOLDER
     values = place.read_manifest()
@@ -84,41 +87,41 @@ def read_summary(version: Store) -> IndexSummary:
     return summary
 
 
-def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> Bytes:
+def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> UInt8Array:
     """Read an index's file.
 
     Raises
     ------
     StoreError
-        If it is an index of other vectors than those of that shape, not what was written, or made to do harm.
+        If the index is not of vectors of this shape, or the file is damaged.
     """
     place = f"{version.url}/{_FOLDER}/{summary.file}"
     if (summary.words, summary.dimensions) != shape:
         raise StoreError(
-            f"The index of {version.url} is of {summary.words} words of {summary.dimensions} dimensions, its vectors "
-            f"are {shape[0]} of {shape[1]}.",
+            f"The index of {version.url} has {summary.words} words of {summary.dimensions} dimensions, the model "
+            f"{shape[0]} of {shape[1]}.",
             f"Build it again: daskw2v index {version.url}.",
         )
     check_room((summary.size,), ..., 1, place)
     if local := (version / _FOLDER).local_path:
         check_file(local, summary.file, summary.size)
 
-    def read() -> Bytes:
+    def read() -> UInt8Array:
         content = np.frombuffer((version / _FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
         if _digest(content) != summary.digest:
             raise DamageError(
-                f"{place} is not what was written.", f"Build it again: daskw2v index {version.url}.", url=place
+                f"{place} is not what was written: its checksum differs.",
+                f"Build it again: daskw2v index {version.url}.",
+                url=place,
             )
         return content
 
-    content = twice(read)
-    check_graph(content, *shape, place)
-    return content
+    return twice(read)
 
 
 def _is_ours(file: Any) -> bool:
     return isinstance(file, str) and re.fullmatch("[0-9a-f]{32}", file) is not None
 
 
-def _digest(content: Bytes) -> str:
+def _digest(content: UInt8Array) -> str:
     return hashlib.blake2b(content.data, digest_size=32).hexdigest()

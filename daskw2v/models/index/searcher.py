@@ -1,27 +1,26 @@
-"""usearch's index: what is asked of it, and no more."""
+"""A wrapper of usearch's index."""
 
 import threading
 
 import numpy as np
 
 from daskw2v.extras import needed
-from daskw2v.limits import refused
-from daskw2v.models.index.graph import DTYPE, Bytes
-from daskw2v.models.ranking import Ids
-from daskw2v.models.rows import Floats
+from daskw2v.store.limits import refused
+from daskw2v.types import Float32Array, Int64Array, UInt8Array
 
-EFFORT = 128  # candidates that a search keeps by default
+EFFORT = 128  # default candidates of a search
+_DTYPE = np.dtype("<f2")  # of numbers in the index, which finds candidates; the model's float32 ranks them
 
 
 class Searcher:
-    """An index that is asked: candidates for the nearest words.
+    """An index that finds candidates for the nearest words.
 
     Parameters
     ----------
     dimensions
-        Of the vectors.
+        Dimensions of the vectors.
     effort
-        Candidates that a search keeps: more find more, and take longer.
+        Candidates that a search keeps. More candidates raise recall and take longer.
     """
 
     def __init__(self, dimensions: int, effort: int, **options: int) -> None:
@@ -29,16 +28,16 @@ class Searcher:
         self._index = index(
             ndim=dimensions, metric="ip", dtype="f16", expansion_search=effort, enable_key_lookups=False, **options
         )
-        self._content: Bytes | None = None
-        self._asking = threading.Lock()  # usearch numbers the threads of a call, not those of all calls
+        self._content: UInt8Array | None = None
+        self._asking = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
 
-    def read(self, content: Bytes, place: str) -> None:
-        """Take a file that was checked; its bytes are used where they are.
+    def read(self, content: UInt8Array, place: str) -> None:
+        """Use a file whose checksum was checked, without copying it.
 
         Raises
         ------
         StoreError
-            If another usearch wrote it, which this one does not understand.
+            If it was written by an incompatible usearch.
         """
         try:
             self._index.view(content)
@@ -46,18 +45,18 @@ class Searcher:
             raise refused(place, f"is not read by this usearch ({error})") from error
         self._content = content
 
-    def add(self, start: int, units: Floats, threads: int) -> None:
+    def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..."""
-        self._index.add(np.arange(start, start + len(units), dtype=np.uint64), units.astype(DTYPE), threads=threads)
+        self._index.add(np.arange(start, start + len(units), dtype=np.uint64), units.astype(_DTYPE), threads=threads)
 
-    def content(self) -> Bytes:
-        """Return the file."""
+    def content(self) -> UInt8Array:
+        """Return the content of the index's file."""
         return np.frombuffer(self._index.save(), np.uint8)
 
-    def candidates(self, units: Floats, topn: int) -> Ids:
-        """Return the ids of topn words for each query, shape (n, topn); -1 where fewer are found."""
+    def candidates(self, units: Float32Array, topn: int) -> Int64Array:
+        """Return the ids of `topn` words for each query, shape (n, topn), padded with -1."""
         with self._asking:
-            found = self._index.search(units.astype(DTYPE), topn)
+            found = self._index.search(units.astype(_DTYPE), topn)
         keys, counts = np.atleast_2d(found.keys), np.atleast_1d(getattr(found, "counts", len(found)))
         ids = keys.astype(np.int64)
         ids[np.arange(ids.shape[1]) >= counts[:, None]] = -1

@@ -1,4 +1,4 @@
-"""Vectors whose neighbours an index finds."""
+"""Vectors with an index for approximate nearest neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,33 +8,32 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.locations import Location
 from daskw2v.models.index.files import IndexSummary, read_file, read_summary
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one, query_vectors
-from daskw2v.models.ranking import Ids
-from daskw2v.models.rows import Floats
 from daskw2v.models.units import unit
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import read_resolved
-from daskw2v.steady import PATIENCE
-from daskw2v.storage import Store
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location
+from daskw2v.types import Float32Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndexedVectors(Vectors):
-    """Vectors whose neighbours an index finds: most of the nearest words, with their exact cosines.
+    """Vectors with an index, which finds most of the nearest words, with exact cosines.
 
-    `nearest`, `most_similar` and analogies by `3cosadd` ask the index; all else is as in `Vectors`. `exact` asks as
-    `Vectors` do. Words that a network makes of their characters can be asked with, and are nobody's neighbours.
+    `nearest`, `most_similar` and analogies by `3cosadd` use the index; everything else is as in `Vectors`. `exact`
+    searches without the index. Words whose vectors a subword network computes can be queries but not neighbours.
 
     Parameters
     ----------
     searcher
         The index.
     summary
-        What is known of it, such as its recall.
+        Summary of the index, with its recall.
     """
 
     searcher: Searcher | None = None
@@ -46,23 +45,25 @@ class IndexedVectors(Vectors):
         url: Location,
         storage_options: Mapping[str, Any] | None = None,
         in_memory: bool | None = None,
-        store_timeout: float = PATIENCE,
+        store_timeout: float = TIMEOUT,
         version: str | None = None,
         effort: int = EFFORT,
     ) -> Self:
-        """Read a trained model and its index, which `build_index` has built.
+        """Open a trained model and its index, which `build_index` has built.
+
+        Do not open an index that you do not trust: build your own. Its checksum detects damage, not attacks.
 
         Parameters
         ----------
         url, storage_options, in_memory, store_timeout, version
-            As in `Vectors.open`. The index itself is in memory.
+            As in `Vectors.open`. The index itself is loaded into memory.
         effort
-            Candidates that a search keeps: more find more of the nearest words, and take longer.
+            Candidates that a search keeps. More candidates raise recall and take longer.
 
         Raises
         ------
         StoreError
-            As `Vectors.open`; and if there is no index, it is of other vectors, or is not what was written.
+            As `Vectors.open`; also if there is no index, or it is damaged or of other vectors.
         VocabularyError
             If the vocabulary is damaged.
         MissingExtraError
@@ -81,20 +82,20 @@ class IndexedVectors(Vectors):
 
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
-    ) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Find words near to vectors by cosine, most of the nearest.
+    ) -> tuple[Int64Array, Float32Array]:
+        """Find most of the words nearest to vectors by cosine.
 
         Parameters
         ----------
         vectors, topn
             As in `Vectors.nearest`.
         restrict_vocab
-            Nothing: an index is of all words.
+            Must be None, as an index always searches all words.
 
         Returns
         -------
         ids, cosines
-            As `Vectors.nearest`. Where the index finds fewer than `topn`, the answer is exact.
+            As in `Vectors.nearest`. If the index finds fewer than `topn` words, the search is exact.
 
         Raises
         ------
@@ -104,7 +105,7 @@ class IndexedVectors(Vectors):
         assert self.searcher is not None
         if restrict_vocab is not None:
             raise ParameterError(
-                f"restrict_vocab={restrict_vocab!r} of an index, which is of all words.", "Ask `exact` with it."
+                f"restrict_vocab={restrict_vocab!r}: an index always searches all words.", "Use `exact` instead."
             )
         queries = query_vectors(vectors, self.vector_size)
         single, units = queries.ndim == 1, unit(np.atleast_2d(queries))
@@ -117,12 +118,12 @@ class IndexedVectors(Vectors):
 
     def exact(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
-    ) -> tuple[npt.NDArray[np.int64], Floats]:
+    ) -> tuple[Int64Array, Float32Array]:
         """Find the words nearest to vectors, as `Vectors.nearest` does."""
         return super().nearest(vectors, topn, restrict_vocab)
 
-    def _ranked(self, units: Floats, ids: Ids) -> tuple[Ids, Floats]:
-        """Put candidates in order of their exact cosines."""
+    def _ranked(self, units: Float32Array, ids: Int64Array) -> tuple[Int64Array, Float32Array]:
+        """Sort candidates by exact cosines."""
         wanted, places = np.unique(ids, return_inverse=True)
         rows = self.units(np.maximum(wanted, 0))[places.reshape(ids.shape)]
         cosines = np.einsum("nd,nkd->nk", units, rows)

@@ -1,41 +1,42 @@
 """CBOW with hierarchical softmax (Mikolov et al. 2013a)."""
 
-from daskw2v.cuda import load
-from daskw2v.objectives.base import Memory, Objective, Rate, Warps, initial_rows
+from daskw2v.kernels.cuda import load
+from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_hs import cpu
-from daskw2v.objectives.paths import Prepared, prepare_tree, tree_tables, way_scratch
+from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.touched import touched_nodes
+from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 
 
 def _train_cpu(
-    segment: Segment, first: int, last: int, memory: Memory, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> tuple[int, float]:
     params = prepared.params
     windows = windows_of(params, rate, epoch)
-    trained, loss = cpu.train(
-        segment, first, last, *memory, way_scratch(prepared, memory), windows, prepared.tree, params.cbow_mean
-    )
+    train, scratch = cpu.compiled(params.cbow_mean), path_scratch(prepared, tables)
+    trained, loss = train(segment, first, last, tables, scratch, windows, prepared.tree, ())
     return int(trained), float(loss)
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, memory: Warps, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> None:
     params, cuda = prepared.params, load("daskw2v.objectives.cbow_hs.cuda")
     windows = windows_of(params, rate, epoch)
-    cuda.train(segment, first, last, memory, windows, prepared.tree, prepared.depth, mean=params.cbow_mean)
+    cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth, mean=params.cbow_mean)
 
 
 CBOW_HS = Objective(
-    "cbow_hs",
-    {"sgd": 0.025},
-    ("cbow_mean",),
-    tree_tables,
-    initial_rows,
-    prepare_tree,
-    {"cpu": _train_cpu, "cuda": _train_cuda},
+    name="cbow_hs",
+    title="CBOW with hierarchical softmax",
+    alphas={"sgd": 0.025},
+    tables=tree_tables,
+    initial=initial_rows,
+    prepare=prepare_tree,
+    prepared_bytes=tree_bytes,
+    trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_nodes,
     of_words=("input",),
 )

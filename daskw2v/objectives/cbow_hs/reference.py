@@ -1,14 +1,30 @@
 """CBOW with hierarchical softmax in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.paths import Prepared, way_of
-from daskw2v.objectives.reference import Matrix, train_hidden, windows_in
+from daskw2v.objectives.reference import Goals, Window, WindowRule, train_hidden, windows_in
+from daskw2v.objectives.tree import PreparedTree, path_of
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
+from daskw2v.types import Float64Array, Int64Array
+
+
+def goals(prepared: PreparedTree, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
+    """Return the path of a window's word."""
+    return [path_of(prepared.tree, window.word)]
+
+
+RULE = WindowRule(goals, as_one=True)
 
 
 def train(
-    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment,
+    first: int,
+    last: int,
+    source: Float64Array,
+    output: Float64Array,
+    rate: Rate,
+    epoch: int,
+    prepared: PreparedTree,
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` is (V, D) and `output` (V - 1, D) float64."""
     params = prepared.params
@@ -17,7 +33,7 @@ def train(
         if not window.contexts:
             continue
         trained += 1
-        nodes, signs = way_of(prepared.tree, window.word)
+        nodes, signs = path_of(prepared.tree, window.word)
         contexts, alpha = [window.contexts], window.alpha
         loss += train_hidden(source, contexts, output, nodes, signs[None], [], alpha, params.cbow_mean)
     return trained, loss

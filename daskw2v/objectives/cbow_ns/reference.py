@@ -3,15 +3,33 @@
 import numpy as np
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.objectives.negatives import Prepared, negatives_of
-from daskw2v.objectives.reference import Matrix, targets_of, train_hidden, windows_in
+from daskw2v.objectives.noise import BATCH, PreparedNoise, negatives_of
+from daskw2v.objectives.reference import Goals, Window, WindowRule, targets_of, train_hidden, windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
+from daskw2v.types import Float64Array, Int64Array
+
+
+def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
+    """Return the targets of a window, which BATCH windows draw together: each a part of the range from the next."""
+    params, key = prepared.params, negatives_of(prepared, epoch).key
+    if params.negative_sharing == "shared":
+        window = window._replace(position=int(positions[number % -(-len(positions) // BATCH)]))
+    return [targets_of(prepared.noise, key, window, params.negative)]
+
+
+RULE = WindowRule(goals, as_one=True)
 
 
 def train(
-    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment,
+    first: int,
+    last: int,
+    source: Float64Array,
+    output: Float64Array,
+    rate: Rate,
+    epoch: int,
+    prepared: PreparedNoise,
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` and `output` are (V, D) float64."""
     params = prepared.params

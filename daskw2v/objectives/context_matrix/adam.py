@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.jit import inline
+from daskw2v.kernels.jit import inline
 
 BETA1, BETA2 = np.float32(0.9), np.float32(0.999)  # as Kingma and Ba and Chainer have them
 EPSILON = 1e-8

@@ -1,25 +1,26 @@
-"""Columns of the word-context matrix on the CPU: rows of one table move, those of the other stay.
+"""Columns of the word-context matrix on the CPU: rows of one table are trained, those of the other stay.
 
 BATCH neighbouring rows share their negatives, which are drawn anew for each column: a target is loaded once for all of
-them. What a row becomes depends on no other row of its table, so that threads and workers may share a table in any way
+them. What a row becomes depends on no other row of its table, so that threads and workers may share a table in any path
 that does not part a batch.
 """
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.jit import inline, kernel
-from daskw2v.objectives.base import Columns, FloatArray, PartMemory
+from daskw2v.kernels.alias import pick
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import GOLDEN, draw, mix
+from daskw2v.kernels.simd import SLOTS, aligned_zeros
+from daskw2v.objectives.base import Columns, PartTables
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
-from daskw2v.objectives.context_matrix.steps import adam, pull
-from daskw2v.objectives.hidden import BATCH, OWN, dots_hidden
-from daskw2v.objectives.negatives import RUN
-from daskw2v.objectives.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
-from daskw2v.sampling.alias import pick
-from daskw2v.sampling.rng import GOLDEN, draw, mix
-from daskw2v.simd import SLOTS, aligned_zeros
+from daskw2v.objectives.context_matrix.updates import adam, pull
+from daskw2v.objectives.cpu.centers import RUN
+from daskw2v.objectives.cpu.hidden import OWN, dots_hidden
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
+from daskw2v.objectives.noise import BATCH
+from daskw2v.types import Float32Array, UInt64Array
 
 _PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARGETS of each row
 
@@ -28,10 +29,10 @@ def train(
     columns: Columns,
     first: int,
     last: int,
-    memory: PartMemory,
+    tables: PartTables,
     negative: int,
-    noise: npt.NDArray[np.uint64],
-    losses: FloatArray,
+    noise: UInt64Array,
+    losses: Float32Array,
 ) -> None:
     """Train the rows of the batches first..last-1 in place.
 
@@ -41,7 +42,7 @@ def train(
         What is trained.
     first, last
         Range of batches of the part.
-    memory
+    tables
         The tables.
     negative, noise
         Negatives of a batch, and the alias table they are drawn from, shape (V,) uint64.
@@ -49,8 +50,8 @@ def train(
         Receives each row's loss, summed over the columns, shape (rows of the part,) float32.
     """
     groups, size = group_sizes(negative, OWN)
-    use_adam = len(memory.moving) > memory.moving_floats  # moments stand there
-    _train(columns, first, last, memory, negative, noise, use_adam, losses, _scratch(groups, size, memory.width),
+    use_adam = len(tables.trained) > tables.trained_floats  # moments stand there
+    _train(columns, first, last, tables, negative, noise, use_adam, losses, _scratch(groups, size, tables.width),
            (0,) * BATCH, (0,) * size)  # fmt: skip
 
 
@@ -69,7 +70,7 @@ def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
 
 @kernel
 def _train(
-    columns: Any, first: Any, last: Any, memory: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
+    columns: Any, first: Any, last: Any, tables: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
     scratch: Any, batch: Any, tile: Any,
 ) -> None:  # fmt: skip
     """Train runs of at most RUN steps: some columns of some batches; arguments as in `train`."""
@@ -79,23 +80,23 @@ def _train(
     for b in range(first, last, down):
         for j in range(0, n_columns, across):
             _train_run(
-                columns, b, min(b + down, last), j, min(j + across, n_columns), memory, negative, noise, use_adam,
+                columns, b, min(b + down, last), j, min(j + across, n_columns), tables, negative, noise, use_adam,
                 losses, scratch, batch, tile,
             )  # fmt: skip
 
 
 @inline
 def _train_run(
-    columns: Any, first: Any, last: Any, left: Any, right: Any, memory: Any, negative: Any, noise: Any,
+    columns: Any, first: Any, last: Any, left: Any, right: Any, tables: Any, negative: Any, noise: Any,
     use_adam: Any, losses: Any, scratch: Any, batch: Any, tile: Any,
 ) -> None:  # fmt: skip
     """Train the columns left..right-1 of the batches first..last-1."""
     states, rows, signs, values, mantissa, exponent, gradient = scratch
-    groups, width, size = signs.shape[1], memory.width, len(tile)
+    groups, width, size = signs.shape[1], tables.width, len(tile)
     n_shared, row = groups * size, 4 * width
-    _draw(columns, first, last, left, right, memory, negative, noise, states, rows, signs, size)
+    _draw(columns, first, last, left, right, tables, negative, noise, states, rows, signs, size)
     mantissa[: last - first], exponent[: last - first] = 1.0, 0
-    shared, sign, value, moves = address(rows), address(signs), address(values), address(gradient)
+    shared, sign, value, updates = address(rows), address(signs), address(values), address(gradient)
     own, vectors = shared + n_shared * RUN * 8, shared + (n_shared + BATCH) * RUN * 8
     step, between, half = size * RUN * 8, BATCH * MAX_TARGETS * 4, SLOTS * 4
     rate = np.float32(1.0 if use_adam else columns.alpha)
@@ -112,26 +113,26 @@ def _train_run(
                     )
             start, apart, end = base, width, base
             if use_adam:
-                start, apart, end = moves + BATCH * row, 0, moves
+                start, apart, end = updates + BATCH * row, 0, updates
             for g in range(groups):
                 pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
                 start, apart = end, width
             if use_adam:
                 alpha = np.float32(step_size(columns.alpha, columns.first + j))
-                adam(base, moves, 4 * memory.moving_floats, BATCH * width, alpha, BETA1, BETA2)
+                adam(base, updates, 4 * tables.trained_floats, BATCH * width, alpha, BETA1, BETA2)
             shared, own, vectors, sign = shared + 8, own + 8, vectors + 8, sign + groups * between
     _add_losses(first, last, mantissa, exponent, losses)
 
 
 @inline
 def _draw(
-    columns: Any, first: Any, last: Any, left: Any, right: Any, memory: Any, negative: Any, noise: Any, states: Any,
+    columns: Any, first: Any, last: Any, left: Any, right: Any, tables: Any, negative: Any, noise: Any, states: Any,
     rows: Any, signs: Any, size: Any,
 ) -> None:  # fmt: skip
     """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column."""
-    contexts, row, across = columns.contexts, 4 * memory.width, right - left
+    contexts, row, across = columns.contexts, 4 * tables.width, right - left
     n, n_shared, groups = (last - first) * across, len(rows) - 2 * BATCH, signs.shape[1]
-    moving, others = address(memory.moving), address(memory.others)
+    trained, others = address(tables.trained), address(tables.others)
     for b in range(first, last):
         for j in range(left, right):
             counter = (np.uint64(columns.first + j) << np.uint64(32)) + np.uint64(columns.row // BATCH + b)
@@ -146,7 +147,7 @@ def _draw(
             word, i = b * BATCH + member, (b - first) * across
             for j in range(left, right):
                 context = contexts[word, j] if word < len(contexts) else -1
-                vectors[i] = moving + word * row
+                vectors[i] = trained + word * row
                 own[i] = others + max(context, 0) * row
                 signs[i, groups - 1, lane + OWN] = np.float32(context >= 0)
                 i += 1

@@ -1,4 +1,4 @@
-"""Columns of the word-context matrix on an NVIDIA GPU: a warp for each row that moves, a block for each batch.
+"""Columns of the word-context matrix on an NVIDIA GPU: a warp for each row that is trained, a block for each batch.
 
 A warp loads its row, and its moments, into registers, trains all columns of the call, and writes once: no atomics and
 no race, so that the result is as reproducible as on the CPU. The warps of a batch share its negatives, so that three of
@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import cuda, float32, int32
 
-from daskw2v.cuda.rows import chunks_of, reading, writing
-from daskw2v.cuda.warp import (
+from daskw2v.kernels.alias import choose
+from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
+from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
     SUMS,
@@ -27,16 +27,16 @@ from daskw2v.cuda.warp import (
     sums_of_lanes,
     sync_warp,
 )
-from daskw2v.objectives.base import Columns, FloatArray, PartMemory
+from daskw2v.kernels.rng import below, draw
+from daskw2v.objectives.base import Columns, PartTables
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.sampling.alias import choose
-from daskw2v.sampling.rng import below, draw
+from daskw2v.objectives.noise import BATCH
+from daskw2v.types import Float32Array, UInt64Array
 
 _DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
 _SHARE = LANES // SUMS  # lanes that have the same sum
-_KEPT = 48  # floats of targets that a lane keeps from the dot products to the moves, at most
+_KEPT = 48  # floats of targets that a lane keeps from the dot products to the updates, at most
 _HALF = np.uint64(32)
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 _A1, _A2 = np.float32(1.0 - BETA1), np.float32(1.0 - BETA2)
@@ -47,21 +47,21 @@ def train(
     columns: Columns,
     first: int,
     last: int,
-    memory: PartMemory,
+    tables: PartTables,
     negative: int,
-    noise: npt.NDArray[np.uint64],
-    losses: FloatArray,
+    noise: UInt64Array,
+    losses: Float32Array,
 ) -> None:
     """Train the rows of the batches first..last-1 in place; arguments as in `cpu.train`, all arrays on the GPU."""
     n_columns = columns.contexts.shape[1]
-    adam = len(memory.moving) > memory.moving_floats
+    adam = len(tables.trained) > tables.trained_floats
     rates = np.full(n_columns, columns.alpha, np.float32)
     if adam:
         rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
-    run = compiled(memory.width, negative, adam)
+    run = compiled(tables.width, negative, adam)
     run[last - first, (LANES, BATCH)](
-        memory.moving, memory.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
-        columns.row // BATCH, first, memory.moving_floats, losses,
+        tables.trained, tables.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
+        columns.row // BATCH, first, tables.trained_floats, losses,
     )  # fmt: skip
     cuda.synchronize()  # before what the kernel reads is let go
 
@@ -91,7 +91,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
     def weigh(
         others: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
     ) -> Any:
-        """Write how far the row moves along each target; return the lane's part of the loss."""
+        """Write the weight of each target in the row's update; return the lane's part of the loss."""
         loss, own = _NONE, lane // _SHARE
         for group in range(groups):
             for t in range(SUMS):
@@ -113,18 +113,20 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         return loss
 
     @device
-    def pull(others: Any, drawn: Any, start: Any, context: Any, weights: Any, move: Any, near: Any, lane: Any) -> None:
+    def pull(
+        others: Any, drawn: Any, start: Any, context: Any, weights: Any, update: Any, near: Any, lane: Any
+    ) -> None:
         """Add up the targets by their weights."""
         for place in range(groups * size):
             kept = place if keeping else 0
             if not keeping:
                 read_target(others, np.int64(target(drawn, start, place, context)) * width, lane, near, kept)
             for k in range(floats):
-                move[k] += weights[place] * near[kept, k]
+                update[k] += weights[place] * near[kept, k]
 
     @kernel
     def run(
-        moving: Any, others: Any, contexts: Any, noise: Any, rates: Any, key: Any, number: Any, row_batch: Any,
+        trained: Any, others: Any, contexts: Any, noise: Any, rates: Any, key: Any, number: Any, row_batch: Any,
         first: Any, apart: Any, losses: Any,
     ) -> None:  # fmt: skip
         lane, member = cuda.threadIdx.x, cuda.threadIdx.y
@@ -135,12 +137,12 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         own = cuda.shared.array((BATCH, across), int32)
         weights = cuda.shared.array((BATCH, places), float32)
         row = cuda.local.array((tables, floats), float32)  # and its moments
-        move = cuda.local.array(floats, float32)
+        update = cuda.local.array(floats, float32)
         near = cuda.local.array((size if keeping else 1, floats), float32)
         dots = cuda.local.array(SUMS, float32)
         home = word * width
         for table in range(tables):
-            read(moving, home + table * apart, lane, row, table)
+            read(trained, home + table * apart, lane, row, table)
         loss = _NONE
         for left in range(0, n_columns, across):
             right = min(left + across, n_columns)
@@ -157,25 +159,25 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
             for j in range(left, right):
                 context, start = own[member, j - left], (j - left) * negative
                 for k in range(floats):
-                    move[k] = _NONE
+                    update[k] = _NONE
                 if context >= 0:  # for all lanes or none
                     loss += weigh(others, drawn, start, context, weights[member], row, near, dots, lane)
                     sync_warp()
-                    pull(others, drawn, start, context, weights[member], move, near, lane)
+                    pull(others, drawn, start, context, weights[member], update, near, lane)
                     sync_warp()  # nobody still reads the weights
                 rate = rates[j]
                 for k in range(floats):
                     if adam:
-                        g = move[k]
+                        g = update[k]
                         row[1, k] = BETA1 * row[1, k] + _A1 * g
                         row[2, k] = BETA2 * row[2, k] + _A2 * g * g
                         row[0, k] += rate * row[1, k] * inverse_root(row[2, k] + _SMALL)
                     else:
-                        row[0, k] += rate * move[k]
+                        row[0, k] += rate * update[k]
         loss = sum_of_lanes(loss)
         if word < n_words:
             for table in range(tables):
-                write(moving, home + table * apart, lane, row, table)
+                write(trained, home + table * apart, lane, row, table)
             if lane == 0:
                 losses[word] += loss / _SHARE  # as many lanes had each of its terms
 

@@ -1,23 +1,23 @@
 """Columns of the word-context matrix in float64 NumPy."""
 
 import numpy as np
-import numpy.typing as npt
 
+from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.base import Columns
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.objectives.reference import Matrix, picked
-from daskw2v.sampling.rng import GOLDEN, draws, mix
+from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.reference import picked
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 
 def train_columns(
     columns: Columns,
-    rows: Matrix,
-    moments: list[Matrix],
-    others: Matrix,
+    rows: Float64Array,
+    moments: list[Float64Array],
+    others: Float64Array,
     negative: int,
-    noise: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.float64]:
+    noise: UInt64Array,
+) -> Float64Array:
     """Train the rows of a part in place, and their moments if there are any (Adam); return each row's summed loss.
 
     Parameters
@@ -56,8 +56,8 @@ def train_columns(
 
 
 def _targets(
-    columns: Columns, number: int, row: int, context: int, negative: int, noise: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.int64], Matrix]:
+    columns: Columns, number: int, row: int, context: int, negative: int, noise: UInt64Array
+) -> tuple[Int64Array, Float64Array]:
     """Return a row's context and negatives in a column, and their signs, shapes (1 + negative,)."""
     counter = (number << 32) + (columns.row + row) // BATCH
     state = draws(columns.key, np.array([counter], np.uint64))

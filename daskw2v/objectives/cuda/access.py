@@ -1,4 +1,4 @@
-"""How a warp reads and moves rows: contexts in its ring, targets in the table, and what many warps have at a time.
+"""How a warp reads and updates rows: contexts in its ring, targets in the table, and what many warps have at a time.
 
 A row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice in
 reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:
@@ -8,7 +8,7 @@ windows (Vuurens et al. 2016).
 
 All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
 than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
-would: its moves are multiplied before they are added. Without that skip-gram diverges from 2,112 warps on, and
+would: its updates are multiplied before they are added. Without that skip-gram diverges from 2,112 warps on, and
 hierarchical softmax, whose root is in all windows, from 1,056 (`benchmarks.in_flight`).
 """
 
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, int32
 
-from daskw2v.cuda.rows import chunks_of, reading, writing
-from daskw2v.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
+from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
+from daskw2v.kernels.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
-TOGETHER = np.float32(4.0)  # windows that may move a row at a time in full
+TOGETHER = np.float32(4.0)  # windows that may update a row at a time in full
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
 
 
@@ -73,42 +73,42 @@ def contexts(shape: Shape, slots: int) -> Context:
         return slots > 0 and word >= tables.hot_rows
 
     @device
-    def read(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+    def read(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
-            read_ring(place.ring, slot * width, lane, place.row, 0)
+            read_ring(scratch.ring, slot * width, lane, scratch.row, 0)
         else:
-            read_fresh(tables.source, np.int64(word) * width, lane, place.row, 0)
+            read_fresh(tables.source, np.int64(word) * width, lane, scratch.row, 0)
 
     @device
-    def add(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+    def add(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         """Add row 1 to the context; row 0 holds it."""
         if kept(tables, word):
             for k in range(floats):
-                place.row[1, k] += place.row[0, k]
-            write_ring(place.ring, slot * width, lane, place.row, 1)
+                scratch.row[1, k] += scratch.row[0, k]
+            write_ring(scratch.ring, slot * width, lane, scratch.row, 1)
         else:
-            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, place.row, 1)
+            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.row, 1)
 
     @device
-    def enter(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+    def enter(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
-            read_fresh(tables.source, np.int64(word) * width, lane, place.row, 0)
-            write_ring(place.ring, slot * width, lane, place.row, 0)
-            write_ring(place.ring, behind + slot * width, lane, place.row, 0)
+            read_fresh(tables.source, np.int64(word) * width, lane, scratch.row, 0)
+            write_ring(scratch.ring, slot * width, lane, scratch.row, 0)
+            write_ring(scratch.ring, behind + slot * width, lane, scratch.row, 0)
 
     @device
-    def leave(tables: Any, place: Any, slot: Any, word: Any, lane: Any) -> None:
+    def leave(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
-            read_ring(place.ring, slot * width, lane, place.row, 0)
-            read_ring(place.ring, behind + slot * width, lane, place.row, 1)
+            read_ring(scratch.ring, slot * width, lane, scratch.row, 0)
+            read_ring(scratch.ring, behind + slot * width, lane, scratch.row, 1)
             for k in range(floats):
-                place.row[1, k] = place.row[0, k] - place.row[1, k]
-            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, place.row, 1)
+                scratch.row[1, k] = scratch.row[0, k] - scratch.row[1, k]
+            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.row, 1)
 
     return Context(read, add, enter, leave)
 
 
-class Targets(NamedTuple):
+class TargetAccess(NamedTuple):
     """The device functions for targets' rows: read one as row t, add row t to it, take copies of the top, give back."""
 
     read: Callable[..., Any]
@@ -117,46 +117,46 @@ class Targets(NamedTuple):
     give_top: Callable[..., Any]
 
 
-def targets(shape: Shape, aim: Aim) -> Targets:
+def targets(shape: Shape, aim: Aim) -> TargetAccess:
     """Return the device functions for targets."""
     width, floats, top, behind = shape.width, shape.floats, aim.top, aim.top * shape.width
     read_fresh, add_to_table = reading(width, load4_fresh), adder(width, shape.at_once)
     read_top, write_top = reading(width, load4_shared), writing(width, store4_shared)
 
     @device
-    def read(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+    def read(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
         if row < top:
-            read_top(place.top, row * width, lane, rows, t)
+            read_top(scratch.top, row * width, lane, rows, t)
         else:
             read_fresh(tables.output, np.int64(row) * width, lane, rows, t)
 
     @device
-    def add(tables: Any, place: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+    def add(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
         if row < top:
-            read_top(place.top, row * width, lane, place.row, 0)
+            read_top(scratch.top, row * width, lane, scratch.row, 0)
             for k in range(floats):
-                rows[t, k] += place.row[0, k]
-            write_top(place.top, row * width, lane, rows, t)
+                rows[t, k] += scratch.row[0, k]
+            write_top(scratch.top, row * width, lane, rows, t)
         else:
             add_to_table(tables.output, tables.output_touched, tables.in_flight, row, lane, rows, t)
 
     @device
-    def take_top(tables: Any, place: Any, lane: Any) -> None:
+    def take_top(tables: Any, scratch: Any, lane: Any) -> None:
         for row in range(int32(min(top, tables.output.size // width))):
-            read_fresh(tables.output, np.int64(row) * width, lane, place.row, 0)
-            write_top(place.top, row * width, lane, place.row, 0)
-            write_top(place.top, behind + row * width, lane, place.row, 0)
+            read_fresh(tables.output, np.int64(row) * width, lane, scratch.row, 0)
+            write_top(scratch.top, row * width, lane, scratch.row, 0)
+            write_top(scratch.top, behind + row * width, lane, scratch.row, 0)
 
     @device
-    def give_top(tables: Any, place: Any, lane: Any) -> None:
+    def give_top(tables: Any, scratch: Any, lane: Any) -> None:
         for row in range(int32(min(top, tables.output.size // width))):
-            read_top(place.top, row * width, lane, place.row, 0)
-            read_top(place.top, behind + row * width, lane, place.row, 1)
+            read_top(scratch.top, row * width, lane, scratch.row, 0)
+            read_top(scratch.top, behind + row * width, lane, scratch.row, 1)
             for k in range(floats):
-                place.row[1, k] = place.row[0, k] - place.row[1, k]
-            add_to_table(tables.output, tables.output_touched, tables.in_flight * FLUSH, row, lane, place.row, 1)
+                scratch.row[1, k] = scratch.row[0, k] - scratch.row[1, k]
+            add_to_table(tables.output, tables.output_touched, tables.in_flight * FLUSH, row, lane, scratch.row, 1)
 
-    return Targets(read, add, take_top, give_top)
+    return TargetAccess(read, add, take_top, give_top)
 
 
 def mover(shape: Shape) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""CBOW on an NVIDIA GPU: a window's contexts together meet their targets, and then share the move.
+"""CBOW on an NVIDIA GPU: a window's contexts together meet their targets, and then share the update.
 
 The hidden vector stays until all targets have met it. Contexts are then read again: a window may have a thousand, and
 of those in the ring a warp keeps nothing else.
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.kernels.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.pieces import over_pieces
@@ -32,21 +32,21 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
 
     @device
     def train_window(
-        tables: Any, text: Any, aim: Any, place: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
+        tables: Any, text: Any, aim: Any, scratch: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
         slot: Any, alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
-        row, hidden, share = place.row, place.hidden, _ONE / np.float32(max(stop - start - 1, 1))
+        row, hidden, share = scratch.row, scratch.hidden, _ONE / np.float32(max(stop - start - 1, 1))
         if stop - start == 1:
             return 0, _NONE
         sync_warp()  # nobody still reads the list
-        n = write(aim, text, center, first, last, 0, lane, place.listed, place.signs)
+        n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
         sync_warp()
         for k in range(floats):
             hidden[0, k], hidden[1, k] = _NONE, _NONE
         here = slot
         for i in range(start, stop):
             if i != center:
-                read(tables, place, here, at(text.tokens, i), lane)
+                read(tables, scratch, here, at(text.tokens, i), lane)
                 for k in range(floats):
                     hidden[0, k] += row[0, k]
             here = moved(here, 1)
@@ -55,7 +55,7 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
                 hidden[0, k] *= share
         loss = _NONE
         for target in range(0, n, size):
-            loss += train_group(tables, place, target, n, alpha, lane)
+            loss += train_group(tables, scratch, target, n, alpha, lane)
         if not mean:
             for k in range(floats):
                 hidden[1, k] *= share
@@ -63,10 +63,10 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
         for i in range(start, stop):
             if i != center:
                 word = at(text.tokens, i)
-                read(tables, place, here, word, lane)
+                read(tables, scratch, here, word, lane)
                 for k in range(floats):
                     row[1, k] = hidden[1, k]
-                add(tables, place, here, word, lane)
+                add(tables, scratch, here, word, lane)
             here = moved(here, 1)
         return 1, loss
 
@@ -78,16 +78,16 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
     floats, size = shape.floats, aim.size
 
     @device
-    def train_group(tables: Any, place: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
-        """Train the hidden vector against the targets from number `target` of the list on; add to its move."""
-        near, hidden, dots = place.near, place.hidden, place.dots
+    def train_group(tables: Any, scratch: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
+        """Train the hidden vector against the targets from number `target` of the list on; add to its update."""
+        near, hidden, dots = scratch.near, scratch.hidden, scratch.dots
         own = lane // _SHARE
-        sign = at(place.signs, target + own) if own < size else _NONE
+        sign = at(scratch.signs, target + own) if own < size else _NONE
         for t in range(size):
             for k in range(floats):
                 near[t, k] = _NONE
             if target + t < n:
-                read_target(tables, place, at(place.listed, target + t), lane, near, t)
+                read_target(tables, scratch, at(scratch.listed, target + t), lane, near, t)
         for t in range(SUMS):
             dots[t] = _NONE
         for t in range(size):
@@ -96,15 +96,15 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
         gain, loss = gradient(sums_of_lanes(lane, dots), sign, alpha)
         sync_warp()  # nobody still reads the gains
         if lane % _SHARE == 0:
-            place.gains[np.uint64(own)] = gain
+            scratch.gains[np.uint64(own)] = gain
         sync_warp()
         for t in range(size):
-            gain = at(place.gains, t)
+            gain = at(scratch.gains, t)
             for k in range(floats):
                 hidden[1, k] += gain * near[t, k]
                 near[t, k] = gain * hidden[0, k]
             if target + t < n:
-                add_target(tables, place, at(place.listed, target + t), lane, near, t)
+                add_target(tables, scratch, at(scratch.listed, target + t), lane, near, t)
         return loss
 
     return train_group

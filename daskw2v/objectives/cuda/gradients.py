@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numba import float32
 
-from daskw2v.cuda.warp import device
+from daskw2v.kernels.cuda.warp import device
 
 _NONE, _ONE, _BOUND = np.float32(0.0), np.float32(1.0), np.float32(30.0)
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.cuda.warp import LANES, at, device
+from daskw2v.kernels.alias import choose
+from daskw2v.kernels.cuda.warp import LANES, at, device
+from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.cuda.shape import Aim, Shape
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.sampling.alias import choose
-from daskw2v.sampling.rng import below, draw
+from daskw2v.objectives.noise import BATCH
 
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 @lru_cache(maxsize=64)
 def negative_targets(shape: Shape, negative: int, *, each: bool = False, batches: bool = False) -> Aim:
-    """Return a center and its negatives as targets; kernels get `objectives.negatives.Negatives`.
+    """Return a center and its negatives as targets; kernels get `objectives.noise.Negatives`.
 
     Parameters
     ----------

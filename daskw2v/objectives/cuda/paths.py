@@ -1,4 +1,4 @@
-"""Targets of hierarchical softmax on an NVIDIA GPU: the inner nodes on a word's way, from the leaf up."""
+"""Targets of hierarchical softmax on an NVIDIA GPU: the inner nodes on a word's path, from the leaf up."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.cuda.warp import LANES, at, device
+from daskw2v.kernels.cuda.warp import LANES, at, device
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 @lru_cache(maxsize=64)
-def way_targets(shape: Shape, depth: int) -> Aim:
-    """Return the nodes of a center's way, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
+def path_targets(shape: Shape, depth: int) -> Aim:
+    """Return the nodes of a center's path, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
     size = shape.group
     longest = max(size, -(-depth // size) * size)
 

@@ -5,7 +5,7 @@ Windows of a piece go in order, and see as much text around it as any others: a 
 what stands close together has rare words in common, and should not be in flight at the same time. The contexts that
 are in reach of a warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read
 once when its place comes into reach, and what was added to it is added to the table when it falls out. Rows of the
-output table are read for each window, and what they move by is added to the table at once. Additions are atomic.
+output table are read for each window, and their updates are added to the table at once. Additions are atomic.
 """
 
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba import cuda, float32, int32
 
-from daskw2v.cuda.warp import ALIGNED, FLOATS, LANES, SUMS, at, device, kernel, sum_of_lanes
-from daskw2v.objectives.base import FloatArray, Warps
+from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, LANES, SUMS, at, device, kernel, sum_of_lanes
+from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, targets
-from daskw2v.objectives.cuda.shape import Aim, Place, Shape, Tables
+from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, WarpTables
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.dealing import reach_of
+from daskw2v.types import Float32Array, Float64Array
 
 PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
 _WARPS = 16, 9  # that a multiprocessor has room for: compilers for GPUs before 9.0 take twice the registers
@@ -49,7 +49,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     shape, aim, slots
         As in `contexts`, and the targets.
     train_window
-        Device function (tables, text, aim, place, first, last, center, start, stop, slot, alpha, lane) ->
+        Device function (tables, text, aim, scratch, first, last, center, start, stop, slot, alpha, lane) ->
         (examples, loss) that trains the contexts start..stop-1 of a center; `slot` is the place of the first.
     """
     window, width = shape.window, shape.width
@@ -67,7 +67,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     @kernel
     def run(tables: Any, text: Any, first: Any, last: Any, windows: Any, aim: Any, totals: Any) -> None:
         lane = cuda.threadIdx.x
-        place = Place(  # one a line: the simulator knows shared arrays by theirs
+        scratch = WarpScratch(  # one a line: the simulator knows shared arrays by theirs
             cuda.shared.array(ring_floats, float32, ALIGNED),
             cuda.shared.array(top_floats, float32, ALIGNED),
             cuda.shared.array(listed_size, int32),
@@ -80,36 +80,38 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
             cuda.local.array(SUMS, float32),
         )
         examples, loss = 0, _NONE
-        take_top(tables, place, lane)
+        take_top(tables, scratch, lane)
         start, stop = share_of(first, last, cuda.blockIdx.x), share_of(first, last, cuda.blockIdx.x + 1)
         sentence = sentence_of(text.bounds, start)
         while start < stop:
             low, high = int32(at(text.bounds, sentence)), int32(at(text.bounds, sentence + 1))
             begin, end = int32(start), int32(min(stop, high))
             for i in range(int32(max(low, begin - window)), int32(min(high, begin + window))):
-                enter(tables, place, int32(i - begin + window), at(text.tokens, i), lane)
+                enter(tables, scratch, int32(i - begin + window), at(text.tokens, i), lane)
             slot = int32(window)  # of the center
             for center in range(begin, end):
                 if center + window < high:
-                    enter(tables, place, moved(slot, window), at(text.tokens, center + window), lane)
+                    enter(tables, scratch, moved(slot, window), at(text.tokens, center + window), lane)
                 position = at(text.positions, center)
                 reach = int32(reach_of(window, windows.shrink_windows, windows.key, position))
                 alpha = float32(windows.alpha) + float32(windows.slope) * float32(position - windows.origin)
                 left, right = int32(max(low, center - reach)), int32(min(high, center + reach + 1))
                 at_left = moved(slot, left - center)
-                n, lost = train_window(tables, text, aim, place, first, last, center, left, right, at_left, alpha, lane)
+                n, lost = train_window(
+                    tables, text, aim, scratch, first, last, center, left, right, at_left, alpha, lane
+                )
                 examples += n
                 loss += lost
                 if center - window >= low:
-                    leave(tables, place, moved(slot, -window), at(text.tokens, center - window), lane)
+                    leave(tables, scratch, moved(slot, -window), at(text.tokens, center - window), lane)
                 slot = moved(slot, 1)
                 if top > 0 and (center - first) % FLUSH == 0:
-                    give_top(tables, place, lane)
-                    take_top(tables, place, lane)
+                    give_top(tables, scratch, lane)
+                    take_top(tables, scratch, lane)
             for i in range(int32(max(low, end - window)), int32(min(high, end + window))):
-                leave(tables, place, moved(slot, i - end), at(text.tokens, i), lane)
+                leave(tables, scratch, moved(slot, i - end), at(text.tokens, i), lane)
             start, sentence = end, sentence + 1
-        give_top(tables, place, lane)
+        give_top(tables, scratch, lane)
         loss = sum_of_lanes(loss)
         if lane == 0:
             cuda.atomic.add(totals, 0, float(examples))
@@ -119,7 +121,13 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
 
 
 def launch(
-    compiled: Callable[[Shape], Any], segment: Any, first: int, last: int, memory: Warps, windows: Windows, aim: Any
+    compiled: Callable[[Shape], Any],
+    segment: Any,
+    first: int,
+    last: int,
+    tables: DeviceTables,
+    windows: Windows,
+    aim: Any,
 ) -> None:
     """Train the centers first..last-1 of a segment on the GPU, without waiting for the end.
 
@@ -127,20 +135,20 @@ def launch(
     ----------
     compiled
         Returns the kernel of a shape.
-    segment, memory, aim
+    segment, tables, aim
         Their arrays lie on the GPU.
     windows
         `objectives.windows.Windows`.
     """
     if first >= last:
         return
-    kernel = compiled(Shape(memory.width, windows.window, adds_four()))
-    pieces = n_pieces(last - first, memory.max_in_flight)
-    tables = Tables(
-        memory.source, memory.output, np.int32(memory.hot_rows), memory.source_touched, memory.output_touched,
+    kernel = compiled(Shape(tables.width, windows.window, adds_four()))
+    pieces = n_pieces(last - first, tables.max_in_flight)
+    trained = WarpTables(
+        tables.source, tables.output, np.int32(tables.hot_rows), tables.source_touched, tables.output_touched,
         np.float32(pieces),
     )  # fmt: skip
-    kernel[pieces, LANES, memory.stream](tables, segment, first, last, windows, aim, memory.totals)
+    kernel[pieces, LANES, tables.stream](trained, segment, first, last, windows, aim, tables.totals)
 
 
 def n_pieces(centers: int, max_in_flight: int) -> int:
@@ -157,7 +165,7 @@ def room(most: int | None = None) -> int:
     return min(most or warps, warps)
 
 
-def crowded(touched: npt.NDArray[np.float64], max_in_flight: int) -> FloatArray:
+def crowded(touched: Float64Array, max_in_flight: int) -> Float32Array:
     """Return how likely a window touches each of the first rows, shape (n,) float32: as many as may be damped.
 
     Parameters

@@ -4,17 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.cuda.access import FLUSH
-from daskw2v.objectives.hidden import BATCH
-from daskw2v.objectives.negatives import negatives_of
-from daskw2v.objectives.paths import way_of
-from daskw2v.objectives.reference import Matrix, Window, targets_of, windows_in
+from daskw2v.objectives.reference import Window, WindowRule, windows_in
 from daskw2v.objectives.windows import Windows, windows_of
-from daskw2v.params import Params
 from daskw2v.sampling.segments import Segment
+from daskw2v.types import Float64Array, Int64Array
 
 
 class Care(NamedTuple):
@@ -25,23 +22,23 @@ class Care(NamedTuple):
     kept
         Whether contexts of a word have a copy at each place.
     source, output
-        What the moves of each row are multiplied by, shape (rows, 1).
+        What the updates of each row are multiplied by, shape (rows, 1).
     size
         Targets of a group.
     pieces
         Into how many the range is cut, which are trained one after the other.
     top, flushed
-        The first rows of the output table, of which a warp has a copy; and what their moves are multiplied by when it
+        The first rows of the output table, of which a warp has a copy; and what their updates are multiplied by when it
         is flushed, shape (top, 1).
     """
 
     kept: Callable[[int], bool]
-    source: Matrix
-    output: Matrix
+    source: Float64Array
+    output: Float64Array
     size: int
     pieces: int
     top: int
-    flushed: Matrix
+    flushed: Float64Array
 
 
 class Reach(NamedTuple):
@@ -51,13 +48,13 @@ class Reach(NamedTuple):
     """
 
     window: Window
-    rows: Matrix
+    rows: Float64Array
     contexts: list[int]
-    output: Matrix
+    output: Float64Array
 
 
 def windows_of_warp(
-    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, windows: Windows, care: Care
+    segment: Segment, first: int, last: int, source: Float64Array, output: Float64Array, windows: Windows, care: Care
 ) -> Iterator[Reach]:
     """Yield the windows of a range piece by piece; trained rows are back in both tables at the end."""
     n_words, tokens, reach = len(source), segment.tokens, windows.window
@@ -106,27 +103,20 @@ def windows_of_warp(
 
 
 def train(
-    segment: Segment, first: int, last: int, source: Matrix, output: Matrix, rate: Rate, epoch: int, prepared: Any,
-    care: Care,
+    segment: Segment, first: int, last: int, source: Float64Array, output: Float64Array, rate: Rate, epoch: int,
+    prepared: Any, care: Care, rule: WindowRule,
 ) -> tuple[int, float]:  # fmt: skip
-    """Train as the kernel of the objective does whose `prepared` this is; tables are (rows, D) float64."""
+    """Train as the kernel of an objective does, by its rule and from its `prepared`; tables are (rows, D) float64."""
     params: Params = prepared.params
     windows, examples, loss = windows_of(params, rate, epoch), 0, 0.0
+    positions = segment.positions[first:last]
     for number, this in enumerate(windows_of_warp(segment, first, last, source, output, windows, care)):
         window, rows, contexts, nodes = this
-        if params.objective in ("sg_hs", "cbow_hs"):
-            way, signs = way_of(prepared.tree, window.word)
-            goals = [(np.where(way < care.top, way + len(output), way), signs)]
-        else:
-            key, negative = negatives_of(prepared, epoch).key, params.negative
-            draws = [(window, 0)]
-            if params.negative_sharing == "pair" and params.objective == "sgns":
-                draws = [(window, pair) for pair in range(len(contexts))]
-            if params.negative_sharing == "shared" and params.objective == "cbow_ns":
-                drawer = first + number % -(-(last - first) // BATCH)
-                draws = [(window._replace(position=int(segment.positions[drawer])), 0)]
-            goals = [targets_of(prepared.noise, key, of, negative, pair) for of, pair in draws]
-        if params.objective in ("cbow_ns", "cbow_hs"):
+        goals = [
+            (np.where(targets < care.top, targets + len(output), targets), signs)
+            for targets, signs in rule.goals(prepared, epoch, window, number, positions)
+        ]
+        if rule.as_one:
             if contexts:
                 loss += train_hidden(rows, contexts, nodes, *goals[0], window.alpha, params.cbow_mean, care)
                 examples += 1
@@ -139,71 +129,71 @@ def train(
 
 
 def train_targets(
-    rows: Matrix, contexts: list[int], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix, alpha: float,
-    care: Care,
+    rows: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
+    alpha: float, care: Care,
 ) -> float:  # fmt: skip
-    """Train contexts one by one against targets, which move when all have met them, group by group."""
+    """Train contexts one by one against targets, which are updated when all have met them, group by group."""
     loss = 0.0
     for g in range(0, len(targets), care.size):
         group, sign = targets[g : g + care.size], signs[g : g + care.size]
-        near, moves = output[group], np.zeros((len(group), output.shape[1]))
+        near, updates = output[group], np.zeros((len(group), output.shape[1]))
         for context in contexts:
             x = rows[context].copy()
             gain, lost = _gain(near @ x, sign, alpha)
             own = context < len(care.source)  # a word's row itself, no copy of it
             rows[context] += (care.source[context] if own else 1.0) * (gain @ near)
-            moves += gain[:, None] * x
+            updates += gain[:, None] * x
             loss += lost
-        np.add.at(output, group, _factors(care.output, output)[group] * moves)
+        np.add.at(output, group, _factors(care.output, output)[group] * updates)
     return loss
 
 
 def train_hidden(
-    rows: Matrix, contexts: list[int], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix, alpha: float,
-    mean: bool, care: Care,
+    rows: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
+    alpha: float, mean: bool, care: Care,
 ) -> float:  # fmt: skip
-    """Train what contexts say together against targets group by group; it stays until all have moved."""
+    """Train what contexts say together against targets group by group; it stays until all are updated."""
     loss, n = 0.0, len(contexts)
     x = rows[contexts].sum(axis=0) / (n if mean else 1)
-    move = np.zeros_like(x)
+    update = np.zeros_like(x)
     for g in range(0, len(targets), care.size):
         group, sign = targets[g : g + care.size], signs[g : g + care.size]
         near = output[group]
         gain, lost = _gain(near @ x, sign, alpha)
-        move += gain @ near
+        update += gain @ near
         loss += lost
         np.add.at(output, group, _factors(care.output, output)[group] * gain[:, None] * x)
-    np.add.at(rows, contexts, _factors(care.source, rows)[contexts] * move / (1 if mean else n))
+    np.add.at(rows, contexts, _factors(care.source, rows)[contexts] * update / (1 if mean else n))
     return loss
 
 
 def train_items(
-    source: Matrix, contexts: list[list[int]], output: Matrix, targets: npt.NDArray[np.int64], signs: Matrix,
-    own: list[int], alpha: float, mean: bool, *, size: int, factors: tuple[Matrix, Matrix],
+    source: Float64Array, contexts: list[list[int]], output: Float64Array, targets: Int64Array, signs: Float64Array,
+    own: list[int], alpha: float, mean: bool, *, size: int, factors: tuple[Float64Array, Float64Array],
 ) -> float:  # fmt: skip
     """Train a batch of a bucket: contexts against groups of targets that they share, then against one each.
 
-    `factors` are what the moves of each row are multiplied by, of both tables, shapes (rows, 1).
+    `factors` are what the updates of each row are multiplied by, of both tables, shapes (rows, 1).
     """
     rows = [row for (row,) in contexts]
     x, shared, loss = source[rows], len(targets) - len(rows), 0.0
-    moves = np.zeros_like(x)
+    updates = np.zeros_like(x)
     groups = [*(slice(g, min(g + size, shared)) for g in range(0, shared, size)), slice(shared, len(targets))]
     for group in groups:
         near = output[targets[group]]
         gain, lost = _gain(x @ near.T, signs[:, group], alpha)
-        moves += gain @ near
+        updates += gain @ near
         loss += lost
         np.add.at(output, targets[group], factors[1][targets[group]] * (gain.T @ x))
-    np.add.at(source, rows, factors[0][rows] * moves)
+    np.add.at(source, rows, factors[0][rows] * updates)
     return loss
 
 
-def _factors(factors: Matrix, rows: Matrix) -> Matrix:
+def _factors(factors: Float64Array, rows: Float64Array) -> Float64Array:
     """Return the factor of each row; copies behind the table's own have none."""
     return np.concatenate([factors, np.ones((len(rows) - len(factors), 1))])
 
 
-def _gain(dots: Matrix, signs: Matrix, alpha: float) -> tuple[Matrix, float]:
+def _gain(dots: Float64Array, signs: Float64Array, alpha: float) -> tuple[Float64Array, float]:
     p = 1.0 / (1.0 + np.exp(-np.clip(signs * dots, -30.0, 30.0)))
     return alpha * signs * (1.0 - p), -float((np.abs(signs) * np.log(p)).sum())

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from daskw2v.cuda.rows import chunks_of
-from daskw2v.cuda.warp import FLOATS, SUMS
+from daskw2v.kernels.cuda.rows import chunks_of
+from daskw2v.kernels.cuda.warp import FLOATS, SUMS
 
 _SHARED = 48 << 10  # bytes of shared memory that a block may have
 _TOP = 8 << 10  # bytes of it for top rows, at most
-_REGISTERS = 48  # floats of targets that a lane keeps at once; it keeps their moves besides
+_REGISTERS = 48  # floats of targets that a lane keeps at once; it keeps their updates besides
 
 
 class Shape(NamedTuple):
@@ -76,13 +76,13 @@ class Aim(NamedTuple):
     top: int = 0
 
 
-class Tables(NamedTuple):
+class WarpTables(NamedTuple):
     """What a kernel trains.
 
     Parameters
     ----------
     source, output, hot_rows, source_touched, output_touched
-        As in `objectives.base.Warps`.
+        As in `objectives.base.DeviceTables`.
     in_flight
         Warps that train at the same time, float32.
     """
@@ -95,7 +95,7 @@ class Tables(NamedTuple):
     in_flight: Any
 
 
-class Place(NamedTuple):
+class WarpScratch(NamedTuple):
     """What a warp works in.
 
     Parameters
@@ -106,8 +106,8 @@ class Place(NamedTuple):
         Shared: the same of the top rows.
     listed, signs, gains
         Shared: the window's targets and their signs, and gains of a group, twice.
-    near, moves, row, hidden, dots
-        Of each lane: targets of a group and their moves; a context and its move; the same of a hidden vector; sums.
+    near, updates, row, hidden, dots
+        Of each lane: targets of a group and their updates; a context and its update; the same of a hidden vector; sums.
     """
 
     ring: Any
@@ -116,7 +116,7 @@ class Place(NamedTuple):
     signs: Any
     gains: Any
     near: Any
-    moves: Any
+    updates: Any
     row: Any
     hidden: Any
     dots: Any

@@ -1,7 +1,7 @@
 """Skip-gram on an NVIDIA GPU: each context of a window meets all targets, which stay in registers meanwhile.
 
 Contexts of a window come one after another. Targets of a group stay as they were read until all contexts have met them;
-what they move by is kept beside them. Group follows group, and sees the contexts as the one before left them.
+their updates are kept beside them. Group follows group, and sees the contexts as the one before left them.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.kernels.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.pieces import over_pieces
@@ -32,32 +32,32 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
 
     @device
     def train_all(
-        tables: Any, text: Any, place: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
+        tables: Any, text: Any, scratch: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
         lane: Any,
     ) -> Any:  # fmt: skip
         loss = _NONE
         for target in range(0, n, size):
-            loss += train_group(tables, text, place, target, n, center, start, stop, slot, alpha, lane)
+            loss += train_group(tables, text, scratch, target, n, center, start, stop, slot, alpha, lane)
         return loss
 
     @device
     def train_window(
-        tables: Any, text: Any, aim: Any, place: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
+        tables: Any, text: Any, aim: Any, scratch: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
         slot: Any, alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
         if not each:
             sync_warp()  # nobody still reads the list
-            n = write(aim, text, center, first, last, 0, lane, place.listed, place.signs)
+            n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
             sync_warp()
-            loss = train_all(tables, text, place, n, center, start, stop, slot, alpha, lane)
+            loss = train_all(tables, text, scratch, n, center, start, stop, slot, alpha, lane)
             return stop - start - 1, loss
         loss, number = _NONE, 0
         for i in range(start, stop):
             if i != center:
                 sync_warp()
-                n = write(aim, text, center, first, last, number, lane, place.listed, place.signs)
+                n = write(aim, text, center, first, last, number, lane, scratch.listed, scratch.signs)
                 sync_warp()
-                loss += train_all(tables, text, place, n, center, i, int32(i + 1), slot, alpha, lane)
+                loss += train_all(tables, text, scratch, n, center, i, int32(i + 1), slot, alpha, lane)
                 number += 1
             slot = moved(slot, 1)
         return number, loss
@@ -72,25 +72,25 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
 
     @device
     def train_group(
-        tables: Any, text: Any, place: Any, target: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any,
+        tables: Any, text: Any, scratch: Any, target: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any,
         alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
         """Train contexts against the targets from number `target` of the list on."""
-        near, moves, row, dots = place.near, place.moves, place.row, place.dots
+        near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
         own, turn, loss = lane // _SHARE, int32(0), _NONE
-        sign = at(place.signs, target + own) if own < size else _NONE
+        sign = at(scratch.signs, target + own) if own < size else _NONE
         sync_warp()  # nobody still reads the gains
         for t in range(size):
             for k in range(floats):
-                near[t, k], moves[t, k] = _NONE, _NONE
+                near[t, k], updates[t, k] = _NONE, _NONE
             if target + t < n:
-                read_target(tables, place, at(place.listed, target + t), lane, near, t)
+                read_target(tables, scratch, at(scratch.listed, target + t), lane, near, t)
         for t in range(size, SUMS):
             dots[t] = _NONE
         for i in range(start, stop):
             if i != center:
                 word = at(text.tokens, i)
-                read(tables, place, slot, word, lane)
+                read(tables, scratch, slot, word, lane)
                 for t in range(size):
                     total = _NONE
                     for k in range(floats):
@@ -99,21 +99,21 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
                 gain, lost = gradient(sums_of_lanes(lane, dots), sign, alpha)
                 loss += lost
                 if lane % _SHARE == 0:
-                    place.gains[np.uint64(turn + own)] = gain
+                    scratch.gains[np.uint64(turn + own)] = gain
                 sync_warp()  # one will do: the other turn's gains are written before the next one is reached
                 for k in range(floats):
                     row[1, k] = _NONE
                 for t in range(size):
-                    gain = at(place.gains, turn + t)
+                    gain = at(scratch.gains, turn + t)
                     for k in range(floats):
                         row[1, k] += gain * near[t, k]
-                        moves[t, k] += gain * row[0, k]
-                add(tables, place, slot, word, lane)
+                        updates[t, k] += gain * row[0, k]
+                add(tables, scratch, slot, word, lane)
                 turn = int32(SUMS - turn)
             slot = moved(slot, 1)
         for t in range(size):
             if target + t < n:
-                add_target(tables, place, at(place.listed, target + t), lane, moves, t)
+                add_target(tables, scratch, at(scratch.listed, target + t), lane, updates, t)
         return loss
 
     return train_group

@@ -1,38 +1,40 @@
 """Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
-from daskw2v.cuda import load
-from daskw2v.objectives.base import Memory, Objective, Rate, Warps, initial_rows
-from daskw2v.objectives.paths import Prepared, prepare_tree, tree_tables, way_scratch
+from daskw2v.kernels.cuda import load
+from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
+from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.touched import touched_nodes
+from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 
 
 def _train_cpu(
-    segment: Segment, first: int, last: int, memory: Memory, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> tuple[int, float]:
     windows = windows_of(prepared.params, rate, epoch)
-    pairs, loss = cpu.train(segment, first, last, *memory, way_scratch(prepared, memory), windows, prepared.tree)
+    pairs, loss = cpu.train(segment, first, last, tables, path_scratch(prepared, tables), windows, prepared.tree, ())
     return int(pairs), float(loss)
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, memory: Warps, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> None:
     params, cuda = prepared.params, load("daskw2v.objectives.sg_hs.cuda")
     windows = windows_of(params, rate, epoch)
-    cuda.train(segment, first, last, memory, windows, prepared.tree, prepared.depth)
+    cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth)
 
 
 SG_HS = Objective(
-    "sg_hs",
-    {"sgd": 0.025},
-    (),
-    tree_tables,
-    initial_rows,
-    prepare_tree,
-    {"cpu": _train_cpu, "cuda": _train_cuda},
+    name="sg_hs",
+    title="skip-gram with hierarchical softmax",
+    alphas={"sgd": 0.025},
+    tables=tree_tables,
+    initial=initial_rows,
+    prepare=prepare_tree,
+    prepared_bytes=tree_bytes,
+    trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_nodes,
     of_words=("input",),
 )

@@ -3,8 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
-from daskw2v.objectives.base import Warps
-from daskw2v.objectives.cuda.paths import way_targets
+from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.cuda.paths import path_targets
 from daskw2v.objectives.cuda.pieces import launch
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.skip_gram import skip_gram
@@ -12,16 +12,16 @@ from daskw2v.objectives.windows import Windows
 from daskw2v.vocabulary.huffman import Tree
 
 
-def train(segment: Any, first: int, last: int, memory: Warps, windows: Windows, tree: Tree, depth: int) -> None:
-    """Train the centers first..last-1 of a segment; no way has more than `depth` nodes."""
+def train(segment: Any, first: int, last: int, tables: DeviceTables, windows: Windows, tree: Tree, depth: int) -> None:
+    """Train the centers first..last-1 of a segment; no path has more than `depth` nodes."""
 
     def compiled_for(shape: Shape) -> Any:
         return compiled(shape, depth)
 
-    launch(compiled_for, segment, first, last, memory, windows, tree)
+    launch(compiled_for, segment, first, last, tables, windows, tree)
 
 
 @lru_cache(maxsize=64)
 def compiled(shape: Shape, depth: int) -> Any:
     """Return the kernel."""
-    return skip_gram(shape, way_targets(shape, depth))
+    return skip_gram(shape, path_targets(shape, depth))

@@ -3,68 +3,70 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from daskw2v.cuda import load
-from daskw2v.objectives.base import Memory, Objective, Rate, Warps, initial_rows
-from daskw2v.objectives.negatives import (
-    RUN,
-    Prepared,
-    negatives_of,
-    prepare_noise,
-    target_scratch,
-    tile_of,
-    word_tables,
-)
-from daskw2v.objectives.sgns import buckets, cpu
+from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
+from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
+from daskw2v.objectives.cpu.centers import RUN
+from daskw2v.objectives.cpu.negatives import target_scratch, tile_of
+from daskw2v.objectives.noise import PreparedNoise, negatives_of, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.sgns import cpu
+from daskw2v.objectives.sgns.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_words
 from daskw2v.objectives.windows import windows_of
-from daskw2v.params import Params
 from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.types import UInt64Array
 
 
 def _train_cpu(
-    segment: Segment, first: int, last: int, memory: Memory, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedNoise
 ) -> tuple[int, float]:
     params = prepared.params
     shared = params.negative_sharing == "shared"
     train: Any = cpu.train if shared else cpu.train_pairs
-    scratch = target_scratch(params, memory, RUN if shared else 2 * params.window + 1)
+    scratch = target_scratch(params, tables, RUN if shared else 2 * params.window + 1)
     pairs, loss = train(
-        segment, first, last, *memory, scratch, windows_of(params, rate, epoch), negatives_of(prepared, epoch),
+        segment, first, last, tables, scratch, windows_of(params, rate, epoch), negatives_of(prepared, epoch),
         tile_of(params),
     )  # fmt: skip
     return int(pairs), float(loss)
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, memory: Warps, rate: Rate, epoch: int, prepared: Prepared
+    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedNoise
 ) -> None:
-    params, cuda = prepared.params, load("daskw2v.objectives.sgns.cuda.windows")
+    params, cuda = prepared.params, load("daskw2v.objectives.sgns.cuda")
     windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
-    cuda.train(segment, first, last, memory, windows, negatives, each=params.negative_sharing == "pair")
+    cuda.train(segment, first, last, tables, windows, negatives, each=params.negative_sharing == "pair")
 
 
 def _train_bucket_cpu(
-    bucket: Bucket, memory: Memory, alpha: float, params: Params, words: npt.NDArray[np.uint64], key: np.uint64
+    bucket: Bucket, tables: Tables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> tuple[int, float]:
     negative, each = split_negatives(RULES[params.negative_rule], params.negative)
     pairs, noise = ((contexts, centers) for contexts, centers in bucket)
-    return buckets.train_bucket(pairs, noise, *memory[:3], alpha, negative, each, words, key)
+    return buckets.train_bucket(pairs, noise, *tables[:3], alpha, negative, each, words, key)
 
 
 def _train_bucket_cuda(
-    bucket: Bucket, memory: Warps, alpha: float, params: Params, words: npt.NDArray[np.uint64], key: np.uint64
+    bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> None:
     negative, each = split_negatives(RULES[params.negative_rule], params.negative)
-    cuda = load("daskw2v.objectives.sgns.cuda.buckets")
-    cuda.train_bucket(bucket, memory, alpha, negative, each, words, key)
+    cuda = load("daskw2v.objectives.sgns.buckets.cuda")
+    cuda.train_bucket(bucket, tables, alpha, negative, each, words, key)
 
 
 SGNS = Objective(
-    "sgns", {"sgd": 0.035}, ("negative", "ns_exponent", "negative_sharing"), word_tables, initial_rows, prepare_noise,
-    {"cpu": _train_cpu, "cuda": _train_cuda}, {"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
+    name="sgns",
+    title="skip-gram with negative sampling",
+    alphas={"sgd": 0.035},
+    tables=word_tables,
+    initial=initial_rows,
+    prepare=prepare_noise,
+    prepared_bytes=noise_bytes,
+    trainers={"cpu": _train_cpu, "cuda": _train_cuda},
+    bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     touched=touched_words,
-)  # fmt: skip
+)

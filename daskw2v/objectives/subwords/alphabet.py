@@ -10,13 +10,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.types import Int32Array
+
 LENGTH = 24  # numbers of a word, markers included
 MOST = 256  # characters known
 
 UNKNOWN, BEGIN, END = 1, 2, 3  # 0 is padding
 _FIRST = 4  # number of the first character
-
-Characters = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Alphabet:
         return _FIRST - 1 + len(self.characters)
 
     @cached_property
-    def _codes(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+    def _codes(self) -> tuple[npt.NDArray[np.uint32], Int32Array]:
         """Code points in order, and the number of each; the last is beyond all."""
         codes = _code_points(self.characters)
         order = np.argsort(codes)
         return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
 
-    def encode(self, words: Sequence[str]) -> Characters:
+    def encode(self, words: Sequence[str]) -> Int32Array:
         """Return the numbers of each word's characters, shape (n, length) int32: 0 behind its end, 1 for unknown."""
         room = self.length - 2
         head, tail = room - room // 2, room // 2

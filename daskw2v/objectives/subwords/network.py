@@ -22,54 +22,20 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError
-from daskw2v.objectives.subwords.alphabet import Alphabet, Characters
-from daskw2v.sampling.rng import Purpose, stream, uniform
-from daskw2v.sampling.segments import cut
-from daskw2v.storage import read_array, write_array
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.store.storage import read_array, write_array
+from daskw2v.types import Float32Array, Int32Array, Int64Array
 
-WIDTHS = (2, 3, 4, 5)  # characters below a filter
-FILTERS = 100  # of each width
-CHARACTER_SIZE = 32  # of a character's vector
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
 _AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
-_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
-Ids = npt.NDArray[np.int64]
 Weights = dict[str, Floats]
 """`characters` (n_characters, C): vectors of the numbers from 1 on; `filters_<width>` (width * C, F), of each width;
 `output` (F of all widths, D); `bias` (D,)."""
 
 
-def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
-    """Return a network's weights before training, float32: a pure function, so that any worker can make them.
-
-    Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
-
-    Parameters
-    ----------
-    vector_size
-        Dimensions of the words' vectors.
-    n_characters
-        Numbers of characters, as `len(alphabet)`.
-    seed
-        Of the draws.
-    """
-    key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in _shapes(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
-        n = int(np.prod(shape))
-        draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
-        weights[name] = draws
-        drawn += n
-    weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
-    for width in WIDTHS:
-        weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
-    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
-    weights["bias"][:] = 0
-    return weights
-
-
-def rows_of(weights: Weights, characters: Characters) -> Floats:
+def rows_of(weights: Weights, characters: Int32Array) -> Floats:
     """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the truth for others.
 
     Parameters
@@ -97,7 +63,7 @@ def rows_of(weights: Weights, characters: Characters) -> Floats:
     return rows
 
 
-def batches(characters: Characters) -> Iterator[tuple[Ids, Characters]]:
+def batches(characters: Int32Array) -> Iterator[tuple[Int64Array, Int32Array]]:
     """Cut words into batches of like length, so that little of what is computed is padding.
 
     Yields
@@ -109,12 +75,12 @@ def batches(characters: Characters) -> Iterator[tuple[Ids, Characters]]:
     """
     lengths = np.count_nonzero(characters, axis=1)
     order = np.argsort(lengths, kind="stable")
-    for a, b in cut(0, len(order), _AT_ONCE):
-        words = order[a:b]
+    for start in range(0, len(order), _AT_ONCE):
+        words = order[start : start + _AT_ONCE]
         yield words, characters[words, : lengths[words[-1]]]
 
 
-def windows(characters: Characters, width: int, n_numbers: int) -> npt.NDArray[np.int32]:
+def windows(characters: Int32Array, width: int, n_numbers: int) -> Int32Array:
     """Return the rows of a filter's table that it meets, from each character on, shape (m, n + 1, width) int32.
 
     Row `place * n_numbers + number` stands for a character below a place of the filter. Zeros follow the end. The last
@@ -122,7 +88,7 @@ def windows(characters: Characters, width: int, n_numbers: int) -> npt.NDArray[n
     """
     padded = np.pad(characters, ((0, 0), (0, width)))
     below = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
-    rows: npt.NDArray[np.int32] = below + np.arange(width, dtype=np.int32) * np.int32(n_numbers)
+    rows: Int32Array = below + np.arange(width, dtype=np.int32) * np.int32(n_numbers)
     return rows
 
 
@@ -156,7 +122,7 @@ class Subwords:
         """Dimensions of a vector."""
         return len(self.weights["bias"])
 
-    def vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+    def vectors(self, words: Sequence[str]) -> Float32Array:
         """Return words' vectors, seen in training or not, shape (n, D) float32."""
         return rows_of(self.weights, self.alphabet.encode(words))
 
@@ -187,9 +153,9 @@ class Subwords:
         if not (all(fit) and widths):
             raise _damaged(group, "its attributes characters, length and widths are not those of a network")
         alphabet = Alphabet("".join(map(chr, characters)), length)
-        weights = {name: read_array(group, name) for name in _shapes(widths, 0, 0, 0, 0)}
+        weights = {name: read_array(group, name) for name in shapes_of(widths, 0, 0, 0, 0)}
         filters = weights["output"].shape[0] // len(widths)
-        shapes = _shapes(widths, len(alphabet), weights["characters"].shape[-1], filters, weights["output"].shape[-1])
+        shapes = shapes_of(widths, len(alphabet), weights["characters"].shape[-1], filters, weights["output"].shape[-1])
         for name, values in weights.items():
             if values.shape != shapes[name] or values.dtype != np.float32:
                 raise _damaged(group, f"{name} is {values.dtype} of shape {values.shape}, not float32 {shapes[name]}")
@@ -198,9 +164,10 @@ class Subwords:
         return cls(alphabet, weights)
 
 
-def _shapes(
+def shapes_of(
     widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int
 ) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a network's weights: `filters` are those of each width."""
     return {
         "characters": (n_characters, character_size),
         **{filters_of(width): (width * character_size, filters) for width in sorted(widths)},

@@ -1,4 +1,4 @@
-"""How the network of characters learns: forward and back in PyTorch, and Adam's step.
+"""How the network of characters learns: its first weights, forward and back in PyTorch, and Adam's step.
 
 All of it is a function of its arguments, bit by bit, on processors of one kind: one thread of PyTorch, batches of
 fixed sizes in a fixed order.
@@ -10,20 +10,53 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.extras import needed
-from daskw2v.objectives.base import FloatArray
+from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.subwords.alphabet import Characters
-from daskw2v.objectives.subwords.network import Weights, batches, filters_of, widths_of, windows
+from daskw2v.objectives.subwords.network import Weights, batches, filters_of, shapes_of, widths_of, windows
+from daskw2v.types import Float32Array, Int32Array
+
+WIDTHS = (2, 3, 4, 5)  # characters below a filter
+FILTERS = 100  # of each width
+CHARACTER_SIZE = 32  # of a character's vector
+_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
 
-class Moments(NamedTuple):
+class AdamMoments(NamedTuple):
     """Adam's two moments of each weight: means of the gradient and of its square."""
 
     first: Weights
     second: Weights
 
 
-def forward(weights: Weights, characters: Characters) -> FloatArray:
+def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
+    """Return a network's weights before training, float32: a pure function, so that any worker can make them.
+
+    Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
+
+    Parameters
+    ----------
+    vector_size
+        Dimensions of the words' vectors.
+    n_characters
+        Numbers of characters, as `len(alphabet)`.
+    seed
+        Of the draws.
+    """
+    key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
+    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
+        n = int(np.prod(shape))
+        draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
+        weights[name] = draws
+        drawn += n
+    weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
+    for width in WIDTHS:
+        weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
+    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
+    weights["bias"][:] = 0
+    return weights
+
+
+def forward(weights: Weights, characters: Int32Array) -> Float32Array:
     """Return words' vectors, shape (n, D) float32, as `network.rows_of` does, in a fraction of the time.
 
     Parameters
@@ -47,7 +80,7 @@ def forward(weights: Weights, characters: Characters) -> FloatArray:
     return rows
 
 
-def gradients(weights: Weights, characters: Characters, move: FloatArray) -> Weights:
+def gradients(weights: Weights, characters: Int32Array, move: Float32Array) -> Weights:
     """Return what the network's weights are asked for where words' vectors are asked to move.
 
     Parameters
@@ -78,12 +111,14 @@ def gradients(weights: Weights, characters: Characters, move: FloatArray) -> Wei
     return {name: tensor.grad.numpy() for name, tensor in tensors.items()}
 
 
-def first_moments(weights: Weights) -> Moments:
+def first_moments(weights: Weights) -> AdamMoments:
     """Return the moments before the first step: zeros."""
-    return Moments(*({name: np.zeros_like(values) for name, values in weights.items()} for _ in range(2)))
+    return AdamMoments(*({name: np.zeros_like(values) for name, values in weights.items()} for _ in range(2)))
 
 
-def adam_step(weights: Weights, moments: Moments, gradient: Weights, alpha: float, t: int) -> tuple[Weights, Moments]:
+def adam_step(
+    weights: Weights, moments: AdamMoments, gradient: Weights, alpha: float, t: int
+) -> tuple[Weights, AdamMoments]:
     """Return weights after a step along the gradient, uphill, and moments after it; all arguments stay as they are.
 
     As Kingma and Ba (2015, algorithm 1, with the order of section 2), but epsilon stands below the root, as for rows:
@@ -104,10 +139,10 @@ def adam_step(weights: Weights, moments: Moments, gradient: Weights, alpha: floa
         first[name] = BETA1 * moments.first[name] + (1 - BETA1) * g
         second[name] = BETA2 * moments.second[name] + (1 - BETA2) * g * g
         new[name] = weights[name] + step * first[name] / np.sqrt(second[name] + np.float32(EPSILON**2))
-    return new, Moments(first, second)
+    return new, AdamMoments(first, second)
 
 
-def _rows(torch: ModuleType, weights: dict[str, Any], batch: Characters) -> Any:
+def _rows(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
     """Return a batch's vectors, as in `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings."""
     known = weights["characters"]
     vectors = torch.nn.functional.pad(known, (0, 0, 1, 0))  # padding's is zero

@@ -1,5 +1,5 @@
 "use strict";
-// The map: words where there is room for them, a search, and what lies nearest to a word.
+// The map: labels of words where there is room, search, and the nearest words of the selected word.
 
 report.ready.then(() => {
   const element = (id) => document.getElementById(id);
@@ -11,7 +11,7 @@ report.ready.then(() => {
   const holder = element("plot-map");
   let selected = null;
 
-  // Words beside dots, the most frequent first, none over another.
+  // Labels beside dots, the most frequent words first, without overlap.
 
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "12px system-ui, sans-serif";
@@ -25,7 +25,7 @@ report.ready.then(() => {
     return (i) => [(x[i] - x_range.start) * across, (y_range.end - y[i]) * down];
   }
 
-  // A word's label on one side of its dot: its box, and what is drawn.
+  // A word's label on one side of its dot: its box, and how to draw it.
   function beside(at, i, side, grown) {
     const [left, middle] = at(i);
     const [offset, width] = [size[i] / 2 + 3 * grown, widths[i] * grown];
@@ -52,7 +52,7 @@ report.ready.then(() => {
     const boxes = [];
     const marked = selected === null ? [] : [selected, ...near.ids[selected]];
     const shown = marked.map((i) => {
-      // Of what is marked, each has its dot; its label stands where there is room, and that of the word always.
+      // Each marked word has a dot. Its label is shown if there is room; that of the selected word always.
       const grown = i === selected ? 1.35 : 1.1;
       const sides = [1, -1].map((side) => beside(at, i, side, grown));
       const free = sides.find(({ box, outside }) => !outside && !meets(boxes, box));
@@ -85,7 +85,7 @@ report.ready.then(() => {
     });
   }
 
-  // Where one looks.
+  // The visible part of the map.
 
   const bounds = (values) => {
     const low = values.reduce((a, b) => Math.min(a, b));
@@ -99,7 +99,7 @@ report.ready.then(() => {
   const whole = () => lookAt(all_x.middle, all_y.middle, wholeScale());
 
   function lookAt(middle_x, middle_y, scale) {
-    // One scale in both directions.
+    // The same scale in both directions.
     const [half_width, half_height] = [(scale * plot.inner_width) / 2, (scale * plot.inner_height) / 2];
     plot.x_range.setv({ start: middle_x - half_width, end: middle_x + half_width });
     plot.y_range.setv({ start: middle_y - half_height, end: middle_y + half_height });
@@ -112,7 +112,7 @@ report.ready.then(() => {
     lookAt((x_range.start + x_range.end) / 2, (y_range.start + y_range.end) / 2, scaleNow() / factor);
   }
 
-  // One word and what is nearest to it.
+  // The selected word and its nearest words.
 
   function say(strong, text) {
     const bold = document.createElement("b");
@@ -193,7 +193,7 @@ report.ready.then(() => {
     if (source.selected.indices.length) select(source.selected.indices[0]);
   });
 
-  // The page scrolls until the map has been clicked or tapped: then the wheel zooms it, and touch moves it.
+  // Wheel and touch scroll the page until the map has been clicked or tapped; then they zoom and move the map.
   const pan = drawn.get_model_by_name("pan");
   const touch = matchMedia("(pointer: coarse)").matches;
   let taken = false;
@@ -212,7 +212,7 @@ report.ready.then(() => {
     range.properties.start.change.connect(placeSoon);
     range.properties.end.change.connect(placeSoon);
   }
-  // A new size keeps the middle and the scale; the first one shows the whole map.
+  // Resizing keeps center and scale; the first time, the whole map is shown.
   let sized = false;
   let width = 0;
   function resize() {

@@ -7,7 +7,7 @@ const report = {
   documents: new Map(), // by name of the plot
 };
 
-// A model's tags say by which of the page's colours its properties are drawn: "line_color=--series-0".
+// The tags of a Bokeh model name the page's colours for its properties: "line_color=--series-0".
 report.paint = (drawn) => {
   for (const model of drawn.all_models) {
     for (const tag of model.tags) {

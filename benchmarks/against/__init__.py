@@ -1,0 +1,1 @@
+"""This checkout against another commit: bits of vectors, speed, and what becomes of its work directories."""

@@ -1,0 +1,268 @@
+"""This checkout against another commit: bits of vectors, speed, and what becomes of its work directories.
+
+The commit's package is taken from git into a temporary folder. Both trees run the same script, which knows public names
+only, in the same environment, each with kernels it has compiled itself.
+
+* Bits: small models of all objectives by all strategies, of one seed; are their tables equal? What one tree refuses,
+  the other has to refuse.
+* Speed: words a second of the median round, one worker of one thread, in turn; the ratio of medians, and of the
+  best.
+* Work directories that the commit made: `daskw2v similar` answers as it did there; a training that was killed goes on
+  from its checkpoint and comes to the same bits; `retrain` on a text that grew publishes a second version.
+
+    python -m benchmarks.against COMMIT [--tables bits speed work] [--objectives sgns "sgns, pair" ...] [--parts 1]
+        [--times 5] [--json]
+"""
+
+import argparse
+import io
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from benchmarks.common import alternate, finish, spread, write_text
+from benchmarks.options import Smoke, parsed
+
+HERE = Path(__file__).parents[2]
+CHILD = Path(__file__).with_name("child.py")
+KILLED = 77  # exit code of a training that ends itself
+TABLES = ("bits", "speed", "work")
+
+SMALL: dict[str, Any] = {"vector_size": 20, "min_count": 1, "epochs": 2, "sample": 1e-2, "seed": 3}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "sgns": {},
+    "sgns, pair": {"negative_sharing": "pair"},
+    "cbow_ns": {},
+    "cbow_ns, pair": {"negative_sharing": "pair"},
+    "sg_hs": {},
+    "cbow_hs": {},
+    "context_matrix": {"context_size": 64},
+    "subwords": {"context_size": 64},
+}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "averaging": {},
+    "averaging, 3 replicas, momentum": {"n_replicas": 3, "merge": "momentum"},
+    "averaging, 3 replicas, mean": {"n_replicas": 3, "merge": "mean"},
+    "rotation, tns": {"n_partitions": 4, "passes_per_epoch": 2},
+    "rotation, sns": {"n_partitions": 4, "passes_per_epoch": 2, "negative_rule": "sns"},
+    "rotation, bns": {"n_partitions": 4, "passes_per_epoch": 2, "negative_rule": "bns"},
+    "rotation, 3 groups": {"n_partitions": 6, "n_groups": 3, "passes_per_epoch": 2},
+    "columns": {},
+}
+TIMED: dict[str, Any] = {"epochs": 1, "rounds_per_epoch": 16}
+
+
+class Tree(NamedTuple):
+    """A checkout, and the name it goes by."""
+
+    name: str
+    folder: Path
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Return what a Python process prints that imports this tree's package.
+
+        Raises
+        ------
+        RuntimeError
+            If it does not end with that exit code.
+        """
+        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd="/", check=False
+        )
+        if done.returncode != code:
+            end = "\n".join(done.stderr.splitlines()[-20:])
+            raise RuntimeError(f"{self.name}: {' '.join(arguments)} ended with {done.returncode}, not {code}:\n{end}")
+        return done.stdout
+
+    def child(self, task: str, text: Path, work: Path, argument: Any, *options: str, code: int = 0) -> Any:
+        """Return what the child answers."""
+        out = self.run(str(CHILD), task, str(text), str(work), json.dumps(argument), *options, code=code)
+        if code:
+            return None
+        said = json.loads(out.splitlines()[-1])
+        if Path(said["package"]) != self.folder:
+            raise RuntimeError(f"{self.name}: daskw2v was imported from {said['package']}, not from {self.folder}")
+        return said["answer"]
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Whether a model is the same: "equal", "refused by both" or what differs."""
+
+    setting: str
+    found: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Million words a second of each tree, and ratios of this tree's to the commit's."""
+
+    setting: str
+    before: float
+    before_spread: str
+    now: float
+    now_spread: str
+    ratio: float
+    ratio_of_best: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What became of a work directory of the commit's."""
+
+    step: str
+    found: str
+
+
+def settings(objectives: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return Params of objectives by all strategies; some are refused."""
+    return {
+        f"{objective} by {strategy}": {
+            **SMALL, "objective": objective.partition(",")[0], "strategy": strategy.partition(",")[0],
+            **OBJECTIVES[objective], **STRATEGIES[strategy],
+        }
+        for objective in objectives
+        for strategy in STRATEGIES
+    }  # fmt: skip
+
+
+def zipf_text(path: Path, lines: int, seed: int) -> Path:
+    """Write lines of twelve words, some of them frequent."""
+    draws = random.Random(seed)
+    words = [f"w{min(299, int(draws.expovariate(1 / 40)))}" for _ in range(12 * lines)]
+    path.write_text("".join(" ".join(words[12 * line : 12 * line + 12]) + "\n" for line in range(lines)))
+    return path
+
+
+def compare_bits(before: Tree, now: Tree, folder: Path, objectives: Sequence[str]) -> list[Bits]:
+    """Train the same models in both trees."""
+    text, chosen, rows = zipf_text(folder / "bits.txt", 1500, 1), settings(objectives), []
+    theirs, ours = (tree.child("digests", text, folder / tree.name, chosen) for tree in (before, now))
+    for name, their in theirs.items():
+        refused = [digest.startswith("refused") for digest in (their, ours[name])]
+        if all(refused):
+            rows.append(Bits(name, "refused by both", ""))
+        elif any(refused):
+            rows.append(Bits(name, f"DIFFERENT: {their} / {ours[name]}", ""))
+        else:
+            rows.append(Bits(name, "equal" if their == ours[name] else "DIFFERENT", ours[name][:12]))
+    return rows
+
+
+def compare_speed(
+    before: Tree, now: Tree, folder: Path, objectives: Sequence[str], parts: float, times: int
+) -> list[Speed]:
+    """Train in both trees in turn, `times` times each, after once to compile."""
+    text = write_text(folder / "speed.txt", parts)
+    chosen = {
+        name: {**TIMED, "objective": name.partition(",")[0], **options}
+        for name, options in OBJECTIVES.items()
+        if name in objectives and "context_size" not in options  # rounds of those have no words
+    }
+    runs = {tree.name: partial(_speeds, tree, text, folder, chosen) for tree in (before, now)}
+    results = alternate(runs, times + 1)
+    rows = []
+    for name in chosen:
+        theirs, ours = ([found[name] / 1e6 for found in results[tree.name][1:]] for tree in (before, now))
+        their, our = statistics.median(theirs), statistics.median(ours)
+        rows.append(Speed(name, their, spread(theirs), our, spread(ours), our / their, max(ours) / max(theirs)))
+    return rows
+
+
+def _speeds(tree: Tree, text: Path, folder: Path, chosen: Mapping[str, Any]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        answer: dict[str, float] = tree.child("speeds", text, Path(work), chosen)
+        return answer
+
+
+def compare_work(before: Tree, now: Tree, folder: Path) -> list[Work]:
+    """Go on in this tree with what the commit began."""
+    text, whole, cut = zipf_text(folder / "work.txt", 3000, 2), folder / "whole", folder / "cut"
+    setting = {**SMALL, "epochs": 4}
+    finished = before.child("run", text, whole, setting)
+    query = ("-m", "daskw2v", "similar", str(whole), "w1")
+    theirs, ours = before.run(*query), now.run(*query)
+    rows = [Work("similar", "the same answer" if theirs == ours else f"DIFFERENT:\n{theirs}\n{ours}")]
+
+    before.child("run", text, cut, setting, "--stop", code=KILLED)
+    resumed = now.child("run", text, cut, setting)
+    equal = "equal bits" if resumed["digest"] == finished["digest"] else "DIFFERENT bits"
+    began = "went on" if resumed["first"] > 0.25 else "BEGAN ANEW"
+    rows.append(Work("resume after a kill", f"{began}, first report at {resumed['first']:.0%}; {equal}"))
+
+    zipf_text(folder / "more.txt", 1000, 5)
+    with text.open("a") as out:
+        out.write((folder / "more.txt").read_text())
+    answer = now.child("retrain", text, whole, setting)
+    rows.append(Work("retrain", ", ".join(f"{name} {value}" for name, value in answer.items())))
+    rows.append(Work("similar after it", _answers(now, query)))
+    return rows
+
+
+def _answers(tree: Tree, query: Sequence[str]) -> str:
+    return f"{len(tree.run(*query).splitlines())} lines"
+
+
+def report(title: str, rows: Sequence[Any], out: TextIO) -> None:
+    """Print a table."""
+    names = list(rows[0].__dataclass_fields__)
+    print(f"\n{title}\n\n| {' | '.join(names)} |\n|{' --- |' * len(names)}", file=out)
+    for row in rows:
+        cells = (getattr(row, name) for name in names)
+        print(f"| {' | '.join(f'{c:.3f}' if isinstance(c, float) else str(c) for c in cells)} |", file=out, flush=True)
+
+
+def take(commit: str, folder: Path) -> Tree:
+    """Take a commit's package out of git."""
+    archive = subprocess.run(
+        ["git", "-C", str(HERE), "archive", "--format=tar", commit, "daskw2v"], capture_output=True, check=False
+    )
+    if archive.returncode:
+        sys.exit(f"git has no commit {commit}: {archive.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as found:
+        found.extractall(folder, filter="data")
+    return Tree("before", folder)
+
+
+SMOKE = Smoke({"commit": "HEAD", "objectives": ["sgns"], "parts": 0.02, "times": 1}, ("equal", "went on", "sgns"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commit", nargs="?", default="HEAD", help="what git calls it")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=list(OBJECTIVES))
+    parser.add_argument("--parts", type=float, default=1, help="tenths of the 100 MB corpus, of speed")
+    parser.add_argument("--times", type=int, default=5)
+    options = parsed(parser, SMOKE)
+    out, found = sys.stderr if options.json else sys.stdout, dict[str, Sequence[Any]]()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        before, now = take(options.commit, folder / "tree"), Tree("now", HERE)
+        tables: dict[str, Callable[[], Sequence[Any]]] = {
+            "bits": partial(compare_bits, before, now, folder, options.objectives),
+            "speed": partial(compare_speed, before, now, folder, options.objectives, options.parts, options.times),
+            "work": partial(compare_work, before, now, folder),
+        }
+        for name in options.tables:
+            found[name] = tables[name]()
+            report(f"{name}, {options.commit} and now", found[name], out)
+    finish(found, out, as_json=options.json)
+    if any("DIFFERENT" in row.found for name in ("bits", "work") for row in found.get(name, ())):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import client, data, s3, torch  # noqa: F401
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.slow)

@@ -1,0 +1,189 @@
+"""A session on a machine with a GPU, without one: how pieces run, end and are summed up; and a dry run of each."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+gpu, pieces, running, summaries, checks, tables = (
+    pytest.importorskip(f"benchmarks.{name}", reason="no benchmarks here: run pytest as python -m pytest")
+    for name in ("gpu.__main__", "gpu.pieces", "gpu.running", "gpu.summary", "gpu.checks", "papers.tables")
+)
+ROOT = Path(__file__).parents[2]
+ROWS = """
+import sys, time
+from pathlib import Path
+from benchmarks.papers.tables import Spread, Table, keeper
+table = Table("gpu", "numbers", ("one",), sys.stdout, ".1f", keep=keeper(Path(sys.argv[1])))
+table.row("first", Spread(2.0, 1.0, 3.0))
+"""
+
+
+@pytest.fixture
+def results(tmp_path):
+    return running.Results(tmp_path / "results")
+
+
+def run_code(results, code, seconds=60.0, name="speed"):
+    command = ["-c", ROWS + code, str(results.path(name, "rows"))]
+    return running.run_piece(pieces.PIECES[name], command, dict(os.environ), results, seconds)
+
+
+@pytest.mark.parametrize(("code", "state"), [("", "done"), ("sys.exit(3)", "failed"), ("1 / 0", "failed")])
+def test_piece__tells_how_it_ended_and_keeps_its_rows(results, code, state):
+    record = run_code(results, code)
+    assert (record.state, results.record("speed").state) == (state, state)
+    assert [(row["name"], row["cells"]["one"]["middle"]) for row in results.rows("speed")] == [("first", 2.0)]
+    assert ("ZeroDivisionError" in results.path("speed", "log").read_text()) == ("/" in code)
+
+
+def test_piece__is_stopped_at_its_limit_with_all_that_it_started(results, tmp_path):
+    pid = tmp_path / "pid"
+    child = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    started = f"""
+import subprocess
+subprocess.Popen([sys.executable, "-c", {child!r}])
+while not Path({str(pid)!r}).exists() or not Path({str(pid)!r}).read_text():
+    time.sleep(0.05)
+table.row("second", 5)
+time.sleep(600)
+"""
+    record = run_code(results, started, seconds=10.0)
+    assert record.state == "cut"
+    assert len(results.rows("speed")) == 2
+    for _ in range(100):
+        try:
+            os.kill(int(pid.read_text()), 0)
+        except ProcessLookupError:
+            break
+        if "zombie" in Path(f"/proc/{pid.read_text()}/status").read_text():
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("what the piece started goes on")
+
+
+def test_next_pieces__are_untried_ones_first_and_then_those_without_an_end(results):
+    several = [pieces.PIECES[name] for name in ("machine", "tests", "memcheck", "speed", "sweep")]
+    for name, state in (("machine", "cut"), ("tests", "done"), ("memcheck", "failed"), ("speed", "broken off")):
+        results.write(running.Record(name, state))
+    found = running.next_pieces(several, results, again=False)
+    assert [piece.name for piece in found] == ["sweep", "machine", "speed"]
+    assert running.next_pieces(several, results, again=True) == several
+
+
+def test_rows__are_the_last_of_each_name_and_no_half_line(results):
+    keep = tables.keeper(results.path("speed", "rows"))
+    for value in (1.0, 2.0):
+        keep(tables.Row("cuda", "speed", "sgns", {"kernel": value}), ".1f")
+    with results.path("speed", "rows").open("a") as out:
+        out.write('{"table": "spe')
+    assert [row["cells"]["kernel"] for row in results.rows("speed")] == [2.0]
+
+
+def test_results__travel_as_an_archive(results, tmp_path):
+    archive = tmp_path / "elsewhere" / "gpu.tar.gz"
+    first = running.Results(tmp_path / "one", archive)
+    run_code(first, "")
+    (first.folder / "cache").mkdir()
+    (first.folder / "cache" / "score.json").write_text("{}")
+    first.pack()
+    second = running.Results(tmp_path / "two", archive)
+    assert second.record("speed") == first.record("speed")
+    assert second.rows("speed") == first.rows("speed")
+    assert (second.folder / "cache" / "score.json").exists()
+
+
+def test_summary__is_made_of_what_there_is_and_names_what_is_missing(results):
+    empty = summaries.summary(results)
+    assert empty.count("not measured: ") == empty.count("is not tried") == len(list(summaries.headlines(results)))
+    results.write(running.Record("memcheck", "failed", 12.0))
+    keep = tables.keeper(results.path("memcheck", "rows"))
+    keep(tables.Row("gpu", "memcheck", "sgns", {"memcheck: found": 3}), ".3f")
+    keep(tables.Row("gpu", "memcheck", "sg_hs", {"memcheck: found": "failed with exit code 1"}), ".3f")
+    text = summaries.summary(results)
+    assert "| memory errors, by compute-sanitizer | 3 in 1 kernels; failed with exit code 1 |" in text
+    assert "| memcheck | failed | 12 |" in text
+    assert "| races in shared memory, by compute-sanitizer | not measured: racecheck is not tried |" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("tests/contracts/test_cuda.py::test_it[gpu-on_cuda] PASSED [ 25%]", ("[gpu-on_cuda]", "passed")),
+        ("[gw1] [ 50%] FAILED tests/contracts/test_cuda.py::test_it[gpu-on_cuda] ", ("[gpu-on_cuda]", "failed")),
+        ("tests/a/test_b.py::test_c SKIPPED (no GPU)    [100%]", ("test_c", "skipped")),
+        ("tests/a/test_b.py::test_c ", ("", "")),
+        ("FAILED tests/a/test_b.py::test_c - AssertionError", ("", "")),
+    ],
+)
+def test_outcomes__are_read_from_pytest(line, found):
+    name, outcome = checks.outcome_of(line)
+    assert (name.endswith(found[0]), outcome) == (True, found[1])
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "found"),
+    [
+        (0, "========= ERROR SUMMARY: 0 errors", 0),
+        (9, "========= ERROR SUMMARY: 12 errors", 12),
+        (0, "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", 0),
+        (9, "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", 1),
+        (0, "========= RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", 2),
+        (1, "========= ERROR SUMMARY: 0 errors", "failed with exit code 1"),
+        (255, "========= Error: Device not supported", "failed with exit code 255"),
+    ],
+)
+def test_errors__are_those_that_compute_sanitizer_sums_up(code, text, found):
+    assert checks.found_by(code, text) == found
+
+
+def test_tests__are_those_files_that_have_some_for_a_gpu():
+    assert "tests/contracts/test_cuda.py" in checks.files_of_tests()
+    assert "tests/training/test_train.py" not in checks.files_of_tests()
+
+
+def test_pieces__fit_into_a_command_of_ten_minutes():
+    assert all(0 < piece.usual <= piece.most <= pieces.MOST < 600 for piece in pieces.PIECES.values())
+
+
+def test_session__wants_a_gpu(tmp_path):
+    try:
+        import_module("daskw2v.kernels.cuda").check_gpu()
+    except import_module("daskw2v.errors").Daskw2vError:
+        command = [sys.executable, "-m", "benchmarks.gpu", "--results", str(tmp_path / "results")]
+        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+        assert result.returncode == 1
+        assert "cuda" in result.stderr
+        assert not list((tmp_path / "results").glob("*.log")), "nothing was tried, so that all of it still will be"
+    else:
+        pytest.skip("there is one")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("session") / "results"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", pieces.PIECES)
+def test_piece__goes_through_all_of_its_lines_without_a_gpu(folder, name):
+    """So that nothing of an hour on a GPU is lost to a typing error."""
+    if find_spec("numba_cuda") is None:
+        pytest.skip("numba-cuda comes with daskw2v[cuda]")
+    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--pieces", name, "--results", str(folder)]
+    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    log = (folder / f"{name}.log").read_text()
+    assert result.returncode == 0, result.stdout + result.stderr + log
+    record = json.loads((folder / f"{name}.json").read_text())
+    assert record["state"] == "done"
+    assert "Traceback" not in log
+    assert (folder / f"{name}.rows").read_text()
+    assert f"| {name} | done |" in (folder / "summary.md").read_text()

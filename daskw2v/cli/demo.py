@@ -1,0 +1,90 @@
+"""The corpus of the demo: docstrings and comments of Python's standard library, which every machine has."""
+
+import ast
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from daskw2v.config.params import Params
+from daskw2v.errors import InputError
+
+# For a small corpus: many epochs, and less subsampling of frequent words than for billions of words.
+PARAMS = Params(tokenizer="whitespace", vector_size=100, min_count=5, epochs=15, sample=1e-3)
+WORDS = ("file", "string", "thread", "integer", "error", "module", "list", "true", "first", "socket")
+
+_SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
+_SENTENCE_WORDS = 4  # shorter strings are mostly names
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_COMMENT = re.compile(r"^[ \t]*#+(.*)\n", re.MULTILINE)
+_BREAK = re.compile(r"\n\s*\n|(?<=[.:;!?])\s+")
+
+
+def _strings(source: bytes) -> Iterator[str]:
+    """Yield docstrings, messages and help texts: every literal that is a sentence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in other people's literals
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:  # templates and samples of other Pythons that some systems ship
+            return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _comments(source: bytes) -> Iterator[str]:
+    """Yield runs of comment lines, each as one text."""
+    for run in re.findall(r"(?:^[ \t]*#.*\n)+", source.decode("utf-8", "replace"), re.MULTILINE):
+        yield "\n".join(_COMMENT.findall(run))
+
+
+def normalize(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the sentences of texts in lower case, words separated by spaces, without duplicates such as licenses."""
+    seen: set[str] = set()
+    for text in texts:
+        for sentence in _BREAK.split(text.lower()):
+            words = _WORD.findall(sentence)
+            line = " ".join(words)
+            if len(words) >= _SENTENCE_WORDS and line not in seen:
+                seen.add(line)
+                yield line
+
+
+def write_text(folder: Path, library: Path | None = None) -> list[Path]:
+    """Write the prose of the standard library as plain text, one sentence on each line, and return the files.
+
+    Parameters
+    ----------
+    folder
+        Folder to write to. Files that are up to date are not written again, so that nothing is retrained.
+    library
+        Folder of the Python sources; the interpreter's standard library by default.
+
+    Raises
+    ------
+    InputError
+        If the library has no Python sources.
+    """
+    library = library or Path(sysconfig.get_paths()["stdlib"])
+    sources = [
+        path.read_bytes()
+        for path in sorted(library.rglob("*.py"))
+        if _SKIPPED.isdisjoint(path.relative_to(library).parts)
+    ]
+    if not sources:
+        raise InputError(
+            f"{library} holds no Python source to learn from.",
+            "Use a Python that ships its library as .py files, or train on your own text: daskw2v train.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, extract in (("strings.txt", _strings), ("comments.txt", _comments)):
+        path = folder / name
+        lines = normalize(text for source in sources for text in extract(source))
+        content = "".join(f"{line}\n" for line in lines).encode("ascii")
+        if not (path.exists() and path.read_bytes() == content):
+            path.write_bytes(content)
+        files.append(path)
+    return files

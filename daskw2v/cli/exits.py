@@ -1,0 +1,34 @@
+"""Errors of programs: one sentence on stderr, and an exit code."""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from daskw2v.errors import Daskw2vError
+
+FAILED, INTERRUPTED = 2, 130
+
+
+@contextmanager
+def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Exit with 2 after a Daskw2vError or OSError, with 130 after Ctrl-C.
+
+    Parameters
+    ----------
+    wants_traceback
+        Called after an error; whether to print the traceback instead of one sentence.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # as in `daskw2v similar ... | head`, which is not an error
+        raise
+    except (Daskw2vError, OSError) as error:
+        if wants_traceback():
+            traceback.print_exc()
+        else:
+            print(f"Error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        print("Interrupted. The same command goes on where it stopped.", file=sys.stderr)
+        sys.exit(INTERRUPTED)

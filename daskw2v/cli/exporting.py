@@ -1,0 +1,25 @@
+"""`daskw2v export`."""
+
+from typing import Any
+
+import click
+
+from daskw2v.cli.opening import model_argument, open_once
+from daskw2v.cli.options import storage_option
+from daskw2v.cli.program import main
+from daskw2v.models.export import export
+
+
+@main.command("export", no_args_is_help=True)
+@model_argument
+@click.argument("url")
+@click.option("--format", help="Format to write; decided by the suffix of URL when not given.")
+@storage_option
+def export_command(model: str, url: str, format: str | None, storage_options: dict[str, Any]) -> None:
+    """Write MODEL to URL in a format of another tool.
+
+    Formats: text (.txt, .vec) and binary (.bin) of word2vec; parquet; safetensors; projector, for TensorBoard; static,
+    for sentence-transformers and model2vec.
+    """
+    export(open_once(model, storage_options), url, format, storage_options)
+    click.echo(url)

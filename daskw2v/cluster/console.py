@@ -1,0 +1,211 @@
+"""Shows the progress of a run: bars on a terminal, plain lines elsewhere."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
+from typing import Any
+
+from distributed import Client
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+from rich.text import Text
+
+from daskw2v.errors import ParameterError
+from daskw2v.kernels.compilation import compiling_said
+from daskw2v.progress import Listener, Progress, Watching, silent
+
+_LINE_SECONDS = 5.0  # between plain lines
+_BAR_WIDTHS = 8, 40  # narrowest and widest
+_BESIDE_BAR = 72  # characters of a line of training without its bar, so that both fit into 80
+
+
+def _joined(*parts: str) -> str:
+    return "  ".join(part for part in parts if part)
+
+
+def _short(number: float) -> str:
+    """Return a number with three digits: 950, 1.23k, 45.6M."""
+    for suffix in ("", "k", "M", "G"):
+        if number < 999.5:  # more would round to 1000
+            return f"{number:.3g}{suffix}"
+        number /= 1000
+    return f"{number:.2f}T"
+
+
+def _clock_face(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
+def _rates(report: Progress) -> str:
+    """Return words per second, loss and message, as far as known."""
+    speed = "" if report.words_per_second is None else f"{_short(report.words_per_second)} words/s"
+    loss = "" if report.loss is None else f"loss {report.loss:.3f}"
+    return _joined(speed, loss, report.message)
+
+
+def _said(report: Progress) -> str | None:
+    """Return the line for a report that is only a message; None for a report of progress."""
+    return f"{report.stage}: {report.message}" if report.total == 0 else None
+
+
+class Lines:
+    """A listener that prints a line at the start and end of a stage, and every few seconds between.
+
+    Parameters
+    ----------
+    write
+        Prints a line.
+    clock
+        Returns the time in seconds.
+    """
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._last: Progress | None = None
+        self._written = True  # whether the last report was printed
+        self._line_time = self._stage_time = 0.0
+        self._stage_done = 0.0
+
+    def __call__(self, report: Progress) -> None:
+        """Print the report, or keep it for later."""
+        if said := _said(report):
+            self.finish()
+            self._write(said)
+            return
+        now = self._clock()
+        starts = self._last is None or self._last.stage != report.stage
+        if starts:
+            self.finish()
+            self._stage_time, self._stage_done = now, report.done
+        self._last, self._written = report, False
+        if starts or report.done >= report.total or now - self._line_time >= _LINE_SECONDS:
+            self._line_time = now
+            self.finish()
+
+    def finish(self) -> None:
+        """Print the last report if it was kept."""
+        if self._last is not None and not self._written:
+            self._written = True
+            amount = f"{_short(self._last.done)}/{_short(self._last.total)} {self._last.unit}"
+            self._write(f"{self._last.stage}: {_joined(amount, _rates(self._last), self._remaining(self._last))}")
+
+    def _remaining(self, report: Progress) -> str:
+        gained, left = report.done - self._stage_done, report.total - report.done
+        if gained <= 0 or left <= 0:
+            return ""
+        return f"{_clock_face((self._clock() - self._stage_time) * left / gained)} left"
+
+
+class _TimeColumn(ProgressColumn):
+    """The remaining time; after the end, the elapsed time."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        if task.finished_time is not None:
+            return Text(f"took {_clock_face(task.finished_time)}")
+        return Text("left -:--:--" if task.time_remaining is None else f"left {_clock_face(task.time_remaining)}")
+
+
+def _bars(console: Console) -> tuple[Bars, Listener]:
+    """Return bars for a terminal, and the listener that updates them."""
+    least, most = _BAR_WIDTHS
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=min(max(console.width - _BESIDE_BAR, least), most)),
+        TextColumn("{task.percentage:>3.0f}% of {task.fields[whole]}"),
+        _TimeColumn(Column(no_wrap=True)),
+        # The only column that is shortened if the line is too long.
+        TextColumn(
+            "{task.fields[rates]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        ),
+        console=console,
+        expand=True,
+        speed_estimate_period=math.inf,  # a round may take longer than any window
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def move(report: Progress) -> None:
+        if said := _said(report):
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
+            return
+        shown: dict[str, Any] = {
+            "total": report.total,
+            "whole": f"{_short(report.total)} {report.unit}",
+            "rates": _rates(report),
+        }
+        if report.stage not in tasks:
+            tasks[report.stage] = bars.add_task(report.stage, **shown)
+        bars.update(tasks[report.stage], completed=report.done, **shown)
+
+    return bars, move
+
+
+def _draws(console: Console) -> bool:
+    """Return whether bars can be drawn: on an interactive terminal, or in a notebook with ipywidgets."""
+    return console.is_interactive or (console.is_jupyter and find_spec("ipywidgets") is not None)
+
+
+@contextmanager
+def show_progress(console: Console | None = None) -> Iterator[Listener]:
+    """Yield a listener that shows the progress of several calls together.
+
+    It draws bars on a terminal and in a notebook with ipywidgets, and prints a line every few seconds elsewhere.
+
+    Parameters
+    ----------
+    console
+        Console to print to; stderr by default.
+
+    Examples
+    --------
+    >>> with daskw2v.show_progress() as listener:
+    ...     files = write_walks(..., listener)
+    ...     daskw2v.train(files, work="work", listener=listener)
+    """
+    console = console or Console(stderr=True, highlight=False)
+    if _draws(console):
+        bars, move = _bars(console)
+        with bars:
+            yield move
+        return
+    lines = Lines(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
+    try:
+        yield lines
+    finally:
+        lines.finish()
+
+
+@contextmanager
+def listening(given: Watching, client: Client | None = None) -> Iterator[Listener]:
+    """Yield the listener for a call's argument `listener`.
+
+    Parameters
+    ----------
+    given
+        The argument: a listener, "show" or None.
+    client
+        If given, the listener is also told when workers compile kernels.
+
+    Raises
+    ------
+    ParameterError
+        If `given` is none of these.
+    """
+    if isinstance(given, str) and given == "show":
+        shown: AbstractContextManager[Listener] = show_progress()
+    elif given is None or callable(given):
+        shown = nullcontext(given or silent)
+    else:
+        raise ParameterError(
+            f"listener={given!r} is not a function.",
+            "Give a function that takes Progress, None for silence, or leave it out.",
+        )
+    with shown as listener, nullcontext() if client is None else compiling_said(client, listener):
+        yield listener

@@ -1,0 +1,75 @@
+"""Which GPUs a process may use, as the driver reports them; and local clusters whose workers have a GPU each.
+
+CUDA is not asked, as it would fix the set of GPUs on first use. Nothing here needs the extra `cuda`.
+"""
+
+import ctypes
+import os
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any
+
+import numba
+from distributed import Nanny
+
+from daskw2v.errors import ClusterError
+
+RESOURCE = "GPU"  # the Dask resource of workers with a GPU: `dask worker --resources GPU=1`
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+_LIBRARY = "libnvidia-ml.so.1"  # NVML comes with every driver
+
+
+class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
+    """A nanny whose worker sees only the GPU of its number."""
+
+    def __init__(self, *args: Any, name: int, gpus: list[str], **options: Any) -> None:
+        super().__init__(*args, name=name, env={VARIABLE: gpus[name]}, **options)
+
+
+def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
+    """Return the options of a local cluster whose workers have one GPU each.
+
+    Raises
+    ------
+    ClusterError
+        If this process sees fewer GPUs than workers.
+    """
+    options: dict[str, Any] = {"resources": {RESOURCE: 1}}
+    gpus = visible_gpus()
+    if numba.config.ENABLE_CUDASIM or (n_workers == 1 and not gpus):  # the worker reports what is missing
+        return options
+    if len(gpus) < n_workers:
+        raise ClusterError(
+            f"workers={n_workers} with device='cuda' needs a GPU for each worker, but this process sees {len(gpus)} "
+            f"({VARIABLE}={','.join(gpus)}).",
+            f"Give workers={len(gpus) or 1}, name more GPUs in {VARIABLE}, or start workers on other machines.",
+        )
+    return {**options, "worker_class": _GpuNanny, "gpus": gpus}
+
+
+def visible_gpus() -> list[str]:
+    """Return the names of this process's GPUs: those in CUDA_VISIBLE_DEVICES, or the numbers of all GPUs."""
+    named = os.environ.get(VARIABLE)
+    if named is None:
+        return [str(number) for number in range(_count())]
+    # CUDA stops reading at the first invalid name
+    names = takewhile(_is_name, (name.strip() for name in named.split(",")))
+    return list(dict.fromkeys(names))
+
+
+def _is_name(name: str) -> bool:
+    return name.isdecimal() or name.startswith(("GPU-", "MIG-"))
+
+
+def _count() -> int:
+    """Return the number of GPUs of this machine; 0 without a driver."""
+    try:
+        nvml = ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return 0
+    if nvml.nvmlInit_v2():  # anything but 0 is an error
+        return 0
+    count = ctypes.c_uint(0)
+    failed = nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    nvml.nvmlShutdown()
+    return 0 if failed else count.value

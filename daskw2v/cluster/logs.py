@@ -1,0 +1,56 @@
+"""Quieter logs of a local cluster: without errors of tasks and ends of workers, which daskw2v reports itself."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+
+from distributed import Worker, WorkerPlugin
+
+# Their child loggers, which warn about memory, stay
+_OF_TASKS = ("distributed.worker", "distributed.worker.state_machine")
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
+
+
+class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
+    """Keeps tracebacks of tasks out of a worker's log, also after restarts; the client raises the errors."""
+
+    name = "daskw2v-quiet-tasks"
+
+    def setup(self, worker: Worker) -> None:
+        """Set up a worker."""
+        for name in _OF_TASKS:
+            logging.getLogger(name).addFilter(_nothing)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Suppress Dask's log of this process in the block."""
+    handlers = list(logging.getLogger("distributed").handlers)
+    for handler in handlers:
+        handler.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_nothing)
+
+
+def start_quiet_tracker() -> None:
+    """Start Python's resource tracker without its warnings, which would appear after the end of a run.
+
+    It removes the locks of killed workers, and warns about them. A tracker that runs already stays as it is.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before

@@ -1,0 +1,54 @@
+"""The fields that the name of a result stands for.
+
+A stage writes its result under a digest of its input and of the fields that change it, each of which says its `stage`.
+Names must stay the same from release to release, or finished work is not found. So the fields of the first release
+always count, in one order; a field that came later counts only where it is not as by default. A new field with its
+default renames nothing.
+
+A later field whose None means "chosen for you" must keep that None: filled in, it is no longer as by default.
+"""
+
+from collections.abc import Container
+from dataclasses import fields
+from typing import Any
+
+from daskw2v.config.params import Params
+from daskw2v.config.settings import STAGE_NAMES, StageName, default_of
+
+# Never changed: digests hold these in this order
+FIRST_RELEASE = (
+    "tokenizer", "format", "column", "errors", "max_bad_blocks", "phrases", "phrase_min_count", "phrase_threshold",
+    "phrase_scoring", "phrase_delimiter", "min_count", "max_final_vocab", "vocabulary", "objective", "vector_size",
+    "window", "shrink_windows", "sample", "negative", "negative_sharing", "ns_exponent", "cbow_mean", "optimizer",
+    "alpha", "min_alpha", "epochs", "seed", "strategy", "n_replicas", "rounds_per_epoch", "merge", "warmup",
+    "n_partitions", "n_groups", "passes_per_epoch", "negative_rule", "pair_epochs", "base_model", "anchor",
+    "context_size", "base_matrix", "gather_every", "centered",
+)  # fmt: skip
+
+
+def identity_fields(params: Params, *stages: StageName, without: Container[str] = ()) -> dict[str, Any]:
+    """Return the fields that the result of some stages is named by, as JSON types.
+
+    Parameters
+    ----------
+    params
+        What was chosen.
+    stages
+        Of which stages; of all by default.
+    without
+        Fields that stand in the name in another way.
+    """
+    values = params.as_dict()
+    own = {
+        f.name: f for f in fields(params) if f.metadata["stage"] in (stages or STAGE_NAMES) and f.name not in without
+    }
+    later = sorted(own.keys() - set(FIRST_RELEASE))
+    changed = (name for name in later if getattr(params, name) != default_of(own[name]))
+    return {name: values[name] for name in (*(name for name in FIRST_RELEASE if name in own), *changed)}
+
+
+def identity_values(params: Params, *stages: StageName, without: Container[str] = ()) -> list[Any]:
+    """Return the same as a list: values of the first release's fields, and behind them a dict of later ones, if any."""
+    found = identity_fields(params, *stages, without=without)
+    later = {name: value for name, value in found.items() if name not in FIRST_RELEASE}
+    return [value for name, value in found.items() if name not in later] + ([later] if later else [])

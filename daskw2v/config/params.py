@@ -1,0 +1,294 @@
+"""`Params`: what the user may choose that changes the vectors.
+
+Each field states its default, help text, range, stage and readers once; validation, identities, command line and
+documentation read them from there.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from daskw2v.config.settings import (
+    DELIMITER,
+    FLAG,
+    TEXT,
+    TOKENIZER,
+    URL,
+    Settings,
+    integer,
+    number,
+    one_of,
+    setting,
+)
+from daskw2v.errors import ParameterError, UnknownParameterError
+
+_NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
+_CONTEXT_MATRIX = ("context_matrix", "subwords")
+
+
+def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
+    """Return the text that stands for a tokenizer: module:function for a function."""
+    return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Settings):
+    """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
+
+    The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
+    that is edited, text is read again. Edits of what it calls or of globals that it reads are not seen; give the
+    function another name then.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+    """
+
+    _staged = True
+
+    tokenizer: str | Callable[[list[str]], list[list[str]]] = setting(
+        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", heading="Input"
+    )
+    format: str | None = setting(
+        None,
+        "format of the input; told by the names of files when not given",
+        TEXT,
+        stage="read",
+        optional=True,
+    )
+    column: str = setting("text", "column (Parquet) or key (JSONL) that holds text or tokens", TEXT, stage="read")
+    errors: str = setting(
+        "replace",
+        "what becomes of invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both "
+        "drop lines that are no readable JSONL, and count what they change",
+        one_of("strict", "replace", "skip"),
+        stage="read",
+    )
+    min_count: int = setting(
+        5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
+    )
+    max_final_vocab: int | None = setting(
+        None,
+        "most words to keep, by exact count; min_count still holds",
+        integer(1),
+        stage="vocabulary",
+        optional=True,
+    )
+    vocabulary: str | None = setting(
+        None,
+        "URL of a list of words, one a line: only these are kept, whatever their count",
+        URL,
+        stage="vocabulary",
+        optional=True,
+    )
+    phrases: int = setting(
+        0,
+        "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
+        integer(0, 8),
+        stage="phrases",
+    )
+    phrase_min_count: int = setting(
+        5,
+        "fewest occurrences of a phrase; the default score is lowered by as many",
+        integer(1),
+        stage="phrases",
+        used_by=("phrases",),
+    )
+    phrase_threshold: float | None = setting(
+        None,
+        "score above which a bigram is a phrase; that of phrase_scoring when not given",
+        number(-1),
+        stage="phrases",
+        used_by=("phrases",),
+        optional=True,
+    )
+    phrase_scoring: str = setting(
+        "default",
+        "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
+        one_of("default", "npmi"),
+        stage="phrases",
+        used_by=("phrases",),
+    )
+    phrase_delimiter: str = setting(
+        "_", "text between the words of a phrase", DELIMITER, stage="phrases", used_by=("phrases",)
+    )
+    objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
+    vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
+    window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
+    shrink_windows: bool = setting(True, "draw the size of each window from 1..window", FLAG, stage="matrix")
+    sample: float = setting(
+        1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1), stage="matrix"
+    )
+    negative: int = setting(
+        5, "negative samples of each pair", integer(1, 1024), stage="train", used_by=_NEGATIVE_SAMPLING
+    )
+    negative_sharing: str = setting(
+        "shared",
+        "shared draws negatives once for all pairs of a window (sgns) or for four windows (cbow_ns); pair draws them "
+        "for each pair, as word2vec.c, and is slower",
+        one_of("shared", "pair"),
+        stage="train",
+        used_by=("sgns", "cbow_ns"),
+    )
+    ns_exponent: float = setting(
+        0.75,
+        "power of the counts that negatives are drawn by",
+        number(-10, 10),
+        stage="train",
+        used_by=_NEGATIVE_SAMPLING,
+    )
+    cbow_mean: bool = setting(
+        True,
+        "predict from the mean of the contexts; otherwise from their sum",
+        FLAG,
+        stage="train",
+        used_by=("cbow_ns", "cbow_hs"),
+    )
+    context_size: int = setting(
+        1024,
+        "contexts sampled for each word: columns of the word-context matrix",
+        integer(1, 1 << 24),
+        stage="matrix",
+        used_by=_CONTEXT_MATRIX,
+    )
+    base_matrix: str | None = setting(
+        None,
+        "name of an earlier word-context matrix that new text extends",
+        TEXT,
+        stage="matrix",
+        used_by=_CONTEXT_MATRIX,
+        optional=True,
+    )
+    centered: bool = setting(
+        True, "subtract the mean of all rows from the finished vectors", FLAG, stage="train", used_by=("columns",)
+    )
+    base_model: str | None = setting(
+        None,
+        "version in the same work directory to train on from: words it knows begin with its rows",
+        TEXT,
+        stage="train",
+        optional=True,
+    )
+    anchor: float = setting(
+        0.0,
+        "weight of the base model's row in the final row of each word it knows; 0 ignores it",
+        number(0, 1),
+        stage="train",
+    )
+    strategy: str = setting(
+        "averaging", "how workers train one model together", TEXT, stage="train", heading="Training"
+    )
+    epochs: int = setting(5, "passes over the corpus, or over the word-context matrix", integer(1), stage="train")
+    alpha: float | None = setting(
+        None,
+        "learning rate at the start; the objective's own when not given",
+        number(0, 10, open_low=True),
+        stage="train",
+        optional=True,
+    )
+    min_alpha: float = setting(1e-4, "learning rate at the end", number(0, 10), stage="train")
+    optimizer: str | None = setting(
+        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train", optional=True
+    )
+    seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
+    n_replicas: int = setting(
+        1, "replicas of the model that train in parallel and are merged", integer(1, 65536), stage="train",
+        used_by=("averaging",),
+    )  # fmt: skip
+    rounds_per_epoch: int | None = setting(
+        None,
+        "merges an epoch; 8 times n_replicas when not given",
+        integer(1),
+        stage="train",
+        used_by=("averaging",),
+        optional=True,
+    )
+    merge: str = setting(
+        "momentum", "rule that merges replicas into one model", TEXT, stage="train", used_by=("averaging",)
+    )
+    warmup: float | None = setting(
+        None,
+        "share of all work that one replica does before the others start; min(0.1, n_replicas/80) when not given",
+        number(0, 1),
+        stage="train",
+        used_by=("averaging",),
+        optional=True,
+    )
+    n_partitions: int = setting(
+        8,
+        "partitions of each table; as many tasks train in parallel",
+        integer(1, 65536),
+        stage="train",
+        used_by=("rotation",),
+    )
+    n_groups: int | None = setting(
+        None,
+        "groups of partitions that stay together, such as one a worker; of four partitions or fewer when not given",
+        integer(1, 65536),
+        stage="train",
+        used_by=("rotation",),
+        optional=True,
+    )
+    passes_per_epoch: int = setting(
+        8,
+        "times an epoch that every two partitions meet, each time over another stretch of the text",
+        integer(1),
+        stage="train",
+        used_by=("rotation",),
+    )
+    negative_rule: str = setting(
+        "tns",
+        "where a pair's negatives are drawn: tns, in the partition of its center; sns, all in one drawn partition; "
+        "bns, each in a drawn partition of its own",
+        one_of("tns", "sns", "bns"),
+        stage="train",
+        used_by=("rotation",),
+    )
+    pair_epochs: int = setting(
+        1, "epochs to train on the same draw of pairs", integer(1), stage="train", used_by=("rotation",)
+    )
+    gather_every: int = setting(
+        16,
+        "matrix columns to train one table on before switching to the other (1: the paper's update)",
+        integer(1),
+        stage="train",
+        used_by=("columns",),
+    )
+    max_bad_blocks: int = setting(
+        0,
+        "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
+        "the model's metadata names them",
+        integer(0),
+        stage="read",
+        heading="Faults",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha is not None and self.min_alpha > self.alpha:
+            raise ParameterError(
+                f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
+                "Give a min_alpha of at most alpha.",
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON types; a callable tokenizer becomes its import path."""
+        # Not dataclasses.asdict: it would copy the tokenizer.
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "tokenizer": tokenizer_name(self.tokenizer)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make Params from `as_dict`'s result; names it does not know are refused.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown or a value is out of range.
+        """
+        known = {f.name for f in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
+        return cls(**values)

@@ -1,0 +1,111 @@
+"""Things with names: objectives, strategies, devices, merge rules, formats and tokenizers; ours, and plug-ins'."""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from daskw2v.errors import ParameterError
+
+T = TypeVar("T")
+
+
+class Registry(dict[str, T]):
+    """The package's own values by name; `find` also knows those that installed distributions add.
+
+    A distribution adds a value by an entry point. It is loaded when its name is asked for, and not before.
+
+    Parameters
+    ----------
+    field
+        The field of Params or Resources that names a value.
+    group
+        Group of the entry points.
+    kind
+        Class of the values.
+    own
+        The package's own values by name; a plug-in cannot take their place.
+    """
+
+    def __init__(self, field: str, group: str, kind: Any, own: Mapping[str, T]) -> None:
+        super().__init__(own)
+        self.field, self._group, self._kind = field, group, kind
+        self._added: dict[str, T] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that `find` knows, the package's own first; nothing is loaded."""
+        return tuple(dict.fromkeys([*self, *sorted(entry.name for entry in entry_points(group=self._group))]))
+
+    def is_added(self, name: str) -> bool:
+        """Tell whether an installed distribution adds that name."""
+        # To look at what is installed takes 20 ms: not for the package's own names
+        return name not in self and (name in self._added or bool(entry_points(group=self._group, name=name)))
+
+    def find(self, name: str) -> T:
+        """Return the value of that name.
+
+        Raises
+        ------
+        ParameterError
+            If there is none, and the message lists what exists; or if a plug-in is broken, and the message names its
+            distribution.
+        """
+        if name in self:
+            return self[name]
+        if name not in self._added:
+            self._added[name] = self._load(name)
+        return self._added[name]
+
+    def known(self, name: str) -> T | None:
+        """Return the value of that name, or None where it does not exist here or is broken."""
+        try:
+            return self.find(name)
+        except ParameterError:
+            return None
+
+    def including(self, name: str) -> dict[str, T]:
+        """Return the package's own values and the one of that name; raises as `find` does."""
+        return {**self, name: self.find(name)}
+
+    def _load(self, name: str) -> T:
+        what, entries = f"{self.field}={name!r}", [*entry_points(group=self._group, name=name)]
+        if not entries:
+            raise unknown(self.field, name, self.names())
+        if len(entries) > 1:
+            owners = " and ".join(map(_owner, entries))
+            raise ParameterError(f"{what} is added by {owners}.", "Uninstall all but one of them.")
+        (entry,) = entries
+        remedy = f"Repair or uninstall {_owner(entry)}, which adds it by {entry.value!r}."
+        try:
+            value = entry.load()
+        except Exception as error:
+            raise ParameterError(f"{what} cannot be loaded ({type(error).__name__}: {error}).", remedy) from error
+        if not isinstance(value, self._kind):
+            kind = self._kind.__name__
+            raise ParameterError(f"{what} is of type {type(value).__name__}; it must be a {kind}.", remedy)
+        if getattr(value, "name", name) != name:
+            raise ParameterError(f"{what} calls itself {value.name!r}; the names must be equal.", remedy)
+        return value  # type: ignore[no-any-return]
+
+
+def _owner(entry: EntryPoint) -> str:
+    """Return name and version of the distribution that an entry point is part of."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution"
+
+
+def unknown(kind: str, name: str, names: Iterable[str]) -> ParameterError:
+    """Return the error for a name that does not exist, which lists those that do."""
+    return ParameterError(f"{kind}={name!r} does not exist.", f"Choose one of: {', '.join(names)}.")
+
+
+def find(registry: Mapping[str, T], kind: str, name: str) -> T:
+    """Return the entry of that name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none; the message lists what exists. Nothing else is taken in its place.
+    """
+    try:
+        return registry[name]
+    except KeyError:
+        raise unknown(kind, name, registry) from None

@@ -1,0 +1,123 @@
+"""`Resources`: what the user may choose that does not change the vectors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dask.utils import parse_bytes
+
+from daskw2v.config.settings import (
+    FLAG,
+    OPTIONS,
+    TEXT,
+    URLS,
+    Settings,
+    integer,
+    number,
+    setting,
+)
+from daskw2v.config.sizes import MEMORY, SIZE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources(Settings):
+    """Everything that must not change the vectors: where, how wide, and how much memory.
+
+    More than one thread in a training task is the exception (Hogwild): results are then statistically, not
+    bitwise, the same.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+    """
+
+    storage_options: Mapping[str, Any] = setting(
+        {}, "options for fsspec (credentials, endpoints)", OPTIONS, secret=True, heading="Input"
+    )
+    eval_every: int | None = setting(
+        None,
+        "rounds or passes between evaluations; only the last is evaluated when not given",
+        integer(1),
+        optional=True,
+        heading="Training",
+    )
+    eval_similarity: tuple[str, ...] = setting((), "word pairs with human scores, to evaluate training on", URLS)
+    eval_analogy: tuple[str, ...] = setting((), "analogy questions, to evaluate training on", URLS)
+    eval_categorization: tuple[str, ...] = setting((), "words with classes, to evaluate training on", URLS)
+    word_losses: bool = setting(
+        False, "keep the loss of every word in every step beside the model", FLAG, used_by=("columns",)
+    )
+    device: str = setting("cpu", "what kernels run on", TEXT, heading="Cluster")
+    scheduler: str | None = setting(
+        None,
+        "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given",
+        TEXT,
+        optional=True,
+    )
+    host: str | None = setting(
+        None,
+        "address that a local cluster listens on, for workers elsewhere to join; this machine alone when not given. "
+        "Whoever reaches it can run code on it, unless Dask is configured to use TLS",
+        TEXT,
+        optional=True,
+    )
+    workers: int = setting(
+        1, "worker processes of a local cluster; with device cuda, each has a GPU of its own", integer(1, 4096)
+    )
+    threads: int | None = setting(
+        None,
+        "threads of each worker, and of a training task; all cores when not given",
+        integer(1, 4096),
+        optional=True,
+    )
+    memory_limit: str | int = setting("auto", "memory of each local worker, such as '4 GiB'", MEMORY)
+    block_size: str | int = setting("64 MiB", "text read by one task and held by one shard", SIZE)
+    hot_rows: int | None = setting(
+        None,
+        "most used rows: on cpu each of several threads trains its own copy of them, 254 / threads when not given; on "
+        "cuda no warp keeps a copy of them from window to window, 0 when not given",
+        integer(0, 4096),
+        used_by=("averaging", "cpu", "cuda"),
+        optional=True,
+    )
+    flush_words: int = setting(
+        512,
+        "centers after which a thread adds its copies of the 16 most used rows to the tables",
+        integer(1, 8192),
+        used_by=("averaging", "cpu"),
+    )
+    max_in_flight: int | None = setting(
+        None,
+        "most warps of a GPU that train at the same time, each on 256 centers or more; as many as there is room for "
+        "when not given",
+        integer(1, 65536),
+        used_by=("averaging", "rotation", "cuda"),
+        optional=True,
+    )
+    checkpoint_seconds: float = setting(
+        60.0, "seconds between checkpoints; 0 writes one a round", number(0), heading="Faults"
+    )
+    worker_timeout: float | None = setting(
+        None,
+        "seconds to wait for a worker, at the start and while all are gone; 3600 when not given, but 300 on a local "
+        "cluster that is not adaptive",
+        number(0, open_low=True),
+        optional=True,
+    )
+    store_timeout: float = setting(
+        300.0,
+        "seconds to wait for an answer of a store; what fails or takes longer is retried four times",
+        number(0, open_low=True),
+    )
+
+    @property
+    def eval_sets(self) -> dict[str, tuple[str, ...]]:
+        """The sets to evaluate training on, by kind."""
+        kinds = ("similarity", "analogy", "categorization")
+        return {kind: getattr(self, f"eval_{kind}") for kind in kinds}
+
+    @property
+    def block_bytes(self) -> int:
+        """`block_size` in bytes."""
+        return int(parse_bytes(self.block_size))

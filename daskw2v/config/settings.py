@@ -1,0 +1,244 @@
+"""Settings: dataclasses whose fields state their default, help text and constraint once, and are checked by them."""
+
+import dataclasses
+import inspect
+import os
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, Field, field, fields
+from functools import reduce
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+
+from daskw2v.config.suggestions import suggest
+from daskw2v.errors import ParameterError, UnknownParameterError
+from daskw2v.store.credentials import Options, refuse_secret
+from daskw2v.store.urls import absolute, is_location
+
+StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
+STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+HEADINGS = ("Input", "Vocabulary", "Model", "Training", "Cluster", "Faults")  # in the order of the help
+
+_FINITE = sys.float_info.max
+_SHOWN = 200  # characters of a value that a message shows
+
+
+class Constraint(NamedTuple):
+    """The values that a field takes, in code and in words; `convert` makes equal ones look the same."""
+
+    check: Callable[[Any], bool]
+    bound: str
+    convert: Callable[[Any], Any] | None = None
+    choices: tuple[str, ...] = ()
+
+
+def integer(low: int, high: int | None = None) -> Constraint:
+    """Return the constraint for an integer in a range that holds its ends."""
+    bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
+    return Constraint(lambda v: is_number(v, Integral) and v >= low and (high is None or v <= high), bound, int)
+
+
+def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Constraint:
+    """Return the constraint for a finite number in a range that holds its ends, but for a low end that is open."""
+
+    def between(v: Any) -> bool:
+        return bool((v > low if open_low else v >= low) and v <= high)
+
+    bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == _FINITE else f" and <= {high:g}")
+    return Constraint(
+        lambda v: is_number(v, Real) and between(v.item() if isinstance(v, np.generic) else v),
+        bound,
+        lambda v: float(v) + 0.0,  # 1 and 1.0, 0.0 and -0.0 are equal, but are not written alike
+    )
+
+
+def numbers(low: float, high: float) -> Constraint:
+    """Return the constraint for a mapping of names to numbers in a range that holds its ends."""
+    each = number(low, high)
+
+    def fit(v: Any) -> bool:
+        return isinstance(v, Mapping) and all(isinstance(name, str) and each.check(n) for name, n in v.items())
+
+    bound = f"a mapping of names to numbers in {low:g}..{high:g}"
+    return Constraint(fit, bound, lambda v: {name: float(n) for name, n in v.items()})
+
+
+def is_number(value: Any, kind: type) -> bool:
+    """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def one_of(*names: str) -> Constraint:
+    """Return the constraint for one of some names."""
+    return Constraint(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names), choices=names)
+
+
+def _is_delimiter(value: Any) -> bool:
+    """Tell whether text can stand inside of a token: no separator, and UTF-8 can say it."""
+    return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
+
+
+def _is_tokenizer(value: Any) -> bool:
+    return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
+
+
+def _public(url: str | os.PathLike[str]) -> str:
+    """Return a URL, which holds no secret, or a path as workers find it."""
+    return refuse_secret(absolute(os.fspath(url)), ParameterError)
+
+
+def _are_urls(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(is_location, value))
+
+
+def _are_options(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_importable(function: Any) -> bool:
+    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
+    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
+    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
+        return False
+    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
+    return found is function
+
+
+FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
+TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
+TOKENIZER = Constraint(
+    _is_tokenizer,
+    "a tokenizer's name, regex:PATTERN, package.module:function, or a function that a module holds under its name (no "
+    "lambda, local function, partial, method or object: write a function in a module)",
+)
+LOCATION = Constraint(is_location, "a URL or path", _public)
+URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)))
+URL = Constraint(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
+DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
+OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
+
+
+def setting(
+    default: Any,
+    help: str,
+    constraint: Constraint,
+    *,
+    stage: StageName | None = None,
+    used_by: tuple[str, ...] = (),
+    optional: bool = False,
+    secret: bool = False,
+    heading: str = "",
+) -> Any:
+    """Declare a field.
+
+    Parameters
+    ----------
+    default, help, constraint
+        Its default, what it means, and the values that it takes.
+    stage
+        The first stage whose result it changes (see `config.identity`); None for what changes no result.
+    used_by
+        The objectives, strategies and devices that read it, where not all of their kind do; or the field that must be
+        set for anybody to read it.
+    optional
+        Whether it also takes None, meaning "chosen for you".
+    secret
+        Whether it is never shown.
+    heading
+        The heading of this field and of those below it, one of `HEADINGS`.
+    """
+    metadata = {
+        "help": help, **constraint._asdict(), "stage": stage, "used_by": used_by, "optional": optional,
+        "heading": heading,
+    }  # fmt: skip
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+def default_of(f: "Field[Any]") -> Any:
+    """Return the default of a field."""
+    return f.default if f.default_factory is MISSING else f.default_factory()
+
+
+def by_heading(*classes: type) -> dict[str, list["Field[Any]"]]:
+    """Return the fields of dataclasses by their headings, in the order of `HEADINGS`."""
+    found: dict[str, list[Field[Any]]] = {heading: [] for heading in HEADINGS}
+    for cls in classes:
+        heading = ""
+        for f in fields(cls):
+            heading = f.metadata["heading"] or heading
+            found[heading].append(f)
+    return found
+
+
+def _shown(f: "Field[Any]", value: Any) -> str:
+    """Return a value as a message shows it: not its end where it is long, and nothing of what may hold secrets."""
+    if not f.repr:
+        return f"a {type(value).__name__} (not shown: it may hold secrets)"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return f"(a {type(value).__name__} too large to write)"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+class Settings:
+    """A dataclass whose fields are made by `setting`: it checks and converts what it is given, by names that it has."""
+
+    _staged: ClassVar[bool] = False  # whether each field must say which stage's result it changes
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a field that would be forgotten when results are named.
+
+        Raises
+        ------
+        TypeError
+            If a field has no stage, or one that does not exist.
+        """
+        super().__init_subclass__()
+        for name in inspect.get_annotations(cls) if cls._staged else ():
+            declared = vars(cls).get(name)
+            stage = declared.metadata.get("stage") if isinstance(declared, Field) else None
+            if stage not in STAGE_NAMES:
+                raise TypeError(
+                    f"{cls.__name__}.{name} is declared with stage={stage!r}. Declare it by setting(..., stage=...): "
+                    f"the first stage whose result it changes: {', '.join(STAGE_NAMES)}."
+                )
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuse names that are none; `__init__` takes the others."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+                raise UnknownParameterError(
+                    f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)
+                )
+        return super().__new__(cls)
+
+    @classmethod
+    def remedy(cls, name: str) -> str:
+        """Say what to give in place of a name that is no field."""
+        classes = (cls, *(other for other in Settings.__subclasses__() if other is not cls))
+        known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
+        own = cls.__name__
+        meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
+        return meant or f"The names are: {', '.join(known[own])}."
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if value is None and f.metadata["optional"]:
+                continue
+            if not f.metadata["check"](value):
+                bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
+                raise ParameterError(
+                    f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+                )
+            if f.metadata["convert"] is not None:
+                object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]

@@ -1,0 +1,76 @@
+"""Suggests a parameter for a name that is none: what another library calls it, or the nearest name there is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class _Suggestion(NamedTuple):
+    """The parameter that stands for a name, and a note on it; without a parameter, why there is none."""
+
+    name: str
+    note: str = ""
+
+
+_SIZE, _EPOCHS, _WINDOW, _RATE = (_Suggestion(name) for name in ("vector_size", "epochs", "window", "alpha"))
+_SKIP_GRAM = _Suggestion("objective", "sgns and sg_hs are skip-gram, cbow_ns and cbow_hs are CBOW")
+_TREE = _Suggestion("objective", "sg_hs and cbow_hs have hierarchical softmax, sgns and cbow_ns negative sampling")
+_CHARACTERS = _Suggestion("objective", "subwords makes vectors of words' characters")
+_LISTENER = _Suggestion("", "The listener of train is told how far it is")
+_TEXT = _Suggestion("", "The text is the first argument of train: files, patterns or URLs")
+
+_ALIKE = 0.75  # of a slip, and the name that it is one of
+# Names of gensim, old ones among them, of word2vec.c and of fastText
+_SUGGESTIONS = {
+    "size": _SIZE, "dim": _SIZE, "dimension": _SIZE, "dimensions": _SIZE, "layer1_size": _SIZE,
+    "iter": _EPOCHS, "iterations": _EPOCHS, "epoch": _EPOCHS, "n_epochs": _EPOCHS,
+    "ws": _WINDOW, "window_size": _WINDOW,
+    "neg": _Suggestion("negative"),
+    "lr": _RATE, "learning_rate": _RATE, "start_alpha": _RATE, "end_alpha": _Suggestion("min_alpha"),
+    "lrupdaterate": _Suggestion("", "The learning rate falls with every piece of text: there is no interval to set"),
+    "t": _Suggestion("sample"), "subsample": _Suggestion("sample"),
+    "mincount": _Suggestion("min_count"),
+    "max_vocab_size": _Suggestion("max_final_vocab", "words are counted exactly, in bounded memory"),
+    "trim_rule": _Suggestion("vocabulary", "a list of the words to keep, beside min_count and max_final_vocab"),
+    "read_vocab": _Suggestion("vocabulary"),
+    "sorted_vocab": _Suggestion("", "Words are always in order of their counts"),
+    "sg": _SKIP_GRAM, "cbow": _SKIP_GRAM, "model": _SKIP_GRAM,
+    "hs": _TREE, "loss": _TREE, "ns": _TREE,
+    "minn": _CHARACTERS, "maxn": _CHARACTERS, "min_n": _CHARACTERS, "max_n": _CHARACTERS, "bucket": _CHARACTERS,
+    "wordngrams": _Suggestion("phrases"), "threshold": _Suggestion("phrase_threshold"),
+    "scoring": _Suggestion("phrase_scoring"), "delimiter": _Suggestion("phrase_delimiter"),
+    "workers": _Suggestion("threads", "worker processes of a local cluster are workers of Resources"),
+    "thread": _Suggestion("threads"),
+    "batch_words": _Suggestion("", "Threads take as much text at a time as suits them: there is no size to set"),
+    "compute_loss": _Suggestion("", "The loss is always computed: it is among a model's metrics"),
+    "hashfxn": _Suggestion("", "First vectors are drawn by seed and number of the word, not by a hash"),
+    "pretrainedvectors": _Suggestion("base_model", "a version in the same work directory"),
+    "callbacks": _LISTENER, "report_delay": _LISTENER, "verbose": _LISTENER,
+    "sentences": _TEXT, "corpus_file": _TEXT, "input": _TEXT, "train": _TEXT,
+}  # fmt: skip
+
+
+def suggest(name: str, known: Mapping[str, Sequence[str]], written: Callable[[str, str], str]) -> str | None:
+    """Say what to give in place of a name that is no parameter; None where nothing is like it.
+
+    Parameters
+    ----------
+    name
+        As it was given, with the dashes of an option.
+    known
+        The names that there are, by their class; of classes that share a name the first wins.
+    written
+        Makes the text for a parameter of a class and a name.
+    """
+    plain = name.lstrip("-").replace("-", "_")
+    owners: dict[str, str] = {}
+    for owner, names in known.items():
+        owners = {**dict.fromkeys(names, owner), **owners}
+    found = _SUGGESTIONS.get(plain.lower())
+    if found is not None and found.name in owners:
+        note = f" ({found.note})" if found.note else ""
+        return f"Give {written(owners[found.name], found.name)}{note}."
+    if found is not None and not found.name:
+        return f"Leave it out. {found.note}."
+    near = [plain] if plain in owners else get_close_matches(plain.lower(), owners, n=1, cutoff=_ALIKE)
+    return f"Give {written(owners[near[0]], near[0])}." if near else None

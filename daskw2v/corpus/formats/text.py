@@ -1,0 +1,98 @@
+"""Plain text: each line is a sentence."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from daskw2v.corpus.files import TextBlock
+from daskw2v.corpus.formats.base import Format, cut_bytes
+from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
+from daskw2v.corpus.streams import NO_SEPARATORS, decompressed, line_chunks, line_start, pieces
+from daskw2v.corpus.tokenizers import Tokenizer
+from daskw2v.errors import InputError
+
+_BOM = b"\xef\xbb\xbf"
+_OTHER_BOMS = {  # longer ones first, as UTF-32's begins like UTF-16's
+    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
+}  # fmt: skip
+LONGEST_PART = 1 << 26  # most bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
+
+
+def _read(
+    file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer
+) -> Iterator[RawText | Tokens]:
+    for offset, data in text_pieces(file, block, policy.report, whole_lines=False):
+        policy.report.count_lines(data)
+        piece = tokenizer(policy.utf8(data, block.source.url, offset))
+        if isinstance(piece, Tokens):
+            policy.report.cut += not data.endswith(b"\n")
+            if not len(piece.starts):
+                continue
+        yield piece
+
+
+def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset of each piece of a block's text, and the piece, which ends after a line or between two words.
+
+    Parameters
+    ----------
+    file, block
+        The open file, and the block: the lines that start in it are read.
+    report
+        Counts the bytes read.
+    whole_lines
+        Cut after newlines only, however long a line is.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or not UTF-8, or a line (with `whole_lines`) or a word is too long for memory.
+    """
+    first, source = 0, block.source
+    if source.compression:
+        chunks = decompressed(file, source.compression, source.url)
+    else:
+        first = line_start(file, block.start, block.stop)
+        if first >= block.stop:
+            return
+        chunks = line_chunks(file, first, block.stop)
+    chunks = _in_parts(chunks, source.url, whole_lines=whole_lines)
+    for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
+        if offset == 0:
+            _refuse_other_encodings(data, source.url)
+        if offset == 0 and data.startswith(_BOM):
+            yield len(_BOM), data[len(_BOM) :]
+        else:
+            yield offset, data
+
+
+def _refuse_other_encodings(data: bytes, url: str) -> None:
+    """Refuse the byte order mark of another encoding: read as UTF-8, its text would be letters between NUL bytes."""
+    for mark, encoding in _OTHER_BOMS.items():
+        if data.startswith(mark):
+            raise InputError(
+                f"{url} begins with the byte order mark of {encoding}; text must be UTF-8.", "Convert it, with iconv."
+            )
+
+
+def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:
+    for chunk in chunks:
+        report.bytes_read += len(chunk)
+        yield chunk
+
+
+def _in_parts(chunks: Iterable[bytes], url: str, *, whole_lines: bool) -> Iterator[bytes]:
+    """Refuse a line of JSON, or a word, that may exceed memory: a few compressed MB can expand to many GB."""
+    held = 0
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(NO_SEPARATORS))
+        held = len(chunk) - cut + (0 if cut else held)
+        if held > LONGEST_PART:
+            raise InputError(
+                f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
+                "Cut it, or leave the file out: it may not be text.",
+            )
+        yield chunk
+
+
+TEXT = Format(name="text", title="text", cut=cut_bytes, read=_read)  # the format of all names that have no other

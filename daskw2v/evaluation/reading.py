@@ -1,0 +1,61 @@
+"""What the readers of evaluation files share: names, numbered lines, fields, and lookup of words."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from daskw2v.errors import InputError
+from daskw2v.models.files import reading
+from daskw2v.store.urls import Location
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+MOST_BYTES = 1 << 28  # of a set, unpacked
+_LONGEST = 1 << 20  # bytes of a line
+
+
+def stem(url: Location) -> str:
+    """Return a file's name without folder and suffix; the file may be in an archive (zip://name::archive)."""
+    return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
+
+
+def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#).
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too long, or is not UTF-8.
+    """
+    read = 0
+    with reading(url, storage_options) as f:
+        for number, line in enumerate(iter(lambda: f.readline(_LONGEST), b""), 1):
+            read += len(line)
+            if len(line) == _LONGEST or read > MOST_BYTES:
+                raise InputError(
+                    f"At line {number}, {url} exceeds {_LONGEST:,} bytes in a line or {MOST_BYTES:,} in total.",
+                    "It is not an evaluation set: give another file.",
+                )
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
+                ) from None
+            if text and not text.startswith("#"):
+                yield number, text
+
+
+def fields(line: str, separators: str) -> list[str]:
+    """Split a line at the first of `separators` that occurs in it, or else at white space."""
+    separator = next((s for s in separators if s in line), None)
+    return [field.strip() for field in line.split(separator)]
+
+
+def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int | None:
+    """Return the id of a word as written, or else in lower case; None if neither has an id below `limit`."""
+    for form in (word, word.lower()):
+        found = vocabulary.find(form)
+        if found is not None and (limit is None or found < limit):
+            return found
+    return None

@@ -1,0 +1,1 @@
+"""What all kernels are made with: the only door to Numba."""

@@ -1,0 +1,91 @@
+"""Draws from a discrete distribution in constant time (Walker's alias method, Vose's construction).
+
+Each slot holds a word's threshold and its alias side by side in one uint64, so that a draw touches one cache line:
+the slot's own word where the draw's lower half is below the threshold, the alias otherwise.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from daskw2v.errors import ParameterError
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import below
+from daskw2v.types import Float64Array, UInt64Array
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def alias_table(weights: Float64Array) -> UInt64Array:
+    """Build the table of a distribution.
+
+    Parameters
+    ----------
+    weights
+        Weight of each outcome, shape (n,) float64; they need not sum to one.
+
+    Returns
+    -------
+    table
+        Threshold (upper 32 bits) and alias (lower 32 bits) of each slot, shape (n,) uint64.
+
+    Raises
+    ------
+    ParameterError
+        If there is no outcome, or a weight is negative or not finite, or all are zero.
+    """
+    total = weights.sum() if len(weights) else 0.0
+    if not (len(weights) < 2**31 and np.isfinite(total) and total > 0 and (weights >= 0).all()):
+        raise ParameterError(
+            f"{len(weights)} weights with sum {total} make no distribution.",
+            "Give fewer than 2**31 finite weights >= 0, at least one of them above zero.",
+        )
+    return np.asarray(_build(weights * (len(weights) / total)))
+
+
+@kernel
+def _build(scaled: Any) -> Any:
+    n = len(scaled)
+    threshold = scaled.copy()
+    alias = np.arange(n)
+    small = np.empty(n, np.int64)
+    large = np.empty(n, np.int64)
+    n_small, n_large = 0, 0
+    for i in range(n):
+        if scaled[i] < 1.0:
+            small[n_small] = i
+            n_small += 1
+        else:
+            large[n_large] = i
+            n_large += 1
+    while n_small and n_large:
+        i = small[n_small - 1]
+        j = large[n_large - 1]
+        n_small -= 1
+        alias[i] = j
+        threshold[j] -= 1.0 - threshold[i]
+        if threshold[j] < 1.0:
+            n_large -= 1
+            small[n_small] = j
+            n_small += 1
+    # What is left has weight one up to rounding, so that its alias, itself, is right.
+    table = np.empty(n, np.uint64)
+    for i in range(n):
+        share = np.uint64(min(max(threshold[i], 0.0), 1.0) * 4294967295.0)
+        table[i] = (share << _HALF) | np.uint64(alias[i])
+    return table
+
+
+@inline
+def pick(table: Any, bits: Any) -> Any:
+    """Return the outcome that 64 random bits choose, int64."""
+    slot = below(bits, len(table))
+    return choose(slot, table[slot], bits)
+
+
+@inline
+def choose(slot: Any, entry: Any, bits: Any) -> Any:
+    """Return the outcome, int64, that 64 random bits choose in the slot that they fall into, all three uint64."""
+    # One return, so that it compiles to a choice between values and not to a branch
+    return np.int64(slot if (bits & _LOW) < (entry >> _HALF) else entry & _LOW)

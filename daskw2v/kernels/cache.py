@@ -1,0 +1,124 @@
+"""Where compiled kernels are kept: one folder for each version of the code that they are compiled from.
+
+Numba names a kernel's file by the path that its module is installed at, and looks at that module's source alone, not
+at what it inlines from others. Here a kernel is named by its module, below a folder that is named by a digest of all
+sources that kernels are made of. So a change elsewhere in the package keeps what is compiled, and a cache that is
+filled when an image is built serves every host with the same processor.
+
+Several processes may compile the same kernel: each writes a file of its own, and the last one that writes the index
+decides which is read. (Numba counts files; two processes that compile for different types would take the same name.)
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite.binding
+import numba
+from numba.core import caching
+
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = "kernels", "objectives", "types.py"  # all of these; elsewhere the modules that import Numba's door
+_DOOR = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes))? import", re.MULTILINE)
+
+
+def kernel_sources() -> Iterator[Path]:
+    """Yield the files that kernels are compiled from, in order."""
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        if path.relative_to(_PACKAGE).parts[0] in _FOLDERS or _DOOR.search(path.read_bytes()):
+            yield path
+
+
+@cache
+def cache_folder() -> str:
+    """Return the folder of compiled kernels: of this code, Numba and processor, and nobody else's.
+
+    It lies in NUMBA_CACHE_DIR, or else in the user's own cache folder, since what is found there is unpickled.
+    """
+    code = hashlib.sha256()
+    for path in kernel_sources():
+        code.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(home, "daskw2v")
+    name = f"{llvmlite.binding.get_host_cpu_name()}-numba{numba.__version__}-{code.hexdigest()[:12]}"
+    folder = os.path.join(base, name)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:  # no home, or one that cannot be written: compiled anew in each process
+        return tempfile.mkdtemp(prefix="daskw2v-")
+    return folder
+
+
+class _Locator(caching._CacheLocator):
+    """Finds a kernel's files by its module's name."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._module, self._line = function.__module__, function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        """Return the folder of a module's kernels."""
+        return os.path.join(cache_folder(), self._module)
+
+    def get_source_stamp(self) -> str:
+        """Return nothing: the folder is that of the code."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Return what tells functions of one name apart."""
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _: str) -> "_Locator":
+        """Return the locator of a function."""
+        return cls(function)
+
+
+class _Implementation(caching.CompileResultCacheImpl):
+    """Numba's own, at our place."""
+
+    _locator_classes = (_Locator,)
+
+
+class _Files(caching.IndexDataCacheFile):
+    """An index and its files, none of which two processes write."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a compiled kernel, then the index that names it."""
+        name = self._data_name_pattern.replace("{number:d}", uuid.uuid4().hex)
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+
+class KernelCache(caching.FunctionCache):
+    """The compiled versions of one kernel on disk."""
+
+    _impl_class = _Implementation
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple(), _named(self._py_func)
+
+
+def _named(value: Any) -> Any:
+    """Return what names a function by its place in the code and by what it closes over, the same in each process.
+
+    Numba pickles what a function closes over, and gives kernels among it a new identity in each process.
+    """
+    function = getattr(value, "py_func", value)
+    if isinstance(function, FunctionType):
+        closure = tuple(_named(cell.cell_contents) for cell in function.__closure__ or ())
+        return function.__module__, function.__qualname__, function.__code__.co_firstlineno, closure
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"A kernel closes over {value!r}: give it functions, numbers and strings.")

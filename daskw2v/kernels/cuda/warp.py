@@ -1,0 +1,169 @@
+"""What the lanes of a warp do together, and loads and stores of four floats: what Numba lacks.
+
+Under Numba's simulator, which has no warps, the same names stand for plain functions (`kernels.cuda.simulated`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cuda
+
+LANES = 32
+EVERYONE = 0xFFFFFFFF  # all lanes of a warp
+FLOATS = 4  # that a lane loads or stores at once
+SUMS = 8  # that a warp makes at once
+# Little text takes few warps: no reason to warn of each launch
+numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
+
+
+def device(function: Callable[..., Any]) -> Any:
+    """Compile as part of the kernels that call it."""
+    return function if numba.config.ENABLE_CUDASIM else cuda.jit(device=True, fastmath=True)(function)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile on first call, with the GPU's approximations of exp, log and square root."""
+    return cuda.jit(fastmath=True)(function)
+
+
+if numba.config.ENABLE_CUDASIM:
+    from daskw2v.kernels.cuda import simulated
+
+    shuffle_xor, sync_warp = simulated.shuffle_xor, simulated.sync_warp
+    load4 = load4_constant = load4_fresh = load4_shared = simulated.load4
+    store4 = store4_shared = simulated.store4
+    add4 = add4_at_once = simulated.add4
+    inverse_root = simulated.inverse_root
+else:
+    from llvmlite import ir
+    from numba.cuda import libdevice, types
+    from numba.cuda.extending import intrinsic
+
+    _float, _address = ir.FloatType(), ir.IntType(64)
+    _four = ir.VectorType(_float, FLOATS)
+    _ALIGNED = 4 * FLOATS  # bytes
+    _GLOBAL, _SHARED = 1, 3  # NVVM's address spaces
+
+    def _place(context: Any, builder: Any, array_type: Any, array: Any, start: Any, *, space: int = _GLOBAL) -> Any:
+        """Return a pointer to four floats of an array in global or in shared memory."""
+        data = context.make_array(array_type)(context, builder, array).data
+        return builder.addrspacecast(builder.gep(data, [start]), _four.as_pointer(space))
+
+    def _parts(context: Any, builder: Any, signature: Any, extract: Any, value: Any, numbers: Any) -> Any:
+        return context.make_tuple(builder, signature.return_type, [extract(value, number) for number in numbers])
+
+    def _loading(space: int = _GLOBAL, *, constant: bool = False) -> Any:
+        @intrinsic
+        def load(typingctx: Any, array: Any, start: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                place = _place(context, builder, signature.args[0], *args, space=space)
+                value = builder.load(place, align=_ALIGNED)
+                if constant:
+                    value.set_metadata("invariant.load", builder.module.add_metadata([]))
+                numbers = [ir.Constant(ir.IntType(32), k) for k in range(FLOATS)]
+                return _parts(context, builder, signature, builder.extract_element, value, numbers)
+
+            return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
+
+        return load
+
+    def _storing(space: int) -> Any:
+        @intrinsic
+        def store(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                value = ir.Constant(_four, ir.Undefined)
+                for k, part in enumerate(args[2:]):
+                    value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), k))
+                place = _place(context, builder, signature.args[0], *args[:2], space=space)
+                builder.store(value, place, align=_ALIGNED)
+                return context.get_dummy_value()
+
+            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+
+        return store
+
+    def _assembly(builder: Any, result: Any, code: str, constraint: str, *args: Any) -> Any:
+        function = ir.FunctionType(result, [arg.type for arg in args])
+        return builder.call(ir.InlineAsm(function, code, constraint, side_effect=True), args)
+
+    @intrinsic
+    def load4_fresh(typingctx: Any, array: Any, start: Any) -> Any:
+        """Return array[start:start + 4] as L2 has it: other processors' additions do not reach this one's L1."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = builder.ptrtoint(_place(context, builder, signature.args[0], *args), _address)
+            result = ir.LiteralStructType([_float] * FLOATS)
+            code = "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
+            value = _assembly(builder, result, code, "=f,=f,=f,=f,l", place)
+            return _parts(context, builder, signature, builder.extract_value, value, range(FLOATS))
+
+        return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
+
+    def _adding(code: str) -> Any:
+        @intrinsic
+        def add(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                place = builder.ptrtoint(_place(context, builder, signature.args[0], *args[:2]), _address)
+                _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", place, *args[2:])
+                return context.get_dummy_value()
+
+            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+
+        return add
+
+    load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
+    store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
+    # Atomic, and nobody waits for it: one instruction from compute capability 9.0 on, else four
+    add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
+    add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
+
+    @device
+    def inverse_root(x: Any) -> Any:
+        """Return 1 / sqrt(x) in one instruction, right but for the last two bits or so."""
+        return libdevice.rsqrtf(x)
+
+    @device
+    def shuffle_xor(value: Any, mask: Any) -> Any:
+        """Return the value of the lane whose number differs in the bits of `mask`."""
+        return cuda.shfl_xor_sync(EVERYONE, value, mask)
+
+    @device
+    def sync_warp() -> None:
+        """Wait for all lanes of the warp: what they wrote to shared memory is then seen."""
+        cuda.syncwarp(EVERYONE)
+
+
+@device
+def at(array: Any, i: Any) -> Any:
+    """Return array[i] for i >= 0: an index that may be negative takes four more instructions."""
+    return array[np.uint64(i)]
+
+
+@device
+def _fold(lane: Any, a: Any, b: Any, mask: Any) -> Any:
+    """Add two lanes' values: without the bit of `mask` a lane gets the sum of both `a`, with it that of both `b`."""
+    upper = (lane & mask) != 0
+    kept, given = (b, a) if upper else (a, b)
+    return kept + shuffle_xor(given, mask)
+
+
+@device
+def sum_of_lanes(value: Any) -> Any:
+    """Return the sum of all lanes' values, to each of them."""
+    for mask in (16, 8, 4, 2, 1):
+        value += shuffle_xor(value, mask)
+    return value
+
+
+@device
+def sums_of_lanes(lane: Any, values: Any) -> Any:
+    """Return, to lane l, the sum of all lanes' values[l // 4]: SUMS sums by nine shuffles, not five each."""
+    a, b = _fold(lane, values[0], values[4], 16), _fold(lane, values[1], values[5], 16)
+    c, d = _fold(lane, values[2], values[6], 16), _fold(lane, values[3], values[7], 16)
+    total = _fold(lane, _fold(lane, a, c, 8), _fold(lane, b, d, 8), 4)
+    total += shuffle_xor(total, 2)
+    total += shuffle_xor(total, 1)
+    return total

@@ -1,0 +1,77 @@
+"""Counter-based random numbers: each draw is a pure function of its key and its counter.
+
+A key names what is drawn (seed, purpose, epoch), the counter says where (a token's position in the corpus, say).
+So a draw does not depend on which worker, thread, task or retry asks for it. The generator is SplitMix64 (Steele,
+Lea and Flood 2014), whose state is a counter already.
+"""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from daskw2v.kernels.jit import inline
+from daskw2v.types import Float32Array, Int64Array, UInt64Array
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_S1, _S2, _S3 = np.uint64(30), np.uint64(27), np.uint64(31)
+_HALF = np.uint64(32)
+
+
+class Purpose(IntEnum):
+    """What a stream of draws is for; streams of different purposes never meet."""
+
+    SUBSAMPLE = 1
+    WINDOW = 2
+    NEGATIVE = 3
+    INITIAL = 4
+    PARTITION = 5
+    ORDER = 6
+    MATRIX = 7
+    GROWTH = 8
+    REPEAT = 9
+    NETWORK = 10
+    WALK = 11
+    START = 12
+    EXCERPT = 13
+
+
+@inline
+def mix(x: Any) -> Any:
+    """Return 64 well-mixed bits of a uint64 (or of each in an array)."""
+    x = (x ^ (x >> _S1)) * _M1
+    x = (x ^ (x >> _S2)) * _M2
+    return x ^ (x >> _S3)
+
+
+@inline
+def draw(key: Any, counter: Any) -> Any:
+    """Return the 64 random bits that belong to `counter` in the stream `key`."""
+    return mix(key + np.uint64(counter) * GOLDEN)
+
+
+@inline
+def below(bits: Any, n: Any) -> Any:
+    """Return an integer in 0..n-1 from the upper half of `bits` (multiply and shift; n < 2**32)."""
+    return ((bits >> _HALF) * np.uint64(n)) >> _HALF
+
+
+def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
+    """Return the key of a stream of draws."""
+    key = np.zeros(1, np.uint64)
+    for part in (seed, int(purpose), epoch):
+        key = mix.py_func(key + np.uint64(part) + GOLDEN)
+    return np.uint64(key[0])
+
+
+def draws(key: np.uint64, counters: UInt64Array) -> UInt64Array:
+    """Return the draws of many counters at once, shape of `counters`, uint64."""
+    return np.asarray(mix.py_func(key + counters * GOLDEN))
+
+
+def uniform(key: np.uint64, counters: Int64Array) -> Float32Array:
+    """Return the draws from [0, 1) of many counters, shape of `counters`, float32."""
+    bits = draws(key, counters.astype(np.uint64))
+    return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)

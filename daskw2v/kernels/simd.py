@@ -1,0 +1,210 @@
+"""Explicit SIMD for Numba kernels: LLVM vectors, and the few operations that kernels are made of.
+
+Numba's auto-vectoriser emits 256-bit code whatever the processor offers and puts run-time alias checks before
+each loop. LLVM's vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. The functions
+below emit code: they run while a kernel is compiled, inside the intrinsics of `kernels.bytes` and
+`objectives.cpu.steps`.
+"""
+
+import math
+import mmap
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import cgutils
+
+from daskw2v.kernels.jit import FAST
+from daskw2v.types import Float32Array
+
+ROW_ALIGNMENT = 16  # floats: rows are padded to whole cache lines of 64 bytes
+
+_float = ir.FloatType()
+_i32 = ir.IntType(32)
+
+
+def _lanes() -> int:
+    """Return the floats of one register of the processor that Numba compiles for.
+
+    That is this host, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
+    """
+    told = numba.config.CPU_FEATURES
+    features = llvmlite.binding.get_host_cpu_features().flatten() if told is None else told
+    known = features.split(",")
+    if "+avx512f" in known:
+        return 16
+    return 8 if "+avx" in known else 4
+
+
+SLOTS = 16  # sums that a step works with, whatever the host
+LANES = _lanes()  # floats of one register
+
+
+def padded(width: int) -> int:
+    """Return the row length, in floats, that holds `width` and ends on a cache line."""
+    return -(-width // ROW_ALIGNMENT) * ROW_ALIGNMENT
+
+
+def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
+    line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
+    memory = np.zeros(-(-size // line) * line + line, np.uint8)
+    skip = -memory.ctypes.data % line
+    return memory[skip : skip + size].view(dtype)
+
+
+def huge_zeros(n: int) -> Float32Array:
+    """Return n zeros that begin on a page, in huge pages where the system has them, shape (n,) float32.
+
+    Rows lie anywhere in a table, so that small pages would cost a miss in the page table for each.
+    """
+    size = max(1, 4 * n)
+    if sys.platform == "win32":
+        memory = mmap.mmap(-1, size)
+    else:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel built without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.float32, n)
+
+
+def vector_of(lanes: int) -> ir.VectorType:
+    """Return LLVM's type of `lanes` float32."""
+    return ir.VectorType(_float, lanes)
+
+
+def constant(value: float, lanes: int) -> ir.Constant:
+    """Return `value` in every lane."""
+    return ir.Constant(vector_of(lanes), [value] * lanes)
+
+
+def integers(value: int, lanes: int) -> ir.Constant:
+    """Return the int32 `value` in every lane."""
+    return ir.Constant(ir.VectorType(_i32, lanes), [value] * lanes)
+
+
+def load(builder: Any, pointer: Any, lanes: int) -> Any:
+    """Load `lanes` consecutive floats."""
+    kind = vector_of(lanes)
+    return builder.load(builder.bitcast(pointer, kind.as_pointer()), align=4, typ=kind)
+
+
+def store(builder: Any, pointer: Any, value: Any) -> None:
+    """Store a vector at a pointer to its first element."""
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=4)
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Call an LLVM intrinsic by name."""
+    kind = ir.FunctionType(result, [a.type for a in arguments])
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(function, arguments)
+
+
+def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    """Return x * y + z, with one rounding where the processor can."""
+    return call(builder, f"llvm.fmuladd.v{x.type.count}f32", x.type, x, y, z)
+
+
+def broadcast(builder: Any, vector: Any, lane: int, lanes: int) -> Any:
+    """Return one lane of a vector in every lane of a new one."""
+    mask = ir.Constant(ir.VectorType(_i32, lanes), [lane] * lanes)
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+
+
+def splat(builder: Any, scalar: Any, lanes: int) -> Any:
+    """Return a float32 scalar in every lane."""
+    undefined = ir.Constant(vector_of(lanes), ir.Undefined)
+    return broadcast(builder, builder.insert_element(undefined, scalar, _i32(0)), 0, lanes)
+
+
+def prefetch(builder: Any, pointer: Any, *, write: bool = True) -> None:
+    """Bring the cache line at a pointer close, for writing or for reading alone."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _i32, _i32, _i32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.bitcast(pointer, byte), _i32(int(write)), _i32(3), _i32(1)])
+
+
+def clamp(builder: Any, x: Any, low: float, high: float) -> Any:
+    """Return x, moved into low..high; NaN stays NaN."""
+    n = x.type.count
+    for bound, sign in ((low, "<"), (high, ">")):
+        outside = builder.fcmp_ordered(sign, x, constant(bound, n))
+        x = builder.select(outside, constant(bound, n), x)
+    return x
+
+
+def sums(builder: Any, vectors: Sequence[Any]) -> Any:
+    """Return the sums of up to 16 vectors as one vector of 16: lane i holds the sum of vectors[i].
+
+    A transposing tree: each level adds halves of two vectors side by side, so that 16 sums cost 15 additions
+    instead of 64. A slot that is None sums to zero.
+    """
+    level = [*vectors, *[None] * (SLOTS - len(vectors))]
+    segment = LANES  # lanes that hold the partial sums of one of the vectors
+    while segment > 1:
+        half = len(level) // 2
+        level = [_add_halves(builder, a, b, segment) for a, b in zip(level[:half], level[half:], strict=True)]
+        segment //= 2
+    return _interleave(builder, [constant(0.0, LANES) if v is None else v for v in level])
+
+
+def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
+    """Add the two halves of each segment of `a` and of `b`; segments of the one and the other then alternate."""
+    if a is None and b is None:
+        return None
+    a, b = (constant(0.0, LANES) if v is None else v for v in (a, b))
+    half = segment // 2
+    straight = [i + LANES * (i % segment >= half) for i in range(LANES)]  # a blend: no shuffle
+    crossed = [i + half if i % segment < half else LANES + i - half for i in range(LANES)]
+    parts = [builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_i32, LANES), m)) for m in (straight, crossed)]
+    return builder.fadd(*parts, flags=FAST)
+
+
+def _interleave(builder: Any, vectors: Sequence[Any]) -> Any:
+    """Merge 2**k vectors lane by lane: lane i of vector j comes to lane i * len(vectors) + j."""
+    while len(vectors) > 1:
+        half = len(vectors) // 2
+        n = vectors[0].type.count
+        order = [i for lane in range(n) for i in (lane, n + lane)]
+        mask = ir.Constant(ir.VectorType(_i32, 2 * n), order)
+        vectors = [builder.shuffle_vector(a, b, mask) for a, b in zip(vectors[:half], vectors[half:], strict=True)]
+    return vectors[0]
+
+
+def exp(builder: Any, x: Any) -> Any:
+    """Return e**x in each of 16 lanes, to about 2e-7 relative, for |x| <= 80."""
+    n = x.type.count
+    power = builder.fmul(x, constant(math.log2(math.e), n), flags=FAST)
+    whole = call(builder, f"llvm.rint.v{n}f32", x.type, power)
+    # x - whole * ln 2 in two steps, so that the remainder keeps its bits
+    rest = fma(builder, whole, constant(-0.693359375, n), x)
+    rest = fma(builder, whole, constant(2.12194440e-4, n), rest)
+    result = constant(1 / 720, n)
+    for c in (1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
+        result = fma(builder, result, rest, constant(c, n))
+    bits = builder.shl(builder.fptosi(whole, ir.VectorType(_i32, n)), integers(23, n))
+    return builder.bitcast(builder.add(builder.bitcast(result, bits.type), bits), x.type)
+
+
+def inverse_root(builder: Any, x: Any) -> Any:
+    """Return 1 / sqrt(x) in each lane, to about 2e-7 relative, for normal x > 0.
+
+    A guess from the bits and three of Newton's steps: a root and a division wait three times as long.
+    """
+    n = x.type.count
+    kind = ir.VectorType(_i32, n)
+    half = builder.lshr(builder.bitcast(x, kind), integers(1, n))
+    y = builder.bitcast(builder.sub(integers(0x5F375A86, n), half), x.type)
+    minus = builder.fmul(constant(-0.5, n), x)
+    for _ in range(3):
+        y = builder.fmul(y, fma(builder, builder.fmul(minus, y), y, constant(1.5, n)))
+    return y

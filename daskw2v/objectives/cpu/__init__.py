@@ -1,0 +1,1 @@
+"""What kernels on the CPU are composed of."""

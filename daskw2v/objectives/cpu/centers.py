@@ -1,0 +1,191 @@
+"""The loop over the centers of a text on the CPU, and what is known of a window: its rows, and its targets.
+
+An objective is composed of two parts: how a window is trained (`skip_gram`, `cbow`), and what it is trained against
+(`negatives`, `paths`). `over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
+
+Each function is compiled into the kernels that call it. Inside the loop all rows and lists are named by their
+addresses, and what belongs together is a tuple of numbers: Numba would count the references of arrays at each call.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
+from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
+from daskw2v.objectives.cpu.steps import address, load_int32, load_int64, prefetch_row, store_int64
+from daskw2v.sampling.dealing import reach_of
+
+RUN = 64  # windows, or batches of them, whose targets are listed at once
+
+
+class Targets(NamedTuple):
+    """What windows are trained against: two ways to make functions that are compiled into a kernel.
+
+    Parameters
+    ----------
+    write
+        Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
+        most RUN. `aim` is what the kernel is given, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
+    trainer
+        Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
+        the function (scratch, n, at, width, alpha, tile) -> examples that trains window `at` of those listed.
+    """
+
+    write: Callable[..., Any]
+    trainer: Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class WindowTargets(NamedTuple):
+    """The targets of a window, or of a batch of windows, in groups of one size.
+
+    Parameters
+    ----------
+    rows, stride
+        Address of the list of rows, and the entries between one target and the next.
+    ahead
+        Bytes from an entry to that of the next window, to be prefetched.
+    groups
+        Number of groups.
+    signs
+        Address of the signs: one for each target, or MAX_TARGETS for each window of a batch, group by group.
+    """
+
+    rows: int
+    stride: int
+    ahead: int
+    groups: int
+    signs: int
+
+
+class SegmentAddresses(NamedTuple):
+    """Addresses of a segment's arrays, and the number of its tokens."""
+
+    tokens: int
+    positions: int
+    bounds: int
+    n: int
+
+
+class TableAddresses(NamedTuple):
+    """As `objectives.base.Tables`, with the addresses of both tables."""
+
+    source: int
+    output: int
+    width: int
+    hot: Any
+
+
+@inline
+def segment_addresses(segment: Any) -> Any:
+    """Return the addresses of a segment's arrays."""
+    return SegmentAddresses(
+        address(segment.tokens), address(segment.positions), address(segment.bounds), len(segment.tokens)
+    )
+
+
+@inline
+def table_addresses(tables: Any) -> Any:
+    """Return the addresses of both tables."""
+    return TableAddresses(address(tables.source), address(tables.output), tables.width, tables.hot)
+
+
+@inline
+def _row_of(table: Any, number: Any, width: Any, hot_rows: Any, shift: Any) -> Any:
+    """Return the address of a table's row; the hottest have a copy of the thread's own, `shift` rows behind."""
+    row = np.int64(number)
+    return table + (row + (shift if row < hot_rows else 0)) * (4 * width)
+
+
+@inline
+def source_row(tables: Any, number: Any) -> Any:
+    """Return the address of a row of the input table, or of the thread's copy of it."""
+    return _row_of(tables.source, number, tables.width, tables.hot.rows, tables.hot.source)
+
+
+@inline
+def output_row(tables: Any, number: Any) -> Any:
+    """Return the address of a row of the output table, or of the thread's copy of it."""
+    return _row_of(tables.output, number, tables.width, tables.hot.rows, tables.hot.output)
+
+
+@inline
+def sentence_of(segment: Any, center: Any) -> Any:
+    """Return the number of the sentence that holds a center."""
+    return np.searchsorted(segment.bounds, center, side="right") - 1
+
+
+@inline
+def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any, contexts: Any) -> Any:
+    """List the rows of a center's contexts, and prefetch the row that later windows reach first.
+
+    Parameters
+    ----------
+    text, sentence, center
+        `SegmentAddresses`, the sentence of the center before, and the center.
+    windows, tables
+        `objectives.windows.Windows` and `TableAddresses`.
+    contexts
+        Address of the list that receives the rows.
+
+    Returns
+    -------
+    sentence, n, alpha
+        The center's sentence, the number of its contexts, and the learning rate there.
+    """
+    while center >= load_int64(text.bounds, sentence + 1):
+        sentence += 1
+    position = load_int64(text.positions, center)
+    reach = reach_of(windows.window, windows.shrink_windows, windows.key, position)
+    start = max(load_int64(text.bounds, sentence), center - reach)
+    stop = min(load_int64(text.bounds, sentence + 1), center + reach + 1)
+    n = 0
+    for i in range(start, stop):
+        store_int64(contexts, n, source_row(tables, load_int32(text.tokens, i)))
+        n += 1 if i != center else 0
+    coming = min(center + windows.window + 1, text.n - 1)
+    prefetch_row(source_row(tables, load_int32(text.tokens, coming)), tables.width)
+    return sentence, n, np.float32(windows.alpha + windows.slope * (position - windows.origin))
+
+
+def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
+    """Return the kernel that trains the windows of a range of centers in order.
+
+    Parameters
+    ----------
+    targets
+        What windows are trained against.
+    train_window
+        What `Targets.trainer` is given: trains the contexts of one window.
+
+    Returns
+    -------
+    train
+        Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
+        first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
+        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets
+        are written from, and `tile` a tuple as long as a group has targets, or empty where paths tell.
+    """
+    write, train_listed = targets.write, targets.trainer(train_window)
+
+    @kernel
+    def train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
+        text, rows, work = segment_addresses(segment), table_addresses(tables), scratch_addresses(scratch)
+        fetch_hot(tables, scratch)
+        examples, sentence, at = 0, sentence_of(segment, first), RUN
+        for center in range(first, last):
+            if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
+                write(segment, center, min(center + RUN, last), aim, rows, scratch)
+                at = 0
+            sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts)
+            examples += train_listed(work, n, at, rows.width, alpha, tile)
+            at += 1
+            due = rows_due(rows.hot, center - first + 1, 1)
+            if due:
+                flush_hot(tables, scratch, due)
+        flush_hot(tables, scratch, tables.hot.rows)
+        return examples, loss_of(scratch)
+
+    return train

@@ -1,0 +1,249 @@
+"""The hidden vectors of CBOW: the mean or the sum of a window's contexts, its training, and the update of the contexts.
+
+Hidden vectors are trained one at a time, or in a batch that shares its negatives. A batch reads and writes a target row
+once, and CBOW spends most of its time on the rows of targets. The updates of a batch stand one after the other, and a
+row of zeros behind them.
+
+A hidden vector stays as it is until all of its targets are updated, as in word2vec.c.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from daskw2v.kernels import simd
+from daskw2v.kernels.jit import inline
+from daskw2v.kernels.simd import LANES, SLOTS
+from daskw2v.objectives.cpu.steps import (
+    MAX_TARGETS,
+    bring,
+    columns,
+    floats,
+    gradients_each,
+    gradients_one,
+    rows_at,
+    splat_of,
+)
+
+OWN = MAX_TARGETS - 1  # where, among the values of a hidden vector of a batch, that of its own target stands
+_MOST = 10  # contexts that one pass over the columns takes: those of the usual window
+
+_i64 = ir.IntType(64)
+
+
+def _of_number(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
+    """Return an intrinsic that does `emit` for n rows, 1 to _MOST, in code of its own for each number."""
+
+    @intrinsic
+    def by_number(typingctx: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> Any:
+        i = types.int64
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            share, start, end = simd.splat(builder, args[3], LANES), floats(builder, args[4]), floats(builder, args[5])
+            done = builder.append_basic_block("done")
+            numbers = builder.switch(args[1], done)
+            for number in range(1, _MOST + 1):
+                block = builder.append_basic_block(f"of{number}")
+                numbers.add_case(_i64(number), block)
+                with builder.goto_block(block):
+                    emit(builder, rows_at(builder, args[0], _i64(1), number), args[2], share, start, end)
+                    builder.branch(done)
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(i, i, i, types.float32, i, i), codegen
+
+    return by_number
+
+
+def _sum(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, end: Any) -> None:
+    with columns(builder, width) as k:
+        total = simd.load(builder, builder.gep(rows[0], [k]), LANES)
+        for row in rows[1:]:
+            total = builder.fadd(total, simd.load(builder, builder.gep(row, [k]), LANES))
+        before = simd.load(builder, builder.gep(start, [k]), LANES)
+        simd.store(builder, builder.gep(end, [k]), simd.fma(builder, share, total, before))
+
+
+def _add(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, _: Any) -> None:
+    with columns(builder, width) as k:
+        update = simd.load(builder, builder.gep(start, [k]), LANES)
+        for row in rows:
+            place = builder.gep(row, [k])
+            simd.store(builder, place, simd.fma(builder, share, update, simd.load(builder, place, LANES)))
+
+
+_sum_rows, _add_to_rows = _of_number(_sum), _of_number(_add)
+
+
+@inline
+def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any) -> None:
+    """Set the row at `hidden` to the mean, or the sum, of n contexts; `zeros` is the address of a row of zeros."""
+    share = np.float32(1.0 / n if mean else 1.0)
+    _sum_rows(contexts, min(n, _MOST), width, share, zeros, hidden)
+    for i in range(_MOST, n, _MOST):
+        _sum_rows(contexts + 8 * i, min(n - i, _MOST), width, share, hidden, hidden)
+
+
+@inline
+def add_update(row: Any, update: Any, width: Any) -> None:
+    """Add a hidden vector's update to the row whose address stands at `row`."""
+    _add_to_rows(row, 1, width, np.float32(1.0), update, update)
+
+
+@inline
+def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
+    """Add a hidden vector's update to each of n contexts.
+
+    As in word2vec.c and gensim, the contexts of a mean each take all of the update, those of a sum a share of it.
+    """
+    share = np.float32(1.0 if mean else 1.0 / n)
+    for i in range(0, n, _MOST):
+        _add_to_rows(contexts + 8 * i, min(n - i, _MOST), width, share, update, update)
+
+
+def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+    """Return pointers to n rows of which the first is at `base`, and which stand `apart` floats from each other."""
+    return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
+
+
+def targets_met(
+    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any
+) -> list[tuple[Any, int, list[int]]]:
+    """Return each target's row, the place of its values, and the hidden vectors that it meets: first the shared."""
+    everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
+    alone = rows_at(builder, own, stride, n) if n > 1 else []
+    return everyone + [(row, OWN, [c]) for c, row in enumerate(alone)]
+
+
+@intrinsic
+def dots_hidden(
+    typingctx: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
+    batch: Any, tile: Any,
+) -> Any:  # fmt: skip
+    """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
+
+    The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
+    `shared`, as many as `tile` is long; those of a batch meet one each of the targets listed at `own`. Entries of the
+    first list stand `apart` from each other, those of targets `stride`, and the next step's targets `ahead` bytes
+    behind. `values` receives MAX_TARGETS floats for each hidden vector.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        hidden, apart, shared, own, ahead, stride, width, values = args[:8]
+        xs = rows_at(builder, hidden, apart, len(batch))
+        targets = targets_met(builder, shared, own, stride, len(batch), tile)
+        nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
+        slots: list[Any] = [None] * max(SLOTS, len(batch) * MAX_TARGETS)
+        for _, place, met in targets:
+            for c in met:
+                slots[c * MAX_TARGETS + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
+        with columns(builder, width) as k:
+            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
+            for row, place, met in targets:
+                o = simd.load(builder, builder.gep(row, [k]), LANES)
+                for c in met:
+                    total = slots[c * MAX_TARGETS + place]
+                    builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
+            bring(builder, nexts, k)
+        totals = [None if slot is None else builder.load(slot) for slot in slots]
+        for s in range(0, len(slots), SLOTS):
+            place = builder.gep(floats(builder, values), [_i64(s)])
+            simd.store(builder, place, simd.sums(builder, totals[s : s + SLOTS]))
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, i, batch, tile), codegen
+
+
+@intrinsic
+def _updates(
+    typingctx: Any, hidden: Any, apart: Any, start: Any, step: Any, end: Any, shared: Any, own: Any, ahead: Any,
+    stride: Any, width: Any, values: Any, batch: Any, tile: Any,
+) -> Any:  # fmt: skip
+    """Move targets along the gradient; write the updates of the hidden vectors to the rows at `end`.
+
+    Arguments as in `dots_hidden`, of which this brings the other half of the next targets close; `values` holds what
+    `gradients` wrote. The updates add to the rows at `start`, which stand `step` floats from each other.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        hidden, apart, start, step, end, shared, own, ahead, stride, width, values = args[:11]
+        n = len(batch)
+        xs, starts = rows_at(builder, hidden, apart, n), side_by_side(builder, start, step, n)
+        ends = side_by_side(builder, end, width, n)
+        targets = targets_met(builder, shared, own, stride, n, tile)
+        if n > 1:
+            nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+        else:
+            nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile))[len(tile) // 2 :]
+        data = floats(builder, values)
+        g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
+        with columns(builder, width) as k:
+            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
+            updated = [simd.load(builder, builder.gep(p, [k]), LANES) for p in starts]
+            for row, t, met in targets:
+                old = new = simd.load(builder, builder.gep(row, [k]), LANES)
+                for c in met:  # before the target is updated, so that its register can be reused
+                    updated[c] = simd.fma(builder, g[c, t], old, updated[c])
+                for c in met:
+                    new = simd.fma(builder, g[c, t], v[c], new)
+                simd.store(builder, builder.gep(row, [k]), new)
+            for p, value in zip(ends, updated, strict=True):
+                simd.store(builder, builder.gep(p, [k]), value)
+            bring(builder, nexts, k)
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, i, i, i, i, batch, tile), codegen
+
+
+@inline
+def train_hidden(
+    scratch: Any, hidden: Any, apart: Any, updates: Any, targets: Any, own: Any, width: Any, alpha: Any, batch: Any,
+    tile: Any,
+) -> None:  # fmt: skip
+    """Train hidden vectors against groups of targets; the vectors stay, and their updates are written.
+
+    Parameters
+    ----------
+    scratch
+        `objectives.cpu.scratch.ScratchAddresses`.
+    hidden, apart
+        Address of the list of hidden rows, and the entries between one and the next.
+    updates
+        Address of the rows that receive the updates; a row of zeros stands behind them.
+    targets
+        `objectives.cpu.centers.WindowTargets`: those that all hidden vectors meet.
+    own
+        Address of the list of the targets that one vector of a batch meets; it has the stride of the others.
+    width, alpha
+        Row length in floats, and the learning rate.
+    batch, tile
+        Tuples as long as there are hidden vectors, and targets in a group.
+    """
+    n, row, ahead, stride = len(batch), 4 * width, targets.ahead, targets.stride
+    n_values = max(SLOTS, n * MAX_TARGETS)
+    step = len(tile) * stride * 8
+    for g in range(targets.groups):
+        values, shared = scratch.values + g * n_values * 4, targets.rows + g * step
+        dots_hidden(hidden, apart, shared, own, ahead, stride, width, values, batch, tile)
+    for g in range(targets.groups):
+        values = scratch.values + g * n_values * 4
+        if n == 1:
+            signs = targets.signs + g * len(tile) * 4
+            gradients_one(values, SLOTS, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+        else:
+            for at in range(0, 4 * n_values, 4 * SLOTS):
+                signs = targets.signs + g * n_values * 4 + at
+                gradients_each(values + at, SLOTS, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+    start, between = updates + n * row, 0
+    for g in range(targets.groups):
+        values, shared = scratch.values + g * n_values * 4, targets.rows + g * step
+        _updates(hidden, apart, start, between, updates, shared, own, ahead, stride, width, values, batch, tile)
+        start, between = updates, width

@@ -1,0 +1,121 @@
+"""What a kernel works in. It is made outside, so that kernels allocate nothing and may name it by address."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskw2v.kernels.jit import inline
+from daskw2v.kernels.simd import SLOTS, aligned_zeros
+from daskw2v.objectives.base import Tables
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, address
+from daskw2v.types import Float32Array, Int32Array, Int64Array, UInt64Array
+
+
+class Scratch(NamedTuple):
+    """The arrays that a kernel works in.
+
+    Parameters
+    ----------
+    contexts
+        Addresses of the context rows of each window of a step, shape (windows * (2 * window + 1),) int64.
+    values
+        Dot products, then gradients, MAX_TARGETS for each context or hidden vector, float32.
+    rows
+        Addresses of target rows, int64.
+    sizes
+        Number of targets of each window of a run, int64.
+    signs
+        What each pair is: 1, -1, or 0 for one that does not count, float32.
+    states
+        What the draws of steps start from, uint64.
+    mantissa, exponent
+        The loss as a product, shapes (SLOTS,) float32 and int32.
+    hidden
+        Hidden vectors of a step, their updates, and zeros, shape ((2 * windows + 1) * width,) float32.
+    vectors
+        Addresses of the hidden vectors of a step, shape (windows,) int64.
+    lengths, sentences
+        Number of contexts of each window of a step, and its sentence, shapes (windows,) int64.
+    sources, outputs
+        The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
+    """
+
+    contexts: Int64Array
+    values: Float32Array
+    rows: Int64Array
+    sizes: Int64Array
+    signs: Float32Array
+    states: UInt64Array
+    mantissa: Float32Array
+    exponent: Int32Array
+    hidden: Float32Array
+    vectors: Int64Array
+    lengths: Int64Array
+    sentences: Int64Array
+    sources: Float32Array
+    outputs: Float32Array
+
+
+def make_scratch(
+    tables: Tables, window: int, n_steps: int, groups: int, n_rows: int, n_signs: int, windows: int = 1
+) -> Scratch:
+    """Return the scratch of a kernel.
+
+    It holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
+    Each array has cache lines of its own: threads that write side by side would wait for each other.
+    """
+    mantissa = aligned_zeros(SLOTS)
+    mantissa[:] = 1.0
+    hidden = aligned_zeros((2 * windows + 1) * tables.width)
+    vectors = aligned_zeros(windows, np.int64)
+    vectors[:] = hidden.ctypes.data + 4 * tables.width * np.arange(windows)
+    return Scratch(
+        contexts=aligned_zeros(windows * (2 * window + 1), np.int64),
+        values=aligned_zeros(SLOTS * max(window + 1, windows * groups)),
+        rows=aligned_zeros(n_steps * n_rows, np.int64),
+        sizes=aligned_zeros(n_steps, np.int64),
+        signs=aligned_zeros(n_steps * n_signs + MAX_TARGETS),
+        states=aligned_zeros(n_steps, np.uint64),
+        mantissa=mantissa,
+        exponent=aligned_zeros(SLOTS, np.int32),
+        hidden=hidden,
+        vectors=vectors,
+        lengths=aligned_zeros(windows, np.int64),
+        sentences=aligned_zeros(windows, np.int64),
+        sources=aligned_zeros(tables.hot.rows * tables.width),
+        outputs=aligned_zeros(tables.hot.rows * tables.width),
+    )
+
+
+class ScratchAddresses(NamedTuple):
+    """Addresses of what a window's step works in, as in `Scratch`, and the targets of a step, at most."""
+
+    contexts: int
+    values: int
+    rows: int
+    sizes: int
+    signs: int
+    mantissa: int
+    exponent: int
+    hidden: int
+    vectors: int
+    n_targets: int
+
+
+@inline
+def scratch_addresses(scratch: Any) -> Any:
+    """Return the addresses of what a window's step works in."""
+    return ScratchAddresses(
+        address(scratch.contexts), address(scratch.values), address(scratch.rows), address(scratch.sizes),
+        address(scratch.signs), address(scratch.mantissa), address(scratch.exponent), address(scratch.hidden),
+        address(scratch.vectors), len(scratch.rows) // len(scratch.states),
+    )  # fmt: skip
+
+
+@inline
+def loss_of(scratch: Any) -> Any:
+    """Return the loss that is kept as a product."""
+    loss = 0.0
+    for lane in range(SLOTS):
+        loss += scratch.exponent[lane] * np.log(2.0) + np.log(np.float64(scratch.mantissa[lane]))
+    return loss

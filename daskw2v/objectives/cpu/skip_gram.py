@@ -1,0 +1,87 @@
+"""Skip-gram on the CPU: each context of a window meets all targets."""
+
+from typing import Any
+
+from daskw2v.kernels.jit import inline
+from daskw2v.kernels.simd import SLOTS
+from daskw2v.objectives.cpu.centers import Targets, over_centers
+from daskw2v.objectives.cpu.steps import (
+    MAX_TARGETS,
+    dots_four,
+    dots_one,
+    dots_two,
+    gradients_one,
+    gradients_two,
+    load_int64,
+    updates_four,
+    updates_one,
+    updates_two,
+)
+
+
+def skip_gram(targets: Targets) -> Any:
+    """Return the kernel, as `over_centers` does; its examples are pairs of a context and a center."""
+    return over_centers(targets, train_contexts)
+
+
+@inline
+def train_contexts(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any, alpha: Any, tile: Any) -> Any:
+    """Train n contexts against the targets of their window, group by group; return n.
+
+    Parameters
+    ----------
+    scratch
+        `objectives.cpu.scratch.ScratchAddresses`.
+    contexts, n
+        Address of the list of contexts, and its length.
+    targets
+        `objectives.cpu.centers.WindowTargets`.
+    width, alpha
+        Row length in floats, and the learning rate.
+    tile
+        Tuple as long as a group has targets.
+    """
+    for group in range(targets.groups):
+        _train_group(scratch, contexts, n, targets, group * len(tile), width, alpha, tile)
+    return n
+
+
+@inline
+def _train_group(
+    scratch: Any, contexts: Any, n: Any, targets: Any, first: Any, width: Any, alpha: Any, tile: Any
+) -> None:
+    """Train n contexts against the group of targets that begins with number `first`."""
+    rows, signs = targets.rows + first * targets.stride * 8, targets.signs + first * 4
+    ahead = rows + targets.ahead
+    for i in range(0, n - 3, 4):
+        a, b = load_int64(contexts, i), load_int64(contexts, i + 1)
+        c, d = load_int64(contexts, i + 2), load_int64(contexts, i + 3)
+        dots_four((a, b, c, d), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
+    i = n // 4 * 4
+    if n & 2:
+        a, b = load_int64(contexts, i), load_int64(contexts, i + 1)
+        dots_two((a, b), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
+    if n & 1:
+        a = load_int64(contexts, n - 1)
+        dots_one((a,), rows, ahead, targets.stride, width, scratch.values + (n - 1) * (4 * MAX_TARGETS), tile)
+    even = n // 2 * SLOTS
+    gradients_two(scratch.values, even, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+    if n & 1:
+        gradients_one(scratch.values + 4 * even, SLOTS, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+    i = 0
+    while i < n:
+        values = scratch.values + i * (4 * MAX_TARGETS)
+        left = n - i
+        a = load_int64(contexts, i)
+        b = load_int64(contexts, i + 1) if left > 1 else a
+        c = load_int64(contexts, i + 2) if left > 3 else a
+        d = load_int64(contexts, i + 3) if left > 3 else a
+        if (a != b) & (a != c) & (a != d) & (b != c) & (b != d) & (c != d):
+            updates_four((a, b, c, d), rows, ahead, targets.stride, width, values, tile)
+            i += 4
+        elif a != b:
+            updates_two((a, b), rows, ahead, targets.stride, width, values, tile)
+            i += 2
+        else:
+            updates_one((a,), rows, ahead, targets.stride, width, values, tile)
+            i += 1

@@ -1,0 +1,104 @@
+"""The registry of objectives. A new one is a folder beside this file and a line below."""
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import TypeVar
+
+from daskw2v.config.params import Params
+from daskw2v.config.readers import readers_of, refuse_unread
+from daskw2v.config.registry import Registry, find
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, Objective, Trainer
+from daskw2v.objectives.cbow_hs import CBOW_HS
+from daskw2v.objectives.cbow_ns import CBOW_NS
+from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
+from daskw2v.objectives.sg_hs import SG_HS
+from daskw2v.objectives.sgns import SGNS
+from daskw2v.objectives.subwords.objective import SUBWORDS
+
+AnyTrainer = TypeVar("AnyTrainer")
+
+OBJECTIVES = Registry(
+    "objective",
+    "daskw2v.objectives",
+    Objective,
+    {objective.name: objective for objective in (SGNS, CBOW_NS, SG_HS, CBOW_HS, CONTEXT_MATRIX, SUBWORDS)},
+)
+
+
+def find_objective(name: str) -> Objective:
+    """Return the objective of that name, or raise a ParameterError that lists them."""
+    return OBJECTIVES.find(name)
+
+
+def reads(objective: Objective, field: str) -> bool:
+    """Tell whether an objective reads a field of Params."""
+    return objective.name in readers_of(Params.__dataclass_fields__[field], {**OBJECTIVES, objective.name: objective})
+
+
+def check_options(params: Params) -> None:
+    """Refuse what the objective of these Params would not read.
+
+    Raises
+    ------
+    ParameterError
+        If the objective does not exist or has no such optimizer, or an option of others is set.
+    """
+    refuse_unread(params, "objective", params.objective, OBJECTIVES.including(params.objective))
+    settled(params)
+
+
+def settled(params: Params) -> Params:
+    """Return the Params with the objective's own optimizer and learning rate where they leave them open.
+
+    Raises
+    ------
+    ParameterError
+        If the objective has no such optimizer, or `min_alpha` is above the learning rate that it starts with.
+    """
+    alphas = find_objective(params.objective).alphas
+    optimizer = next(iter(alphas)) if params.optimizer is None else params.optimizer
+    own = find(alphas, f"optimizer of {params.objective}", optimizer)
+    return params.replace(optimizer=optimizer, alpha=own if params.alpha is None else params.alpha)
+
+
+def start_alpha(params: Params) -> float:
+    """Return the learning rate that training starts with: that of the Params, or else the objective's own."""
+    alpha = settled(params).alpha
+    assert alpha is not None
+    return alpha
+
+
+def find_trainer(objective: Objective, device: str) -> Trainer:
+    """Return the kernel of an objective for a device.
+
+    Raises
+    ------
+    ParameterError
+        If that pair does not exist; nothing else is run in its place.
+    """
+    return _find("kernel", attrgetter("trainers"), objective, device)
+
+
+def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
+    """Return the kernel of an objective for the buckets of a device; raises as `find_trainer` does."""
+    return _find("kernel for buckets", attrgetter("bucket_trainers"), objective, device)
+
+
+def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
+    """Return the kernel of an objective for columns of the word-context matrix; raises as `find_trainer` does."""
+    return _find("kernel for columns", attrgetter("column_trainers"), objective, device)
+
+
+def _find(
+    what: str, trainers: Callable[[Objective], Mapping[str, AnyTrainer]], objective: Objective, device: str
+) -> AnyTrainer:
+    try:
+        return trainers(objective)[device]
+    except KeyError:
+        pairs = ", ".join(
+            f"{o.name} on {d}" for o in {**OBJECTIVES, objective.name: objective}.values() for d in trainers(o)
+        )
+        raise ParameterError(
+            f"objective={objective.name!r} has no {what} for device={device!r}.", f"There is: {pairs}."
+        ) from None

@@ -1,0 +1,176 @@
+"""SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
+
+Four pairs share their negatives, which are drawn from the partition of the centers. They come from four places of the
+bucket: neighbours are pairs of one window. Where a pair has its center, noise has a negative that it does not share.
+
+With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
+draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
+which is negatives without the center. A bucket trains slices of both in turn: centers alone pull all rows together, and
+few of them may do so before noise drives the rows apart again.
+"""
+
+from functools import lru_cache
+from threading import get_ident
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.rng import draw
+from daskw2v.objectives.base import HotRows, Tables
+from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
+from daskw2v.objectives.cpu.hidden import OWN, add_update, train_hidden
+from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes, load_int64, prefetch_row
+from daskw2v.objectives.noise import BATCH
+from daskw2v.sampling.hierarchy import row_of_negative
+from daskw2v.types import Float32Array, Int32Array, UInt64Array
+
+RowPairs = tuple[Int32Array, Int32Array]
+
+ALONE = HotRows(0, 0, 0, 1)  # no copies
+NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # sets the draws of noise apart from those of pairs
+SLICE = RUN - 1  # batches, at most: the last one prefetches what stands behind its rows
+
+
+class Items(NamedTuple):
+    """Pairs, or noise: contexts and centers, and how many negatives each batch shares besides its own targets."""
+
+    contexts: Any
+    centers: Any
+    shared: int
+    key: np.uint64
+
+
+def train_bucket(
+    pairs: RowPairs,
+    noise: RowPairs,
+    source: Float32Array,
+    output: Float32Array,
+    width: int,
+    alpha: float,
+    negative: int,
+    each: int,
+    words: UInt64Array,
+    key: np.uint64,
+) -> tuple[int, float]:
+    """Train the pairs and the noise of a bucket in place; return the number of pairs, and the summed loss of all.
+
+    Parameters
+    ----------
+    pairs
+        Contexts and centers: rows in the two partitions, shapes (n,) int32.
+    noise
+        The same of what is trained with negatives only, shapes (m,); -1 for a center in another partition.
+    source, output
+        The input rows of the contexts' partition and the output rows of the centers', flat float32.
+    width
+        Row length in floats, a multiple of 16.
+    alpha
+        Learning rate.
+    negative, each
+        Negatives of a pair, which four share, and of an item of noise, which four share but for one; 0 for none. A
+        center is no negative of its own.
+    words
+        `sampling.hierarchy.word_table` of the centers' partition.
+    key
+        Stream of the bucket's draws.
+    """
+    shared = max(each - 1, 0)
+    tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
+    loss = _train(
+        Items(*pairs, negative, key), Items(*noise, shared, key ^ NOISE), tables, np.float32(alpha), words, scratch,
+        (0,) * BATCH, _tile(negative), _tile(shared),
+    )  # fmt: skip
+    return len(pairs[0]), float(loss)
+
+
+def _tile(negative: int) -> tuple[int, ...]:
+    return (0,) * group_sizes(negative, OWN)[1] if negative else ()
+
+
+@lru_cache(maxsize=256)
+def _scratch(thread: int, width: int, negative: int) -> Scratch:
+    """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
+    groups, size = group_sizes(max(negative, 1), OWN)
+    rows, signs = groups * size + 2 * BATCH, groups * BATCH * MAX_TARGETS
+    none = np.empty(0, np.float32)
+    return make_scratch(Tables(none, none, width, ALONE), 1, RUN, groups, rows, signs, BATCH)
+
+
+@kernel
+def _train(
+    pairs: Any, noise: Any, tables: Any, alpha: Any, words: Any, scratch: Any, batch: Any, tile: Any, noise_tile: Any
+) -> Any:
+    """Train slices of pairs and of noise in turn, in proportion.
+
+    `pairs` and `noise` are `Items`; `batch` and the tiles are tuples as long as a batch has items, and a group of each
+    kind has negatives.
+    """
+    scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
+    n_pairs, n_noise = (len(pairs.contexts) + BATCH - 1) // BATCH, (len(noise.contexts) + BATCH - 1) // BATCH
+    n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
+    for i in range(n):
+        first, last = i * n_pairs // n, (i + 1) * n_pairs // n
+        _train_slice(pairs, first, last, n_pairs, True, tables, alpha, words, scratch, batch, tile)
+        first, last = i * n_noise // n, (i + 1) * n_noise // n
+        _train_slice(noise, first, last, n_noise, False, tables, alpha, words, scratch, batch, noise_tile)
+    return loss_of(scratch)
+
+
+@kernel
+def _train_slice(
+    items: Any, first: Any, last: Any, apart: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any,
+    batch: Any, tile: Any,
+) -> None:  # fmt: skip
+    """Train the batches first..last-1, at most SLICE; batch i has the items i, i + apart, and so on."""
+    work, size, n, width = scratch_addresses(scratch), len(tile), len(items.contexts), tables.width
+    groups = max(items.shared + size - 1, 1) // max(size, 1)
+    n_shared, n_signs, row = groups * size, groups * BATCH * MAX_TARGETS, 4 * width
+    rows = scratch.rows[: (n_shared + 2 * BATCH) * RUN].reshape(-1, RUN)
+    signs = scratch.signs[: RUN * n_signs].reshape(RUN, groups, -1)
+    _draw(items, first, last, apart, positive, table_addresses(tables), words, scratch.states, rows, signs, size)
+    own, vectors = work.rows + n_shared * RUN * 8, work.rows + (n_shared + BATCH) * RUN * 8
+    for i in range(first, last):
+        at = 8 * (i - first)
+        for item in range(BATCH):
+            prefetch_row(load_int64(vectors + at, item * RUN + 1), width)
+        shared = WindowTargets(work.rows + at, RUN, 8, groups, work.signs + 4 * n_signs * (i - first))
+        train_hidden(work, vectors + at, RUN, work.hidden, shared, own + at, width, alpha, batch, tile)
+        for item in range(BATCH):
+            if i + item * apart < n:
+                add_update(vectors + at + item * RUN * 8, work.hidden + item * row, width)
+
+
+@inline
+def _draw(
+    items: Any, first: Any, last: Any, apart: Any, positive: Any, tables: Any, words: Any, states: Any, rows: Any,
+    signs: Any, size: Any,
+) -> None:  # fmt: skip
+    """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise."""
+    n, n_shared, groups, row = last - first, len(rows) - 2 * BATCH, signs.shape[1], 4 * tables.width
+    contexts, centers, source, output = items.contexts, items.centers, tables.source, tables.output
+    for i in range(n):
+        states[i] = draw(items.key, first + i)
+    for k in range(n_shared):
+        for i in range(n):
+            rows[k, i] = output + row_of_negative(states[i], k, words) * row
+    signs[:n] = 0.0  # what the kind before left does not count
+    for item in range(BATCH):
+        own, vectors = rows[n_shared + item], rows[n_shared + BATCH + item]
+        start, lane = first + item * apart, item * MAX_TARGETS
+        inside = min(n, max(len(contexts) - start, 0))
+        for i in range(inside):
+            own[i] = output + centers[start + i] * row  # of no word where that is -1
+            vectors[i] = source + contexts[start + i] * row
+            signs[i, groups - 1, lane + OWN] = 1.0
+        for k in range(items.shared):
+            group, place, drawn = k // size, lane + k % size, rows[k]
+            for i in range(inside):
+                signs[i, group, place] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
+        for i in range(0 if positive else inside):
+            drawn_row = output + row_of_negative(states[i], items.shared + item, words) * row
+            signs[i, groups - 1, lane + OWN] = np.float32(0.0 if drawn_row == own[i] else -1.0)
+            own[i] = drawn_row
+        for i in range(inside, n):  # no item is left: any rows stand here
+            own[i], vectors[i] = rows[n_shared, i], source

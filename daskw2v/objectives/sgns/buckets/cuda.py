@@ -1,0 +1,260 @@
+"""SGNS on an NVIDIA GPU over a bucket of two partitions: a warp for each slice of its batches.
+
+Batches, draws, and the turns of pairs and noise are those of `sgns.buckets.cpu`. The contexts of a batch stay in
+registers, with their updates, until they have met all targets, group by group. Updates are added atomically; a row that
+stands twice in a batch is two rows, whose updates add up. Warps take long runs of slices, and rows that many warps have
+at a time take shorter steps, as `objectives.cuda.access` says.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, float32, int32
+
+from daskw2v.kernels.alias import choose
+from daskw2v.kernels.cuda.rows import chunks_of, reading
+from daskw2v.kernels.cuda.warp import (
+    FLOATS,
+    LANES,
+    SUMS,
+    at,
+    device,
+    kernel,
+    load4_fresh,
+    sum_of_lanes,
+    sums_of_lanes,
+    sync_warp,
+)
+from daskw2v.kernels.rng import below, draw
+from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.cuda.access import adder, adds_four
+from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.shape import WarpTables
+from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.sgns.buckets.cpu import NOISE, SLICE, Items
+from daskw2v.sampling.hierarchy import bits_of_negative
+
+_SHARE = LANES // SUMS  # lanes that have the same sum
+_RUN = 4  # slices that a warp trains, at least: a thousand pairs
+_REGISTERS = 32  # floats of targets that a lane keeps at once
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+class _BatchScratch(NamedTuple):
+    """Of a warp the targets that all meet, those of one each, and gains; of a lane rows, their updates, and sums."""
+
+    listed: Any
+    own: Any
+    gains: Any
+    rows: Any
+    updates: Any
+    near: Any
+    dots: Any
+
+
+def train_bucket(
+    bucket: Any, tables: DeviceTables, alpha: float, negative: int, each: int, words: Any, key: np.uint64
+) -> None:
+    """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does, without waiting for the end.
+
+    All arrays lie on the GPU: `bucket` is a `sampling.skipgrams.Bucket`, and the loss is added to tables.totals[1].
+    """
+    pairs, noise = bucket
+    kinds = Items(pairs[0], pairs[1], negative, key), Items(noise[0], noise[1], max(each - 1, 0), key ^ NOISE)
+    slices = -(-max(_batches(len(kind.contexts)) for kind in kinds) // SLICE)
+    if slices:
+        run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
+        warps = max(1, min(tables.max_in_flight, slices // _RUN))
+        trained = WarpTables(
+            tables.source, tables.output, 0, tables.source_touched, tables.output_touched, np.float32(warps)
+        )
+        run[warps, LANES, tables.stream](trained, *kinds, slices, np.float32(alpha), words, tables.totals)
+
+
+def _batches(n: int) -> int:
+    return -(-n // BATCH)
+
+
+_batches_of = device(_batches)
+
+
+def group_of(width: int) -> int:
+    """Return the targets of a group."""
+    return min(SUMS, max(1, _REGISTERS // (chunks_of(width) * FLOATS)))
+
+
+@lru_cache(maxsize=64)
+def compiled(width: int, shared: int, at_once: bool) -> Any:
+    """Return the kernel for rows of `width` floats and batches that share at most so many negatives."""
+    floats, listed_size = chunks_of(width) * FLOATS, max(1, shared)
+    near_size, gains_size = max(group_of(width), BATCH), BATCH * SUMS
+    train_batch = _train_batch(width, at_once)
+
+    @kernel
+    def run(tables: Any, pairs: Any, noise: Any, slices: Any, alpha: Any, words: Any, totals: Any) -> None:
+        lane = cuda.threadIdx.x
+        scratch = _BatchScratch(  # one a line: the simulator knows shared arrays by theirs
+            cuda.shared.array(listed_size, int32),
+            cuda.shared.array(BATCH, int32),
+            cuda.shared.array(gains_size, float32),
+            cuda.local.array((BATCH, floats), float32),
+            cuda.local.array((BATCH, floats), float32),
+            cuda.local.array((near_size, floats), float32),
+            cuda.local.array(SUMS, float32),
+        )
+        n_pairs, n_noise = _batches_of(pairs.contexts.size), _batches_of(noise.contexts.size)
+        loss = _NONE
+        warp, warps = cuda.blockIdx.x, cuda.gridDim.x
+        for i in range(slices * warp // warps, slices * (warp + 1) // warps):
+            for batch in range(i * n_pairs // slices, (i + 1) * n_pairs // slices):
+                loss += train_batch(tables, pairs, True, batch, n_pairs, alpha, words, scratch, lane)
+            for batch in range(i * n_noise // slices, (i + 1) * n_noise // slices):
+                loss += train_batch(tables, noise, False, batch, n_noise, alpha, words, scratch, lane)
+        loss = sum_of_lanes(loss)
+        if lane == 0:
+            cuda.atomic.add(totals, 1, float(loss) / _SHARE)  # as many lanes had each of its terms
+
+    return run
+
+
+@device
+def _draw(items: Any, positive: Any, batch: Any, apart: Any, words: Any, scratch: Any, lane: Any) -> None:
+    """List the targets of a batch: negatives, and what each item meets alone, its center or a negative."""
+    state = np.uint64(draw(items.key, batch))
+    for k in range(lane, items.shared + BATCH, LANES):
+        item = k - items.shared
+        # Casts: under the simulator these functions return Python's numbers
+        bits = np.uint64(bits_of_negative(state, k))
+        slot = np.uint64(below(bits, words.size))
+        drawn = np.int32(choose(slot, words[slot], bits))
+        if item < 0:
+            scratch.listed[np.uint64(k)] = drawn
+        elif positive and batch + item * apart < items.centers.size:
+            scratch.own[np.uint64(item)] = at(items.centers, batch + item * apart)
+        else:
+            scratch.own[np.uint64(item)] = drawn
+
+
+@device
+def _center_of(items: Any, batch: Any, apart: Any, item: Any) -> Any:
+    """Return an item's center: -1 where it has none here, -2 where there is no such item."""
+    place = batch + item * apart
+    return at(items.centers, place) if place < items.centers.size else np.int32(-2)
+
+
+def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
+    floats, size = chunks_of(width) * FLOATS, group_of(width)
+
+    @device
+    def train_shared(
+        tables: Any, items: Any, batch: Any, apart: Any, first: Any, alpha: Any, scratch: Any, lane: Any
+    ) -> Any:
+        """Train all items against the negatives from number `first` on."""
+        own, loss = lane // _SHARE, _NONE
+        sync_warp()  # nobody still reads the gains
+        for t in range(size):
+            for k in range(floats):
+                scratch.near[t, k] = _NONE
+            if first + t < items.shared:
+                read_fresh(tables.output, np.int64(at(scratch.listed, first + t)) * width, lane, scratch.near, t)
+        for item in range(BATCH):
+            for t in range(SUMS):
+                scratch.dots[t] = _NONE
+            for t in range(size):
+                for k in range(floats):
+                    scratch.dots[t] += scratch.rows[item, k] * scratch.near[t, k]
+            sign, center = _NONE, _center_of(items, batch, apart, item)
+            if own < size and first + own < items.shared and center > -2:
+                sign = _NONE if at(scratch.listed, first + own) == center else -_ONE
+            gain, lost = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
+            loss += lost
+            if lane % _SHARE == 0:
+                scratch.gains[np.uint64(item * SUMS + own)] = gain
+        sync_warp()
+        for t in range(size):
+            for k in range(floats):
+                before, update = scratch.near[t, k], _NONE
+                for item in range(BATCH):
+                    gain = at(scratch.gains, item * SUMS + t)
+                    scratch.updates[item, k] += gain * before
+                    update += gain * scratch.rows[item, k]
+                scratch.near[t, k] = update
+        for t in range(size):
+            if first + t < items.shared:
+                word = at(scratch.listed, first + t)
+                add(tables.output, tables.output_touched, tables.in_flight, word, lane, scratch.near, t)
+        return loss
+
+    return train_shared
+
+
+def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
+    floats = chunks_of(width) * FLOATS
+
+    @device
+    def train_own(
+        tables: Any, items: Any, positive: Any, batch: Any, apart: Any, alpha: Any, scratch: Any, lane: Any
+    ) -> Any:
+        """Train each item against the target that it meets alone."""
+        own = lane // _SHARE
+        sync_warp()  # nobody still reads the gains
+        for t in range(SUMS):
+            scratch.dots[t] = _NONE
+        for item in range(BATCH):
+            read_fresh(tables.output, np.int64(at(scratch.own, item)) * width, lane, scratch.near, item)
+            for k in range(floats):
+                scratch.dots[item] += scratch.rows[item, k] * scratch.near[item, k]
+        sign, center = _NONE, _center_of(items, batch, apart, own)
+        if own < BATCH and center > -2:
+            sign = _ONE if positive else _NONE if at(scratch.own, own) == center else -_ONE
+        gain, loss = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
+        if lane % _SHARE == 0:
+            scratch.gains[np.uint64(own)] = gain
+        sync_warp()
+        for item in range(BATCH):
+            gain = at(scratch.gains, item)
+            for k in range(floats):
+                scratch.updates[item, k] += gain * scratch.near[item, k]
+                scratch.near[item, k] = gain * scratch.rows[item, k]
+            if batch + item * apart < items.contexts.size:
+                word = at(scratch.own, item)
+                add(tables.output, tables.output_touched, tables.in_flight, word, lane, scratch.near, item)
+        return loss
+
+    return train_own
+
+
+def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
+    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
+    train_shared, train_own = _train_shared(width, at_once), _train_own(width, at_once)
+    floats, size = chunks_of(width) * FLOATS, group_of(width)
+
+    @device
+    def train_batch(
+        tables: Any, items: Any, positive: Any, batch: Any, apart: Any, alpha: Any, words: Any, scratch: Any, lane: Any,
+    ) -> Any:  # fmt: skip
+        """Train the items batch, batch + apart, and so on, against negatives that they share, and one target each."""
+        sync_warp()  # nobody still reads the lists
+        _draw(items, positive, batch, apart, words, scratch, lane)
+        for item in range(BATCH):
+            for k in range(floats):
+                scratch.rows[item, k], scratch.updates[item, k] = _NONE, _NONE
+            if batch + item * apart < items.contexts.size:
+                word = at(items.contexts, batch + item * apart)
+                read_fresh(tables.source, np.int64(word) * width, lane, scratch.rows, item)
+        sync_warp()
+        loss = _NONE
+        for first in range(0, items.shared, size):
+            loss += train_shared(tables, items, batch, apart, first, alpha, scratch, lane)
+        loss += train_own(tables, items, positive, batch, apart, alpha, scratch, lane)
+        for item in range(BATCH):
+            if batch + item * apart < items.contexts.size:
+                word = at(items.contexts, batch + item * apart)
+                add(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.updates, item)
+        return loss
+
+    return train_batch

@@ -1,1 +1,0 @@
-"""SGNS on an NVIDIA GPU: imported by `daskw2v.cuda.load` alone."""

@@ -1,0 +1,18 @@
+"""Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8).
+
+The network learns what the rows of `context_matrix` learn: what moves a row goes back through it.
+"""
+
+from dataclasses import replace
+
+from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
+
+# The learning rate is the network's. On a GPU the network would have to be there too: not built yet.
+SUBWORDS = replace(
+    CONTEXT_MATRIX,
+    name="subwords",
+    title="a network from characters to vectors, over the word-context matrix",
+    alphas={"adam": 0.001},
+    follows=True,
+    column_trainers={"cpu": CONTEXT_MATRIX.column_trainers["cpu"]},
+)

@@ -1,0 +1,43 @@
+"""What hierarchical softmax needs on any device: the tree (Morin and Bengio 2005), and paths through it.
+
+The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are the ones to prefetch,
+those near the root are always in the cache.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.types import Float64Array, Int64Array
+from daskw2v.vocabulary.huffman import Tree, huffman_tree
+
+
+class PreparedTree(NamedTuple):
+    """The Params, the tree, and the number of nodes of its longest path."""
+
+    params: Params
+    tree: Tree
+    depth: int
+
+
+def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
+    """Build the tree of a vocabulary."""
+    tree = huffman_tree(counts)
+    return PreparedTree(params, tree, int(np.diff(tree.starts).max(initial=0)))
+
+
+def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
+    """Return the bytes of what `prepare_tree` builds, by its name: starts, and the nodes and turns of each path."""
+    return {"Huffman tree": n_words * (8 + (4 + 1) * (n_words.bit_length() + 3))}
+
+
+def tree_tables(params: Params, n_words: int) -> dict[str, int]:
+    """Return the numbers of rows: a vector for each word, and one for each inner node."""
+    return {"input": n_words, "output": max(0, n_words - 1)}
+
+
+def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
+    """Return the nodes of a word's path, from the leaf up, and their signs: +1 for turn 0, -1 for turn 1."""
+    path = slice(tree.starts[word], tree.starts[word + 1])
+    return tree.nodes[path][::-1].astype(np.int64), 1.0 - 2.0 * tree.turns[path][::-1].astype(np.float64)

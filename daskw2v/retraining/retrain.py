@@ -1,0 +1,139 @@
+"""Retraining: trains, checks and publishes a new version for the present text, and sends notices.
+
+Each step resumes where an earlier run stopped: after an interruption, make the same call again.
+"""
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from distributed import Client
+
+from daskw2v.cluster.console import listening
+from daskw2v.config.arguments import check_arguments, check_type
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.errors import BusyError, Daskw2vError, ParameterError
+from daskw2v.extras import needed
+from daskw2v.progress import Listener, Progress, Watching
+from daskw2v.retraining.gates import Gates, check_gates
+from daskw2v.retraining.notify import Notices, tell
+from daskw2v.retraining.outcome import Outcome, Summary
+from daskw2v.retraining.policy import Policy
+from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_version
+from daskw2v.store.lease import hold
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
+from daskw2v.training.setup import check_choices
+from daskw2v.training.version import settled_params
+
+
+def retrain(
+    inputs: Inputs,
+    *,
+    work: Location,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    policy: Policy | None = None,
+    gates: Gates | None = None,
+    notices: Notices | None = None,
+    full: bool = False,
+    client: Client | None = None,
+    listener: Watching = "show",
+) -> Summary:
+    """Train a new version on text that is new since the served version, and publish it if it passes the gates.
+
+    Only new and changed files are read. The vocabulary counts all text. Training starts from the vectors of the served
+    version, on the text that `policy` selects. A version that passes the `gates` is rotated into the served version's
+    space and published. Only one run at a time can hold a work directory.
+
+    Parameters
+    ----------
+    inputs
+        All the text, as in `train`. Files that are no longer listed are no longer counted.
+    work, params, resources, client, listener
+        As in `train`. Params other than those of the served version train from scratch, on all text.
+    policy
+        What to train on, and how.
+    gates
+        Checks of the new version. The evaluation sets are those of `resources`.
+    notices
+        Where to send notices about the outcome.
+    full
+        Train from scratch, on all text.
+
+    Returns
+    -------
+    summary
+        The outcome: published, nothing new, stopped by a gate, or busy. Failures raise.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` does. Notices have been sent; the served version is unchanged.
+    """
+    params = Params() if params is None else params
+    resources = Resources() if resources is None else resources
+    policy = Policy() if policy is None else policy
+    gates = Gates() if gates is None else gates
+    notices = Notices() if notices is None else notices
+    check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
+    _check(params, resources, policy, gates, notices)
+    store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
+    began, clock = datetime.now(UTC), time.monotonic()
+
+    def tell_all(result: RunResult, listen: Listener) -> Summary:
+        summary = _summary(result, store, began, time.monotonic() - clock)
+        for problem in tell(summary, notices, resources.storage_options):
+            listen(Progress("notify", 0, 0, "notices", message=problem))
+        return summary
+
+    with listening(listener) as listen:
+        try:
+            with hold(store, "retrain", f"the retraining in {store.url}") as lease:
+                asked = settled_params(params)
+                night = RetrainingRun(inputs, store, asked, resources, policy, gates, full, lease.guarding(listen))
+                result = night.run(client)
+                summary = tell_all(result, listen)
+                if result.outcome is Outcome.PUBLISHED:
+                    record(store, summary)
+                return summary
+        except BusyError as busy:
+            return tell_all(RunResult(Outcome.BUSY, str(busy)), listen)
+        except Exception as error:
+            message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
+            tell_all(RunResult(Outcome.FAILED, message), listen)
+            raise
+
+
+def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
+    """Refuse invalid settings before anything is read."""
+    for cls, given in ((Policy, policy), (Gates, gates), (Notices, notices)):
+        check_type(cls.__name__.lower(), given, cls, f"daskw2v.{cls.__name__}(...)")
+    check_choices(params, resources)
+    for name in ("base_model", "base_matrix"):
+        if (value := getattr(params, name)) is not None:
+            raise ParameterError(
+                f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
+                f"Leave {name} out, or use it in training.",
+            )
+    if resources.word_losses:
+        raise ParameterError(
+            "word_losses=True: retraining does not store losses of words.", "Leave it out, or use it in training."
+        )
+    check_gates(gates, resources.eval_sets)
+    if policy.index:
+        needed("usearch", "ann")
+
+
+def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -> Summary:
+    served = None
+    with suppress(Daskw2vError):  # the store may be what failed
+        served = served_version(store)
+    return Summary(
+        outcome=result.outcome, work=store.url, message=result.message, started=began, seconds=seconds,
+        version=result.version, served=None if served is None else served.name,
+        served_since=None if served is None else served.created,
+        verdict=result.verdict, alignment=result.alignment, figures=result.figures,
+    )  # fmt: skip

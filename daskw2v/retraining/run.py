@@ -1,0 +1,285 @@
+"""One retraining run: reads the text, trains from the served version, checks the candidate and publishes it.
+
+candidates/<run>/          the candidate as trained, until it is published or another run begins
+models/<version>/          the candidate rotated into the served version's space
+retraining/<version>.json  summary of the run, written after notices were sent; if it is missing, they are sent again
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from distributed import Client
+
+from daskw2v.config.identity import identity_fields
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.errors import InputError, ParameterError, counted
+from daskw2v.evaluation import Score, evaluate
+from daskw2v.models.index.build import build_index
+from daskw2v.models.phrases import write_phrases
+from daskw2v.models.store import ids_after, read_sources, write_ids
+from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import Version, Versions, next_version, number_of, run_of
+from daskw2v.progress import Listener, Progress
+from daskw2v.retraining.align import Alignment, find_alignment, read_alignment, write_aligned
+from daskw2v.retraining.changes import Changes, compare
+from daskw2v.retraining.clearing import clear_unused, note_uses
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
+from daskw2v.retraining.novelty import measure_novelty
+from daskw2v.retraining.outcome import Outcome, Summary
+from daskw2v.retraining.policy import Policy
+from daskw2v.sampling.excerpt import ranges_of_blocks
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.lease import hold_run
+from daskw2v.store.storage import Store
+from daskw2v.training.repair import mending
+from daskw2v.training.setup import read_text, ready_cluster
+from daskw2v.training.version import finish_version, run_folder, run_identity, settled_params, write_version
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.turnover import WordRules, compare_words
+
+RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
+_SHOWN = 3  # most files that a message names
+
+
+class RunResult(NamedTuple):
+    """Result of a run: fields of `Summary`."""
+
+    outcome: Outcome
+    message: str
+    version: str | None = None
+    verdict: Verdict | None = None
+    alignment: Alignment | None = None
+    figures: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True)
+class RetrainingRun:
+    """A retraining run.
+
+    Parameters
+    ----------
+    inputs, work, params, resources
+        As in `train`; the Params are settled.
+    policy, gates
+        How to train, and how to check the candidate.
+    full
+        Whether to train from scratch, on all text.
+    listener
+        Receives progress.
+    """
+
+    inputs: Inputs
+    work: Store
+    params: Params
+    resources: Resources
+    policy: Policy
+    gates: Gates
+    full: bool
+    listener: Listener
+
+    def run(self, client: Client | None) -> RunResult:
+        """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
+        served, resources = served_version(self.work), self.resources
+        now = find_sources(
+            self.inputs,
+            self.params.format,
+            resources.storage_options,
+            resources.store_timeout,
+            work=self.work.url,
+        )
+        if served is not None and self._made(served) and not self.full and not any(compare(self._sources(served), now)):
+            if RECORD not in served.manifest or _is_recorded(self.work, served.name):
+                return _nothing(f"The served version {served.name} already has this text.")
+            return self._published(served)  # by a run that was interrupted
+        with ready_cluster(client, self.work, self.params, resources, self.listener) as cluster:
+            return mending(self.work, self.listener, partial(self._train, cluster, served))
+
+    def _train(self, client: Client, served: Version | None) -> RunResult:
+        corpus, vocabulary = read_text(self.inputs, self.work, self.params, self.resources, client, self.listener)
+        changes = compare(self._sources(served), corpus.sources)
+        blocks, params, text = self._blocks(changes), self.params, corpus
+        if served is not None and self._made(served) and not self.full:
+            unread = ranges_of_blocks(corpus, blocks)
+            text = self.policy.choose(corpus, unread, params.seed + number_of(served.name))  # another sample each time
+            new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
+            params = self.policy.params_after(params, served.name, new / all_text, text.n_tokens / all_text)
+        if not text.n_tokens:
+            return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
+        if text is not corpus:
+            text.save(self.work)
+        run_id = run_identity(text, vocabulary, params)
+        note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
+        with hold_run(self.work, run_id):
+            version = next_version(self._models, run_id)
+            if (self._models / version).read_manifest() is None:
+                self._drop_candidates(run_id)
+                candidate = self._candidates / run_id
+                write_version(candidate, text, vocabulary, self.work, params, self.resources, client, self.listener)
+                stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, blocks)
+                if stopped is not None:
+                    return stopped
+            elif _is_recorded(self.work, version):
+                return _nothing(f"{version}, which was published before, already has this text.")
+            if self.policy.index:
+                build_index((self._models / version).url, self.resources.storage_options)
+            published = Versions(self.work).publish(version)
+        return self._published(published)
+
+    def _finish(
+        self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,
+        vocabulary: StoredVocabulary, changes: Changes, blocks: set[str],
+    ) -> RunResult | None:  # fmt: skip
+        """Check a candidate and make it a version; if a gate stops it, return that result."""
+        home, options = self._models / version, self.resources.storage_options
+        new = Vectors.open(candidate.url, options)
+        trained = new.metadata["corpus"]["tokens"]
+        figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **changes.figures()}
+        before = None if served is None else Vectors.open((self._models / served.name).url, options)
+        self._say("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
+        sets = self._sets()
+        evaluated = Evaluated(new, self._scores(new, sets))
+        against = novelty = None
+        if before is not None:
+            against = Evaluated(before, self._scores(before, sets))
+            novelty = measure_novelty(client, corpus, blocks, vocabulary, new.vocabulary, before.vocabulary)
+        verdict = judge(self.gates, evaluated, against, novelty)
+        if not verdict.passed:
+            why = "; ".join(gate.text for gate in verdict.failed)
+            message = f"{why}. {_suspects(changes)} The candidate is at {new.url}."
+            return RunResult(Outcome.STOPPED, message, None, verdict, None, figures)
+        alignment = None
+        if before is not None and self.policy.align and before.vector_size == new.vector_size:
+            alignment = find_alignment(new, before)
+        self._say("publish", f"writing {version}")
+        write_aligned(client, candidate, home, alignment)
+        write_phrases(home, self.work, corpus)
+        # Not the ids of the served version: after a rollback it lacks those that later versions assigned
+        earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
+        write_ids(home, ids_after(earlier, new.vocabulary))
+        told = {
+            "parent": None if served is None else served.name,
+            "params": self.params.as_dict(),
+            "policy": asdict(self.policy),
+            "gates": verdict.as_dict(),
+            "alignment": None if alignment is None else alignment.as_dict(),
+            "vocabulary": None if before is None else _turnover(before, new),
+            "sets": sets,
+            "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
+            "figures": figures,
+        }
+        finish_version(client, home, {**new.metadata, RECORD: told})
+        return None
+
+    def _blocks(self, changes: Changes) -> set[str]:
+        """Return the keys of the blocks of new and changed files."""
+        resources = self.resources
+        blocks = plan_blocks(changes.unread, resources.block_bytes, resources.storage_options, resources.store_timeout)
+        return {block.key for block in blocks}
+
+    def _published(self, version: Version) -> RunResult:
+        """Delete what is no longer needed, and return the result that the version's manifest records.
+
+        The version may have been published by an earlier run that was interrupted.
+        """
+        told = version.manifest.get(RECORD, {})
+        self._clear_up(version.name, told.get("parent"))
+        message = f"{version.name} is served."
+        if not told:  # made by `train`
+            return RunResult(Outcome.PUBLISHED, message, version.name)
+        alignment = told["alignment"] and read_alignment(self._models / version.name, told["alignment"])
+        verdict = Verdict.from_dict(told["gates"])
+        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, told["figures"])
+
+    def _clear_up(self, version: str, parent: str | None) -> None:
+        """Delete what is no longer needed. The parent's text and vocabulary stay, for a rollback."""
+        self._drop_candidates()
+        run_folder(self.work, run_of(version)).remove()
+        clear_unused(self.work, self.work / RECORD, {run_of(name) for name in (version, parent) if name is not None})
+        Versions(self.work).gc(self.policy.keep)
+
+    def _drop_candidates(self, but: str | None = None) -> None:
+        for name in self._candidates.children():
+            if name != but:
+                (self._candidates / name).remove()
+
+    def _sets(self) -> str | None:
+        """Return a digest of the evaluation sets; None if one of them is a folder."""
+        urls = [url for kind in sorted(self.resources.eval_sets) for url in self.resources.eval_sets[kind]]
+        try:
+            found = find_sources(
+                urls, "text", self.resources.storage_options, self.resources.store_timeout, folders=False
+            )
+        except InputError:  # if a set cannot be read at all, evaluation reports it
+            return None
+        return digest([[source.url, source.size, source.version] for source in found])
+
+    def _scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
+        """Return a version's scores, one for each set: those recorded in it if the sets are the same, or new ones."""
+        told = vectors.metadata.get(RECORD, {})
+        if sets is not None and told.get("sets") == sets:
+            return {name: Score(**values) for name, values in told["scores"].items()}
+        urls: dict[str, Any] = dict(self.resources.eval_sets)
+        options = self.resources.storage_options
+        return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+
+    def _made(self, version: Version) -> bool:
+        """Return whether a version was made with the same Params, apart from those that a policy changes."""
+        asked = version.manifest.get(RECORD, version.manifest)["params"]
+        try:
+            theirs = settled_params(type(self.params).from_dict(asked))
+        except ParameterError:  # made by a release with other fields
+            return False
+        return identity_fields(theirs) == identity_fields(self.params)
+
+    def _sources(self, version: Version | None) -> list[Source]:
+        """Return the files that a version was trained on; none if it does not list them."""
+        return [] if version is None else read_sources(self._models / version.name) or []
+
+    def _say(self, stage: str, message: str) -> None:
+        self.listener(Progress(stage, 0, 0, "models", message=message))
+
+    @property
+    def _models(self) -> Store:
+        return self.work / "models"
+
+    @property
+    def _candidates(self) -> Store:
+        return self.work / "candidates"
+
+
+def served_version(work: Store) -> Version | None:
+    """Return the version that is served, or None before the first."""
+    return next((version for version in Versions(work).all() if version.served), None)
+
+
+def record(work: Store, summary: Summary) -> None:
+    """Record the summary of a run that published, which marks its notices as sent."""
+    (work / RECORD).write_manifest(summary.as_dict(), f"{summary.version}.json")
+
+
+def _is_recorded(work: Store, version: str) -> bool:
+    return (work / RECORD / f"{version}.json").exists()
+
+
+def _turnover(before: Vectors, new: Vectors) -> dict[str, Any]:
+    rules = (WordRules.of(vectors.metadata["params"], str(vectors.url)) for vectors in (before, new))
+    return compare_words(before.vocabulary, new.vocabulary, *rules).as_dict()
+
+
+def _suspects(changes: Changes) -> str:
+    """Return a sentence that names the new files, which may have caused a bad version."""
+    urls = [source.url for source in changes.unread]
+    if not urls:
+        return "No file is new."
+    more = f" and {len(urls) - _SHOWN} more" if len(urls) > _SHOWN else ""
+    return f"New since the served version: {', '.join(urls[:_SHOWN])}{more}."
+
+
+def _nothing(message: str) -> RunResult:
+    return RunResult(Outcome.NOTHING_NEW, message)

@@ -1,0 +1,1 @@
+"""One folder at a URL: manifests, arrays, checksums, retries and leases."""

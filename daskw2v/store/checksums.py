@@ -1,0 +1,140 @@
+"""How damage is found: what was changed, cut short or lost after it was written is never taken for data.
+
+Chunks of arrays end with their crc32c, which Zarr checks. Metadata of arrays and manifests are JSON objects that hold
+a checksum of their other entries. Files as they are have a crc32c for each part (`daskw2v.store.partfile`).
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from daskw2v.errors import DamageError
+from daskw2v.store.limits import check_room
+
+METADATA = "zarr.json"
+CHECKSUM = "seal"  # its key in JSON
+_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+T = TypeVar("T")
+
+
+def twice(read: Callable[[], T]) -> T:
+    """Read once more what seems damaged: half an answer may have come."""
+    try:
+        return read()
+    except DamageError:
+        return read()
+
+
+def checksum_of(values: Mapping[str, Any]) -> str:
+    """Return the digest of JSON values."""
+    content = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def with_checksum(content: bytes) -> bytes:
+    """Return the metadata of a Zarr node with its checksum, an attribute: other readers pass it by."""
+    values = json.loads(content)
+    attributes = {name: value for name, value in values.get("attributes", {}).items() if name != CHECKSUM}
+    values["attributes"] = attributes
+    values["attributes"] = {**attributes, CHECKSUM: checksum_of(values)}
+    return json.dumps(values, indent=1).encode()
+
+
+def verify_metadata(content: bytes, place: str) -> None:
+    """Check metadata of a Zarr node.
+
+    Raises
+    ------
+    DamageError
+        If they are not what was written.
+    """
+    try:
+        values = json.loads(content)
+        found = values["attributes"].pop(CHECKSUM)
+        whole = found == checksum_of(values)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise DamageError.of(place, "is not what was written")
+
+
+class StoredArray:
+    """An array of a store: what is damaged is named, never returned.
+
+    Parameters
+    ----------
+    array
+        The array.
+    url
+        Where it lies.
+    """
+
+    def __init__(self, array: zarr.Array[Any], url: str) -> None:
+        self._array, self.url = array, url
+        self.shape: tuple[int, ...] = array.shape
+        self.ndim = len(self.shape)
+        self.chunks: tuple[int, ...] = array.chunks
+        self.shards: tuple[int, ...] | None = array.shards
+        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
+        self.attrs: Mapping[str, Any] = array.attrs
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
+        """Return numbers, slices and masks of it as `numpy` does.
+
+        Raises
+        ------
+        DamageError
+            If a chunk of it is damaged or missing.
+        """
+        check_room(self.shape, selection, self.dtype.itemsize, self.url)
+        return self._read(selection, lambda: self._array[selection])
+
+    def take(self, selection: Any) -> npt.NDArray[Any]:
+        """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
+        return self._read(selection, lambda: self._array.oindex[selection])
+
+    def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
+        """Write where numbers or slices say."""
+        self._array[selection] = values
+
+    def _read(self, selection: Any, read: Callable[[], Any]) -> npt.NDArray[Any]:
+        def checked() -> npt.NDArray[Any]:
+            try:
+                found = np.asarray(read())
+                return found.astype(found.dtype.newbyteorder("="), copy=False)  # another machine may have written it
+            except _UNREADABLE as error:
+                raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
+
+        return twice(checked)
+
+    def _damaged(self, selection: Any) -> str:
+        """Return the first file of a selection that cannot be read."""
+        step = self.shards or self.chunks
+        chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+        parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
+        for place in product(*map(_places, parts, self.shape, step)):
+            try:
+                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, step, strict=True))]
+            except _UNREADABLE:
+                return "/".join([self.url, "c", *map(str, place)])
+        return self.url
+
+
+def _places(part: Any, length: int, step: int) -> Iterable[int]:
+    """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
+    if isinstance(part, slice):
+        chosen = range(*part.indices(length))
+        first, last = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
+        return range(first // step, last // step + 1)
+    numbers = np.asarray(part)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers % length
+    return map(int, np.unique(numbers // step))

@@ -1,0 +1,178 @@
+"""What is believed of files that anybody may have written: names, links and sizes, checked before memory is taken.
+
+A model or a shard may be a stranger's. Which arrays are read is said in `daskw2v.store.zarr_schema`.
+"""
+
+import asyncio
+import math
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+from zarr.storage import LocalStore
+
+from daskw2v.errors import StoreError
+from daskw2v.store.memory import free_memory
+
+T = TypeVar("T")
+
+MOST_METADATA = 1 << 24  # bytes of a Zarr node's metadata
+MOST_MANIFEST = 1 << 28  # bytes of a manifest: a million files, and more
+_SMALL = 1 << 28  # bytes that are read without asking how much memory is free
+
+
+def check_name(name: str) -> None:
+    """Refuse names that lead out of the folder they are in.
+
+    Raises
+    ------
+    StoreError
+        If the name is absolute, a URL, holds `..` or a NUL.
+    """
+    if name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name:
+        raise StoreError(
+            f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
+        )
+
+
+def check_file(folder: str, name: str, most: int | None = None) -> None:
+    """Refuse what lies in a local folder, and is no file of it.
+
+    Parameters
+    ----------
+    folder
+        Where links may lead to the folder itself, as its owner likes.
+    name
+        Below it. What is not there is no error.
+    most
+        Bytes that it may have.
+
+    Raises
+    ------
+    StoreError
+        If a link leads out of the folder, it is a pipe or a device, or larger.
+    """
+    path, top = os.path.realpath(f"{folder}/{name}"), os.path.realpath(folder)
+    if os.path.commonpath([path, top]) != top:
+        raise refused(f"{folder}/{name}", "is a link that leads out of its folder")
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise refused(f"{folder}/{name}", "is no file")
+    if most is not None and found.st_size > most:
+        raise refused(f"{folder}/{name}", f"has {found.st_size:,} bytes, where {most:,} are the most")
+
+
+class Folder(LocalStore):
+    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small.
+
+    The disk is asked in threads only: one that hangs would stop the loop that all stores share.
+    """
+
+    async def _open(self, *, mode: object = None) -> None:
+        self._is_open = True  # where something is written, folders are made
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Return a file's content, or None where there is none; raises as `check_file` does."""
+        # Checked and read at once: a thread for each would cost more than the check
+        content = await asyncio.to_thread(_read, str(self.root), key, byte_range)
+        return None if content is None else (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete a folder, if it is there."""
+        await asyncio.to_thread(_delete, self.root / prefix)
+
+
+def _delete(folder: Path) -> None:
+    if folder.is_dir():
+        shutil.rmtree(folder)
+
+
+def _read(folder: str, name: str, part: ByteRequest | None) -> bytes | None:
+    """Return what is asked for of a file that may be read, or None where there is none."""
+    check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
+    try:
+        with open(f"{folder}/{name}", "rb") as file:
+            match part:
+                case RangeByteRequest(start, end):
+                    file.seek(start)
+                    return file.read(end - start)
+                case OffsetByteRequest(offset):
+                    file.seek(offset)
+                case SuffixByteRequest(suffix):
+                    file.seek(max(0, file.seek(0, os.SEEK_END) - suffix))
+            return file.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+
+
+def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) -> None:
+    """Refuse to read what memory has no room for.
+
+    Parameters
+    ----------
+    shape, itemsize
+        Of the array, as it declares them.
+    selection
+        What is asked for: numbers, slices or arrays of numbers, for the first axes.
+    place
+        What is read, for the message.
+
+    Raises
+    ------
+    StoreError
+        If it would take more than the memory that is free.
+    """
+    chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+    lengths = [_length(n, part) for n, part in zip(shape, chosen, strict=False)]
+    size = math.prod([*lengths, *shape[len(chosen) :]]) * itemsize
+    if size > _SMALL and size > (free := free_memory()):
+        raise StoreError(
+            f"{place} declares {size:,} bytes of what is to be read; {free:,} of memory are free.",
+            "Open the model with in_memory=False, or take a machine with more memory. If it should be smaller, it is "
+            "damaged, or made to do harm.",
+        )
+
+
+def _length(n: int, part: Any) -> int:
+    return len(range(*part.indices(n))) if isinstance(part, slice) else np.size(part)
+
+
+def typed(cls: type[T], values: Any, place: str) -> T:
+    """Make a dataclass of JSON values, each of the type that its field declares.
+
+    Raises
+    ------
+    StoreError
+        If one is missing, unknown or of another type, or a number is negative or above 2^63.
+    """
+    hints = get_type_hints(cls)
+    if not isinstance(values, dict) or not values.keys() <= hints.keys():
+        raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
+    for name, value in values.items():
+        if not isinstance(value, hints[name]) or (isinstance(value, int) and not 0 <= value < 1 << 63):
+            raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise refused(place, f"holds no {cls.__name__} ({error})") from None
+
+
+def refused(place: str, problem: str) -> StoreError:
+    """Return the error for a file that nobody should read."""
+    return StoreError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
+
+
+def shown(values: Any) -> str:
+    """Return the beginning of what was found, for a message."""
+    return repr(values)[:120]

@@ -1,0 +1,79 @@
+"""Files as they are, for what is soon deleted: arrays in parts, each with its checksum.
+
+For tasks that each gather the same part of many pieces, or read what one other has written. A file of n parts begins
+with n + 1 records, edge int64 and crc32c of the part that begins there int64; the items follow, part after part.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import DamageError
+from daskw2v.store.checksums import twice
+from daskw2v.store.storage import Store
+from daskw2v.types import Int64Array
+
+_RECORD = 16  # bytes
+
+
+class Bounds(NamedTuple):
+    """Items start..stop-1 of a file, and the checksum of their bytes."""
+
+    start: int
+    stop: int
+    crc: int
+
+
+def write_parts(place: Store, name: str, edges: Sequence[int] | Int64Array, items: npt.NDArray[Any]) -> None:
+    """Write items, shape (n, ...), whose part k is items edges[k]:edges[k + 1]."""
+    records = np.zeros((len(edges), 2), np.int64)
+    records[:, 0] = edges
+    items = np.ascontiguousarray(items)
+    for k, (start, stop) in enumerate(pairwise(edges)):
+        records[k, 1] = _crc(items[start:stop])
+    place.write_raw(name, records, items)
+
+
+def part_bounds(place: Store, name: str, part: int) -> Bounds:
+    """Return where a part of a file lies; raises as `Store.read_range` does."""
+    (start, crc), (stop, _) = np.frombuffer(
+        place.read_range(name, _RECORD * part, _RECORD * (part + 2)), np.int64
+    ).reshape(2, 2)
+    if not 0 <= start <= stop:
+        raise DamageError.of(f"{place.url}/{name}", "is not what was written")
+    return Bounds(int(start), int(stop), int(crc))
+
+
+def read_items(
+    place: Store, name: str, n_parts: int, bounds: Bounds, dtype: npt.DTypeLike, columns: int
+) -> npt.NDArray[Any]:
+    """Read a part of a file of `n_parts` parts, shape (items, columns), to read only.
+
+    Raises
+    ------
+    DamageError
+        If the file is gone, shorter, or not what was written.
+    """
+    head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
+
+    def read() -> npt.NDArray[Any]:
+        content = place.read_range(name, head + size * bounds.start, head + size * bounds.stop)
+        items = np.frombuffer(content, dtype).reshape(-1, columns)
+        if _crc(items) != bounds.crc:
+            raise DamageError.of(f"{place.url}/{name}", "is not what was written")
+        return items
+
+    return twice(read)
+
+
+def read_part(place: Store, name: str, n_parts: int, part: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
+    """Find a part of a file and read it, as `read_items` does."""
+    return read_items(place, name, n_parts, part_bounds(place, name, part), dtype, columns)
+
+
+def _crc(items: npt.NDArray[Any]) -> int:
+    return int(google_crc32c.value(items.reshape(-1).view(np.uint8)))

@@ -1,0 +1,280 @@
+"""What is asked of a store that may be slow, fail or be gone for a while: tried again, and given up in time.
+
+Stores are other people's machines. What may pass is tried again some times; what does not pass (no permission, no
+space) is told at once; and nobody waits for ever for an answer that does not come.
+"""
+
+import asyncio
+import errno
+import io
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import IO, Any, NoReturn, TypeVar
+
+from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import Store as ZarrStore
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import WrapperStore
+
+from daskw2v.errors import DamageError, Daskw2vError, StoreError
+from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
+from daskw2v.store.zarr_schema import check_metadata
+
+T = TypeVar("T")
+TIMEOUT = 300.0  # seconds that an answer is waited for
+_PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FINAL = _FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
+# What tells of a mistake, or is an answer: asked again it would be the same
+_ANSWERS = (
+    Daskw2vError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError,
+    ValueError, TypeError, LookupError, AttributeError, NotImplementedError, ImportError,
+)  # fmt: skip
+
+
+def may_pass(error: BaseException) -> bool:
+    """Tell whether the same question may get another answer."""
+    if isinstance(error, OSError) and error.errno in _FINAL:
+        return False
+    return isinstance(error, Exception) and not isinstance(error, _ANSWERS)
+
+
+def give_up(error: Exception, place: str) -> NoReturn:
+    """Raise our error for what a store said at last of a place; the store's own where that is an answer."""
+    ours = _explained(error, place)
+    if ours is None:
+        raise error
+    raise ours from error
+
+
+def _explained(error: Exception, place: str) -> StoreError | None:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return StoreError(f"No space is left where {place} should be written.", "Make room; the same command goes on.")
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in _FINAL):
+        return StoreError(f"{place} cannot be read or written ({_what(error)}).", "Give the rights, or another URL.")
+    if may_pass(error):
+        return StoreError(
+            f"{place} cannot be read or written: {len(_PAUSES) + 1} tries failed, the last by {_what(error)}.",
+            "Look after the store; the same command goes on.",
+        )
+    return None
+
+
+def _what(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _pauses() -> list[float]:
+    return [pause * random.uniform(0.7, 1.3) for pause in _PAUSES]  # many workers shall not ask at the same moment
+
+
+def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: float = TIMEOUT) -> T:
+    """Call `function(*args)` until it answers.
+
+    Parameters
+    ----------
+    function
+        What may be called again.
+    place
+        What it is about, for messages.
+    timeout
+        Seconds to wait for each answer.
+
+    Raises
+    ------
+    StoreError
+        If no answer came in time, time and again, or what was asked for is refused.
+    Exception
+        What the function raised, where that is an answer, such as FileNotFoundError.
+    """
+    for pause in (*_pauses(), None):
+        try:
+            return in_time(function, args, timeout)
+        except Exception as error:
+            if pause is None or not may_pass(error):
+                give_up(error, place)
+            time.sleep(pause)
+    raise AssertionError
+
+
+def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -> T:
+    """Call in a thread of its own: one that hangs in the system cannot be called back, only left behind.
+
+    Raises
+    ------
+    TimeoutError
+        If no answer came in `timeout` seconds.
+    Exception
+        What the function raised.
+    """
+    answer: list[T] = []
+    failure: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            answer.append(function(*args))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if failure:
+        raise failure[0]
+    if not answer:
+        raise TimeoutError(f"no answer for {timeout:g} s")
+    return answer[0]
+
+
+class RetryingStore(WrapperStore[ZarrStore]):
+    """A Zarr store that retries each call, as `with_retries` does, and keeps a checksum in metadata.
+
+    Parameters
+    ----------
+    store
+        The store.
+    url
+        Where it lies, for messages.
+    timeout
+        As of `with_retries`.
+    complete
+        Whether all chunks have been written: a missing one is damage then, where Zarr would make one up.
+    """
+
+    def __init__(self, store: ZarrStore, url: str, timeout: float = TIMEOUT, *, complete: bool = False) -> None:
+        super().__init__(store)
+        self._url, self._timeout, self._complete = url, timeout, complete
+
+    def _with_store(self, store: ZarrStore) -> "RetryingStore":
+        return RetryingStore(store, self._url, self._timeout, complete=self._complete)
+
+    def __str__(self) -> str:
+        return self._url
+
+    async def _with_retries(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+        for pause in (*_pauses(), None):
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await ask()
+            except Exception as error:
+                if pause is None or not may_pass(error):
+                    give_up(error, self._place(key))
+                await asyncio.sleep(pause)
+        raise AssertionError
+
+    def _place(self, key: str) -> str:
+        return f"{self._url}/{key}"
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        """Return a value, or None where there is none and may be none."""
+        value = await self._with_retries(key, lambda: self._store.get(key, prototype, byte_range))
+        if self._complete and _is_chunk(key):
+            if value is None:
+                raise DamageError.of(self._place(key), "is missing")
+            if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
+                raise DamageError.of(self._place(key), "is cut short")
+        if value is not None and key.endswith(METADATA):
+            verify_metadata(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
+            check_metadata(value.to_bytes(), self._place(key))
+        return value
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Return several values."""
+        return list(await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges)))
+
+    async def exists(self, key: str) -> bool:
+        """Tell whether there is a value."""
+        return await self._with_retries(key, lambda: self._store.exists(key))
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Write a value."""
+        if key.endswith(METADATA):
+            value = type(value).from_bytes(with_checksum(value.to_bytes()))
+        await self._with_retries(key, lambda: self._store.set(key, value))
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        """Write a value where there is none."""
+        if not await self.exists(key):
+            await self.set(key, value)
+
+    async def _set_many(self, values: Iterable[tuple[str, Buffer]]) -> None:
+        await asyncio.gather(*(self.set(key, value) for key, value in values))
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete all values below a prefix."""
+        await self._with_retries(prefix, lambda: self._store.delete_dir(prefix))
+
+    async def delete(self, key: str) -> None:
+        """Delete a value."""
+        await self._with_retries(key, lambda: self._store.delete(key))
+
+
+def _least(part: ByteRequest | None) -> int:
+    """Return the bytes that were asked for."""
+    if isinstance(part, RangeByteRequest):
+        return part.end - part.start
+    return part.suffix if isinstance(part, SuffixByteRequest) else 0
+
+
+def _is_chunk(key: str) -> bool:
+    """Tell whether an array's content lies there: `name/c/0/1`."""
+    return "/c/" in f"/{key}"
+
+
+class RetryingFile(io.RawIOBase):
+    """A file to read, with the retries of `with_retries`.
+
+    Parameters
+    ----------
+    file
+        What can be read and sought in.
+    place, timeout
+        As of `with_retries`.
+    """
+
+    def __init__(self, file: IO[bytes], place: str, timeout: float = TIMEOUT) -> None:
+        self._file, self._place, self._timeout, self._position = file, place, timeout, 0
+        self._reading = threading.Lock()  # a read that was left behind would move the file under the next one
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that it can be sought in."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, and return it."""
+        if whence == io.SEEK_CUR:
+            offset += self._position
+        elif whence == io.SEEK_END:
+            offset += with_retries(self._file.seek, 0, io.SEEK_END, place=self._place, timeout=self._timeout)
+        self._position = offset
+        return offset
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what there is, as much as the buffer takes."""
+        content = with_retries(self._read, self._position, len(buffer), place=self._place, timeout=self._timeout)
+        buffer[: len(content)] = content
+        self._position += len(content)
+        return len(content)
+
+    def _read(self, position: int, size: int) -> bytes:
+        with self._reading:
+            if self._file.tell() != position:
+                self._file.seek(position)
+            return self._file.read(size)
+
+    def close(self) -> None:
+        """Close the file, unless a read hangs in it: who closes it would wait for that."""
+        if not self.closed and self._reading.acquire(blocking=False):
+            with suppress(OSError):
+                self._file.close()
+            self._reading.release()
+        super().close()

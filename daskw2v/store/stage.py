@@ -1,0 +1,281 @@
+"""A stage builds a result once: one process at a time, however often it is interrupted.
+
+A result lies in a folder named by its identity. Tasks and builds write to folders of their own below it, one for each
+attempt, so that a retry never meets what an earlier one left. The manifest names the attempts that count. It is written
+last, after everything else was deleted: without a manifest there is no result, and with it there is nothing else.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from daskw2v.errors import DamageError, counted
+from daskw2v.progress import Listener, Progress, saying, silent
+from daskw2v.store.lease import hold
+from daskw2v.store.storage import MANIFEST, Store
+
+_THREADS = 16  # to read, list and delete, which is mostly waiting
+T = TypeVar("T")
+# Called with a step's name, a function, and its arguments by the jobs' names; yields names and results as jobs finish
+RunTasks = Callable[..., Iterator[tuple[Any, Any]]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a stage's results lie in a work directory, and what of them is deleted together.
+
+    Parts of a path in angle brackets stand for any name.
+
+    Parameters
+    ----------
+    damaged
+        What is deleted, and so built again, if a file in it is damaged, such as "vocabulary/<key>/<build>". A file at
+        this place is a manifest.
+    unused
+        What is deleted once no run uses it; none by default.
+    remedy
+        What to tell the user if a finished result is damaged, which is then never deleted. By default it is deleted.
+    """
+
+    damaged: str
+    unused: str = ""
+    remedy: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The folder of all results."""
+        return self.damaged.partition("/")[0]
+
+    def damaged_part(self, path: str) -> str | None:
+        """Return what to delete if the file at a path below the work directory is damaged; None for other stages'."""
+        return _beginning(path, self.damaged)
+
+    def unused_part(self, path: str) -> str | None:
+        """Return what to delete if nobody uses what lies at a path below the work directory; None for other stages'."""
+        return _beginning(path, self.unused)
+
+
+def _beginning(path: str, pattern: str) -> str | None:
+    """Return as much of a path as a pattern describes, or None if it is another path."""
+    names, wanted = path.split("/"), pattern.split("/")
+    if len(names) < len(wanted) or any(w != n for w, n in zip(wanted, names, strict=False) if not w.startswith("<")):
+        return None
+    return "/".join(names[: len(wanted)])
+
+
+def remove_damaged(work: Store, part: str) -> None:
+    """Delete what a layout calls damaged; a manifest only if it still is: another process may have written it again."""
+    folder, _, name = part.rpartition("/")
+    if name.endswith(".json"):
+        try:
+            (work / folder).read_manifest(name)
+        except DamageError:
+            pass
+        else:
+            return
+    (work / part).remove()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One result of a stage.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+    home
+        The folder of the result in it; its name is that of the lease.
+    run
+        Runs tasks.
+    listener
+        Called with the progress.
+    name, unit
+        What is reported as progress: the stage, and what it counts.
+    """
+
+    work: Store
+    home: Store
+    run: RunTasks
+    listener: Listener
+    name: str
+    unit: str = "tasks"
+
+    def make(self, find: Callable[[], T | None], build: Callable[["OpenStage"], T]) -> T:
+        """Return what `find` finds, or else what `build` returns, which is called while this process holds the lease.
+
+        Raises
+        ------
+        StoreError
+            If another process takes over the lease meanwhile.
+        """
+        found = find()
+        if found is not None:
+            return found
+        waiting = saying(self.listener, self.name, self.unit)
+        with hold(self.work, self.home.name, self.home.url, waiting=waiting) as lease:
+            found = find()  # another process may have finished while this one waited
+            if found is not None:
+                return found
+            return build(OpenStage(self.home, self.run, self.listener, self.name, self.unit, lease.check))
+
+
+class OpenStage:
+    """A result that is being built. Whoever has one holds a lease on its folder.
+
+    Parameters
+    ----------
+    home
+        The folder of the result.
+    run
+        Runs tasks.
+    listener, name, unit
+        As in `Stage`.
+    check
+        Raises an error if the lease is lost.
+    """
+
+    def __init__(
+        self,
+        home: Store,
+        run: RunTasks,
+        listener: Listener = silent,
+        name: str = "",
+        unit: str = "tasks",
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.home, self.run, self.listener, self.check = home, run, listener, check
+        self._name, self._unit = name, unit
+        self._done = self._total = 0.0
+
+    def attempt(self) -> Store:
+        """Return the folder of a new build; delete what interrupted builds have left, which no manifest names."""
+        manifest = self.home.read_manifest()
+        keep_only(self.home, {"": (MANIFEST, "" if manifest is None else manifest["build"])})
+        return self.home / new_attempt()
+
+    def expect(self, total: float, done: float = 0.0, message: str = "") -> None:
+        """Report how much there is to do, and how much of it is done."""
+        self._total = total
+        self.report(done, message)
+
+    def report(self, done: float, message: str = "") -> None:
+        """Report how much is done by now.
+
+        Raises
+        ------
+        StoreError
+            If the lease is lost.
+        """
+        self.check()
+        self._done = done
+        self.listener(Progress(self._name, done, self._total, self._unit, message=message))
+
+    def map(
+        self, step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], size: float | None = None
+    ) -> list[Any]:
+        """Run a function once for each job, and report progress.
+
+        Parameters
+        ----------
+        step, function, jobs
+            What the tasks are called, what they do, and the arguments of each.
+        size
+            How much is done when all of them are; by default as much as there are jobs.
+
+        Returns
+        -------
+        list
+            Results in the order of the jobs.
+        """
+        results: dict[int, Any] = {}
+        start, size = self._done, len(jobs) if size is None else size
+        for number, result in self.run(step, function, dict(enumerate(jobs))):
+            results[number] = result
+            message = f"{step}: {len(results)} of {counted(len(jobs), 'task')}"
+            self.report(start + size * len(results) / len(jobs), message)
+        return [results[number] for number in range(len(jobs))]
+
+    def keep(self, names: Mapping[str, Collection[str]]) -> None:
+        """Delete everything in some folders below that of the result, except the names that each of them keeps.
+
+        Raises
+        ------
+        StoreError
+            If the lease is lost.
+        """
+        self.check()
+        keep_only(self.home, names)
+        self.check()
+
+    def clean(self, kept: Iterable[str]) -> None:
+        """Delete everything in the folder of the result, except its manifest and what lies at these paths."""
+        names: dict[str, set[str]] = {"": {MANIFEST}}
+        for path in kept:
+            folder = ""
+            for name in path.split("/"):
+                names.setdefault(folder, set()).add(name)
+                folder = f"{folder}/{name}" if folder else name
+        self.keep(names)
+
+    def finish(self, manifest: Mapping[str, Any], kept: Iterable[str]) -> None:
+        """Write the manifest, after everything was deleted that does not lie at the paths to keep.
+
+        Raises
+        ------
+        StoreError
+            If the lease is lost.
+        """
+        self.clean(kept)
+        self.home.write_manifest(dict(manifest))
+
+
+def new_attempt() -> str:
+    """Return a new name for the folder of one attempt."""
+    return uuid.uuid4().hex[:8]
+
+
+def run_once(
+    home: Store, find: Callable[[], dict[str, Any] | None], make: Callable[[Store], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the manifest of a task: the one that an earlier run left, or else that of this run.
+
+    Parameters
+    ----------
+    home
+        The folder of the task's results, in which the manifest is written.
+    find
+        Returns the manifest of an earlier run if its results are there.
+    make
+        Writes the results to the folder of one attempt, and returns the manifest.
+    """
+    manifest = find()
+    if manifest is None:
+        made = make(home / new_attempt())
+        manifest = find()  # another run of the task may have finished meanwhile
+        if manifest is None:
+            manifest = made
+            home.write_manifest(manifest)
+    return manifest
+
+
+def groups_exist(store: Store, paths: Iterable[str]) -> bool:
+    """Tell whether there are Zarr groups at all these paths below a store."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        # Read, not listed: a listing may come from a cache that misses what others have deleted
+        return all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, set(paths)))
+
+
+def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
+    """Delete everything in some folders below a store, except the names that each of them keeps."""
+
+    def clean(folder: str) -> None:
+        place = store / folder if folder else store
+        for name in place.children():
+            if name not in kept[folder]:
+                (place / name).remove()
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(clean, kept))

@@ -1,0 +1,395 @@
+"""Where everything is kept: JSON manifests and Zarr groups below one fsspec URL.
+
+The rules that keep data whole stand here: a manifest is written last and atomically, an array is written whole
+by one task, or by several along chunk bounds only, and nothing is ever pickled.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.abc.store import Store as ZarrStore
+from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.storage import FsspecStore
+
+from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.store.checksums import CHECKSUM, StoredArray, checksum_of, twice
+from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name
+from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
+from daskw2v.store.urls import absolute, as_url, filesystem
+from daskw2v.store.zarr_schema import bounded
+
+T = TypeVar("T")
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+_CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder at an fsspec URL; cheap to make, safe to send to a worker.
+
+    Parameters
+    ----------
+    url
+        Any fsspec URL or local path; a relative path, or one below ~, is made absolute.
+    options
+        Options for fsspec. They may hold secrets, so they are never written and never shown.
+    timeout
+        Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
+    """
+
+    url: str
+    options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    timeout: float = field(default=TIMEOUT, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A worker may stand in another directory
+        url = absolute(as_url(self.url, "The URL of a store"))
+        object.__setattr__(self, "url", url if url.endswith("://") else url.rstrip("/") or "/")
+        refuse_secret(self.url, ParameterError)
+
+    def __truediv__(self, name: str) -> "Store":
+        check_name(name)
+        return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.timeout)
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return self.url.rstrip("/").rsplit("/", 1)[-1]
+
+    def _filesystem(self) -> tuple[Any, str]:
+        return filesystem(self.url, self._fresh())
+
+    def _fresh(self) -> dict[str, Any]:
+        """Return the options for a filesystem that remembers no listing: other machines write here too."""
+        return {"use_listings_cache": False, **self.options}
+
+    @property
+    def local_path(self) -> str | None:
+        """The path on this machine, or None where the store is elsewhere."""
+        fs, path = self._filesystem()
+        return path if "file" in fs.protocol else None
+
+    def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
+        return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)
+
+    def exists(self) -> bool:
+        """Tell whether anything lies at the URL."""
+        fs, path = self._filesystem()
+        return bool(self._with_retries(fs.exists, path))
+
+    def children(self) -> list[str]:
+        """Return the names directly below, sorted; none where nothing lies at the URL."""
+        fs, path = self._filesystem()
+        try:
+            found = self._with_retries(partial(fs.ls, path, detail=False))
+            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove(self) -> None:
+        """Delete everything at the URL, if anything is there."""
+        fs, path = self._filesystem()
+
+        def remove() -> None:
+            while fs.exists(path):
+                with suppress(FileNotFoundError):  # somebody else removes it too
+                    fs.rm(path, recursive=True)
+
+        self._with_retries(remove)
+
+    def read_bytes(self, name: str) -> bytes | None:
+        """Return a small file's content, or None where it does not exist."""
+        fs, path = self._filesystem()
+
+        def read() -> bytes:
+            if "file" in fs.protocol:
+                check_file(path, name, MOST_MANIFEST)
+            return bytes(fs.cat_file(f"{path}/{name}"))
+
+        try:
+            return self._with_retries(read, name=name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a small file atomically: whoever reads sees the old content or the new, never a part.
+
+        Raises
+        ------
+        StoreError
+            If the store refuses the write (no space, no permission), or does not answer.
+        """
+        fs, path = self._filesystem()
+        local = self.local_path
+        if local is None:
+            self._with_retries(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
+        else:
+            self._with_retries(_put, local, name, content, os.replace, name=name)
+
+    def write_raw(self, name: str, *arrays: npt.NDArray[Any]) -> None:
+        """Write arrays as they are into a file that is soon deleted: neither atomic nor forced to the disk."""
+        fs, path = self._filesystem()
+
+        def write() -> None:
+            fs.makedirs(path, exist_ok=True)
+            with fs.open(f"{path}/{name}", "wb") as f:
+                for array in arrays:
+                    f.write(array.data.cast("B") if array.size else b"")  # without a copy
+
+        self._with_retries(write, name=name)
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Read the bytes start..stop-1 of a file.
+
+        Raises
+        ------
+        DamageError
+            If the file is gone, or shorter.
+        """
+        fs, path = self._filesystem()
+        file = f"{path}/{name}"
+
+        def read() -> bytes:
+            try:
+                return bytes(fs.cat_file(file, start=start, end=stop))
+            except Exception:  # some stores refuse what begins behind the end, each in its own words
+                if fs.size(file) > start:
+                    raise
+                return b""
+
+        try:
+            content = self._with_retries(read, name=name) if stop > start else b""
+        except FileNotFoundError:
+            content = b""
+        if len(content) != stop - start:
+            raise DamageError.of(f"{self.url}/{name}", f"lacks its bytes {start}..{stop - 1}")
+        return content
+
+    def read_manifest(self, name: str = MANIFEST) -> dict[str, Any] | None:
+        """Return a manifest's content, or None where it was never finished.
+
+        Raises
+        ------
+        DamageError
+            If the manifest is not what was written.
+        StoreError
+            If it is of a format this version does not read.
+        """
+        return twice(partial(self._read_manifest, name))
+
+    def _read_manifest(self, name: str) -> dict[str, Any] | None:
+        content = self.read_bytes(name)
+        if content is None:
+            return None
+        try:
+            values = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
+        checksum = values.pop(CHECKSUM, None) if isinstance(values, dict) else None
+        if checksum is not None and checksum != checksum_of(values):
+            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
+        if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
+            found = values.get("format_version") if isinstance(values, dict) else None
+            raise StoreError(
+                f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
+                "Open it with the daskw2v that wrote it, or give another work directory.",
+            )
+        if checksum is None:
+            raise DamageError.of(f"{self.url}/{name}", "has no checksum")
+        return values
+
+    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST) -> None:
+        """Write a manifest: the last act of a stage, which makes its data count."""
+        self.write_bytes(name, _written(values))
+
+    def create_manifest(self, values: dict[str, Any], name: str) -> None:
+        """Write a manifest where there is none; of several that try, one does, if the store knows how to."""
+        fs, path = self._filesystem()
+        local, content = self.local_path, _written(values)
+
+        def create() -> None:
+            with suppress(FileExistsError):
+                if local is None:
+                    fs.pipe_file(f"{path}/{name}", content, mode="create")
+                else:
+                    _put(local, name, content, os.link)
+
+        self._with_retries(create, name=name)
+
+    def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
+        local = self.local_path
+        store: ZarrStore = Folder(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
+        return RetryingStore(store, self.url, self.timeout, complete=complete)
+
+    def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
+        """Make an empty Zarr group here; what lay here before is replaced."""
+        return zarr.create_group(self._zarr_store(), overwrite=True, zarr_format=3, attributes=attributes)
+
+    def open_group(self, *, writable: bool = False) -> zarr.Group:
+        """Open the Zarr group that lies here.
+
+        Raises
+        ------
+        DamageError
+            If there is none, or its metadata are not what was written.
+        """
+        try:
+            return zarr.open_group(
+                self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
+            )
+        except (FileNotFoundError, KeyError) as error:
+            raise DamageError(
+                f"{self.url} holds no Zarr group.",
+                "Check the URL. In a work directory the same command makes again what can be made again.",
+                url=self.url,
+            ) from error
+
+
+def _written(values: dict[str, Any]) -> bytes:
+    """Return a manifest's content."""
+    values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
+    return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
+
+
+def _put(folder: str, name: str, content: bytes, move: Callable[[str, str], None]) -> None:
+    """Write a file of this machine's and force it to the disk; `move` replaces what is there, or does not."""
+    os.makedirs(folder, exist_ok=True)
+    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "wb") as f:
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
+        move(temporary, f"{folder}/{name}")
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    entry = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(entry)
+    finally:
+        os.close(entry)
+
+
+def create_array(
+    group: zarr.Group,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: npt.DTypeLike,
+    chunk_rows: int = _CHUNK,
+    *,
+    chunk_columns: int | None = None,
+    shard_rows: int | None = None,
+    fill_value: float = 0,
+    attributes: dict[str, Any] | None = None,
+) -> StoredArray:
+    """Declare an array.
+
+    Parameters
+    ----------
+    group, name
+        Where.
+    shape, dtype
+        Of what will be written.
+    chunk_rows, chunk_columns
+        Elements along the first axis that are compressed together, and along the others; all of the others by default.
+    shard_rows
+        With it, chunks lie in Zarr shards of so many rows, a multiple of chunk_rows, and all columns: one file each.
+    fill_value
+        What is read where nothing was written.
+    attributes
+        What else is to be known of it.
+    """
+    rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
+    columns = [min(n, chunk_columns or n) for n in others]
+    chunks = (rows, *columns)
+    # Shards are whole chunks, beyond the array's end where need be.
+    wanted = None if shard_rows is None else zip((shard_rows, *others), chunks, strict=True)
+    shards = None if wanted is None else tuple(-(-n // c) * c for n, c in wanted)
+    # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
+    compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
+    array = group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        shards=shards,
+        dtype=dtype,
+        compressors=[compressor, Crc32cCodec()],
+        fill_value=fill_value,
+        attributes=attributes,
+        config={"write_empty_chunks": True},  # a missing one is damage; and looking for empty ones costs more
+    )
+    return StoredArray(array, f"{_url(group)}/{name}")
+
+
+def write_array(
+    group: zarr.Group,
+    name: str,
+    values: npt.NDArray[Any],
+    chunk_rows: int = _CHUNK,
+    *,
+    one_shard: bool = False,
+    attributes: dict[str, Any] | None = None,
+) -> None:
+    """Write a whole array at once."""
+    shard_rows = max(1, len(values)) if one_shard else None
+    array = create_array(
+        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes
+    )
+    if values.size:
+        array[...] = values
+
+
+def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
+    """Write rows from `start` on, along the bounds of files: two tasks must never meet in one chunk or shard.
+
+    Raises
+    ------
+    StoreError
+        If the region does not begin and end at the bound of a chunk; of a shard, where there are such.
+    """
+    stop, step, files = start + len(rows), (array.shards or array.chunks)[0], "shards" if array.shards else "chunks"
+    if start % step or (stop % step and stop != array.shape[0]):
+        raise StoreError(
+            f"Rows {start}:{stop} of {array.url} do not lie along its {files} of {step} rows.",
+            f"Write whole {files}: two writers in one lose data silently.",
+        )
+    array[start:stop] = rows
+
+
+def open_array(group: zarr.Group, name: str) -> StoredArray:
+    """Open an array of a group.
+
+    Raises
+    ------
+    DamageError
+        If the group has no such array, or its metadata are not what was written.
+    """
+    url = f"{_url(group)}/{name}"
+    try:
+        array = group.get(name)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DamageError.of(url, f"cannot be opened ({error})") from error
+    if not isinstance(array, zarr.Array):
+        raise DamageError.of(url, "is missing")
+    return StoredArray(bounded(array), url)
+
+
+def _url(group: zarr.Group) -> str:
+    return "/".join(filter(None, (str(group.store), group.path)))
+
+
+def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
+    """Read rows start:stop of an array, all of it by default; raises as `open_array` and `StoredArray` do."""
+    return open_array(group, name)[start:stop]

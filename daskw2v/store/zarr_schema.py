@@ -1,0 +1,161 @@
+"""Which Zarr groups and arrays are read: of what Zarr can read, only what this package writes.
+
+These are plain numbers, in chunks of bounded size, by codecs that run no code and cannot unpack to more than was
+declared. Metadata are checked before Zarr looks at them.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.abc.codec import Codec
+from zarr.codecs import BloscCodec, ShardingCodec
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import Buffer
+
+from daskw2v.store.limits import refused, shown
+
+_CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
+_FILES = 1 << 17  # of an array: Zarr makes a task for each
+_IN_SHARD = 1 << 20  # chunks of a shard, whose index is read whole
+_AXES = 3
+_FILL = 1 << 24  # any float holds whole numbers up to this one
+_ENTRIES = {
+    "attributes", "chunk_grid", "chunk_key_encoding", "codecs", "consolidated_metadata", "data_type", "dimension_names",
+    "fill_value", "node_type", "shape", "storage_transformers", "zarr_format",
+}  # fmt: skip
+_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
+_PLAIN = (["bytes"], ["bytes", "blosc"], ["bytes", "crc32c"], ["bytes", "blosc", "crc32c"])
+_INDEX = ["bytes", "crc32c"]
+_HEADER = 16  # bytes before what Blosc packed
+
+
+def check_metadata(content: bytes, place: str) -> None:
+    """Refuse metadata of a Zarr group or array that this package would not write.
+
+    Raises
+    ------
+    StoreError
+        If it is another node, or an array of another type, layout or codec, or of absurd size.
+    """
+    try:
+        problem = _problem(json.loads(content))
+    except (ValueError, RecursionError) as error:
+        problem = f"is not JSON ({error})"
+    if problem:
+        raise refused(place, problem)
+
+
+def _problem(values: Any) -> str:
+    """Return what is wrong with metadata; nothing where all is right."""
+    if not isinstance(values, dict) or not values.keys() <= _ENTRIES:
+        return "is no group or array that daskw2v writes"
+    match values:
+        case {"zarr_format": 3, "node_type": "group", "attributes": {}}:
+            return "holds the metadata of others" if values.get("consolidated_metadata") else ""
+        case {
+            "zarr_format": 3,
+            "node_type": "array",
+            "data_type": kind,
+            "shape": [*shape],
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*chunk]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "codecs": [*codecs],
+            "attributes": {},
+        }:
+            if not isinstance(kind, str) or kind not in _TYPES:
+                return f"is of type {str(kind)[:60]!r}, not of numbers"
+            if values.get("storage_transformers") or values.get("dimension_names") or not _fills(values, kind):
+                return "has entries that daskw2v does not write"
+            return _shape_problem(shape, chunk, np.dtype(kind).itemsize, codecs)
+    return "is no group or array that daskw2v writes"
+
+
+def _fills(values: dict[str, Any], kind: str) -> bool:
+    """Tell whether an array's type holds the number that stands for what was not written."""
+    fill: Any = values.get("fill_value")
+    if kind.startswith("float"):
+        return fill == "NaN" or (type(fill) in (int, float) and abs(fill) < _FILL)
+    limits = np.iinfo(kind)
+    return type(fill) is int and limits.min <= fill <= limits.max
+
+
+def _shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: list[Any]) -> str:
+    match codecs:
+        case [
+            {
+                "name": "sharding_indexed",
+                "configuration": {"chunk_shape": [*chunk], "codecs": [*inner], "index_codecs": [*index]},
+            }
+        ]:
+            if _names(index) != _INDEX:
+                return f"has the codecs {shown(index)} of an index"
+        case _:
+            chunk, inner = file, codecs
+    if not len(shape) == len(file) == len(chunk) or not 1 <= len(shape) <= _AXES:
+        return f"is of shape {shown(shape)} in chunks of {shown(chunk)}"
+    if not (all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n > 0 for n in file + chunk)):
+        return f"is of shape {shown(shape)} in chunks of {shown(chunk)}"
+    if math.prod(chunk) * itemsize > _CHUNK:
+        return f"has chunks of {math.prod(chunk) * itemsize:,} bytes, where {_CHUNK:,} are the most"
+    if math.prod(max(1, n // k) for n, k in zip(file, chunk, strict=True)) > _IN_SHARD:
+        return f"has shards of {shown(file)} in chunks of {shown(chunk)}"
+    if math.prod(-(-n // k) for n, k in zip(shape, file, strict=True)) > _FILES:
+        return f"is of shape {shown(shape)} in files of {shown(file)}, more than {_FILES:,}"
+    return _codec_problem(inner)
+
+
+def _codec_problem(codecs: list[Any]) -> str:
+    if _names(codecs) not in _PLAIN:
+        return f"has the codecs {shown(codecs)}, which daskw2v does not write"
+    for codec in codecs:
+        match codec:
+            case {"name": "blosc", "configuration": {"cname": "lz4", "typesize": int()}} | {"name": "bytes" | "crc32c"}:
+                pass
+            case _:
+                return f"has the codec {shown(codec)}, which daskw2v does not write"
+    return ""
+
+
+def _names(codecs: Sequence[Any]) -> list[Any]:
+    return [codec.get("name") if isinstance(codec, dict) else codec for codec in codecs]
+
+
+def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
+    """Return the array, none of whose chunks unpacks to more than it should hold."""
+    metadata: Any = array.metadata
+    metadata = replace(metadata, codecs=tuple(map(_bounded, metadata.codecs)))
+    return zarr.Array(zarr.AsyncArray(metadata, array.store_path, array.config))
+
+
+def _bounded(codec: Codec) -> Codec:
+    if isinstance(codec, ShardingCodec):
+        return replace(codec, codecs=tuple(map(_bounded, codec.codecs)))
+    if isinstance(codec, BloscCodec):
+        return _Blosc(
+            typesize=codec.typesize,
+            cname=codec.cname,
+            clevel=codec.clevel,
+            shuffle=codec.shuffle,
+            blocksize=codec.blocksize,
+        )
+    return codec
+
+
+class _Blosc(BloscCodec):
+    """Blosc, whose own header is not believed: memory would be taken for what it says."""
+
+    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        expected = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
+        header = chunk_bytes.as_numpy_array()[:_HEADER].tobytes()
+        unpacked, packed = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
+        if (unpacked, packed) != (expected, len(chunk_bytes)):
+            raise ValueError(
+                f"{len(chunk_bytes):,} bytes say that they are {packed:,} and hold {unpacked:,}; "
+                f"they should hold {expected:,}"
+            )
+        return await super()._decode_single(chunk_bytes, chunk_spec)

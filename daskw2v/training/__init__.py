@@ -1,0 +1,1 @@
+"""From encoded text to a model: pipeline, strategies and devices."""

@@ -1,0 +1,1 @@
+"""Replicas that train side by side and are merged."""

@@ -1,0 +1,62 @@
+"""Memory of replicas."""
+
+from collections.abc import Sequence
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.objectives.registry import find_objective
+from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.devices import find_device
+from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
+from daskw2v.training.memory.tables import POSITION, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.memory.text import Text
+
+_BUILDING = 8 * LONG  # bytes a word of what an alias table is made from
+
+
+def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
+    """Return the threads of a training task: replicas share the workers', and a task stays on one worker."""
+    largest = max(threads, default=1)
+    most = min(resources.threads or largest, largest)
+    return max(1, min(most, sum(threads) // params.n_replicas))
+
+
+def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
+    """Return the memory of a run."""
+    return RunMemory(_train(params, resources, text, workers), publish(params, resources, text, workers))
+
+
+def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
+    """Return the memory of replicas: the model they start from, their own tables, the rows they return; and merging."""
+    device = find_device(resources.device)
+    trainer = device.replica_trainer
+    held, own = table_bytes(params, text.vocabulary)
+    tables, copies = sum(held.values()), sum(own.values())
+    threads = task_threads([workers.threads] * workers.n, params, resources)
+    tasks = min(1 if device.resource else workers.threads, -(-params.n_replicas // workers.n))
+    # Rows that fill whole cache lines are returned as they lie; one thread takes one table out after the other
+    taken = 0 if copies == tables else tables if threads > 1 else max(held.values())
+    share = tables / workers.n if params.n_replicas > 1 else 0.0
+    velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
+    prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
+    kept: Sizes = {
+        "model": tables,
+        "velocity of the merge": velocity,
+        **prepared,
+        "counts and thresholds": 2 * LONG * text.vocabulary,
+        "open shards": open_shards(text),
+    }
+    training = {
+        **kept,
+        "tables of replicas": tasks * copies,
+        "rows taken out of them": tasks * taken,
+        "text": tasks * trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words),
+    }
+    # What is merged takes the place of what it came from, but for some blocks
+    merging = {**kept, "trained replicas": tasks * tables, "blocks that are merged": share / 2}
+    preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
+    gpu: Sizes = {}
+    if device.free_memory:
+        buffers = 2 * 5 * (POSITION - INT) * trainer.positions // 4
+        gpu = {"tables": copies, **prepared, "text": buffers}
+    return StageMemory.of("train", training, merging if share else preparing, preparing, gpu=gpu)

@@ -1,0 +1,49 @@
+"""All registries, and the check that workers have the chosen plug-ins."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from distributed import Client
+
+from daskw2v.cluster import ask_workers
+from daskw2v.config.params import Params
+from daskw2v.config.registry import Registry
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import FORMATS
+from daskw2v.corpus.tokenizers import TOKENIZERS
+from daskw2v.errors import ClusterError, ParameterError
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.training.averaging.merge import MERGE_RULES
+from daskw2v.training.devices import DEVICES
+from daskw2v.training.strategies import STRATEGIES
+
+AXES: Mapping[str, Registry[Any]] = {
+    registry.field: registry for registry in (TOKENIZERS, FORMATS, OBJECTIVES, STRATEGIES, MERGE_RULES, DEVICES)
+}
+
+
+def check_plug_ins(client: Client, params: Params, resources: Resources) -> None:
+    """Check that all workers have the chosen plug-ins.
+
+    Raises
+    ------
+    ClusterError
+        If a worker lacks a plug-in or cannot load it.
+    """
+    chosen = {field: getattr(params, field, None) or getattr(resources, field, None) for field in AXES}
+    added = {field: name for field, name in chosen.items() if isinstance(name, str) and AXES[field].is_added(name)}
+    if not added:
+        return
+    for address, problem in ask_workers(client, _problem, added).items():
+        if problem is not None:
+            raise ClusterError(f"Worker {address}: {problem}", "Install the same plug-ins on all workers.")
+
+
+def _problem(added: Mapping[str, str]) -> str | None:
+    """Return why this process cannot load a plug-in, or None. Dask would log an error that a worker raises."""
+    try:
+        for field, name in added.items():
+            AXES[field].find(name)
+    except ParameterError as error:
+        return error.problem
+    return None

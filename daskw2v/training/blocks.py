@@ -1,0 +1,90 @@
+"""A model on the cluster: row blocks of its tables as futures, which never pass through the client."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from daskw2v.cluster.shared_memory import share
+from daskw2v.models.store import create_model, read_table, write_table_rows
+from daskw2v.sampling.run import Run
+from daskw2v.store.storage import Store
+from daskw2v.training.initial_rows import first_rows
+from daskw2v.types import Float32Array
+
+_BLOCK_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """Rows start..stop-1 of a table."""
+
+    table: str
+    start: int
+    stop: int
+
+
+BlockFutures = Mapping[TableBlock, Future]
+
+
+def rows_per_block(vector_size: int) -> int:
+    """Return how many rows of float32 make a block of some 32 MB."""
+    return max(1, _BLOCK_BYTES // (4 * vector_size))
+
+
+def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[TableBlock]:
+    """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too."""
+    step = rows_per_block(vector_size)
+    return [
+        TableBlock(table, start, min(rows, start + step))
+        for table, rows in tables.items()
+        for start in range(0, max(1, rows), step)
+    ]
+
+
+def initial_block(run: Run, block: TableBlock) -> Float32Array:
+    """Task: the block's rows before training."""
+    return share(first_rows(run, block.table, np.arange(block.start, block.stop)))
+
+
+def join_blocks(*rows: Float32Array) -> Float32Array:
+    """Return the table that blocks of rows make, in their order."""
+    return np.concatenate(rows)
+
+
+def load_block(store: Store, block: TableBlock) -> Float32Array:
+    """Task: the block's rows as a store holds them."""
+    return share(read_table(store, block.table, block.start, block.stop))
+
+
+def save_block(store: Store, block: TableBlock, rows: Float32Array) -> None:
+    """Task: write the block's rows; blocks lie along the chunks, so all may be written at once."""
+    write_table_rows(store, block.table, block.start, rows)
+
+
+def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:
+    """Return futures of blocks that begin a new chain: nothing behind them can be asked for again."""
+    return {
+        block: client.submit(load_block, store, block, key=f"load-{key}-{block.table}-{block.start}", retries=2)
+        for block in blocks
+    }
+
+
+def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size: int, key: str) -> list[Future]:
+    """Declare a store's tables and write all blocks; return the futures of the writes."""
+    tables: dict[str, tuple[int, int]] = {}
+    for block in blocks:
+        rows = max(block.stop, tables.get(block.table, (0, 0))[0])
+        tables[block.table] = (rows, vector_size)
+    create_model(store, tables, rows_per_block(vector_size))
+    return [
+        client.submit(save_block, store, block, future, key=f"save-{key}-{block.table}-{block.start}", retries=2)
+        for block, future in blocks.items()
+    ]
+
+
+def rename(blocks: Mapping[TableBlock, Any], prefix: str) -> dict[TableBlock, Any]:
+    """Return the same futures under tables named `prefix` + table."""
+    return {TableBlock(prefix + b.table, b.start, b.stop): future for b, future in blocks.items()}

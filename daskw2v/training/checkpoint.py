@@ -1,0 +1,40 @@
+"""Checkpoints of a run: the folder `checkpoints/<number of the next round>`, finished when it has a manifest."""
+
+from typing import Any
+
+from daskw2v.store.stage import Layout
+from daskw2v.store.storage import Store
+
+LAYOUT = Layout("runs/<run>/checkpoints/<number>")
+_KEPT = 2
+
+
+def folder(run: Store, number: int) -> Store:
+    """Return where the checkpoint before a round lies."""
+    return run / "checkpoints" / f"{number:06}"
+
+
+def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
+    """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
+    checkpoint.write_manifest(manifest)
+    for name in _finished(run)[:-_KEPT]:
+        (run / "checkpoints" / name).remove()
+
+
+def forget(run: Store) -> None:
+    """Remove all checkpoints: the run begins anew."""
+    (run / "checkpoints").remove()
+
+
+def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
+    """Return the newest finished checkpoint and its manifest, or None where there is none."""
+    names = _finished(run)
+    if not names:
+        return None
+    store = run / "checkpoints" / names[-1]
+    return store, store.read_manifest() or {}
+
+
+def _finished(run: Store) -> list[str]:
+    checkpoints = run / "checkpoints"
+    return [name for name in checkpoints.children() if (checkpoints / name).read_manifest() is not None]

@@ -1,0 +1,1 @@
+"""Columns of the word-context matrix, trained table by table."""

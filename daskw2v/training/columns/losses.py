@@ -1,0 +1,108 @@
+"""What each word lost in each step of strategy `columns`, kept beside the model for who wants to look into training."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from distributed import Client, Future
+
+from daskw2v.cluster import gather
+from daskw2v.store.checksums import StoredArray
+from daskw2v.store.stage import groups_exist
+from daskw2v.store.storage import Store, create_array, open_array, write_rows
+from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
+from daskw2v.types import Float32Array
+
+FOLDER, LOSS, COLUMNS = "losses", "loss", "columns"
+
+
+class WordLosses:
+    """Writes the array `loss`, shape (steps, V) float32: what a word lost a column in a step, with its input row.
+
+    Its attribute `columns` has the columns trained by the end of each step, over all epochs. A word without contexts
+    loses nothing. A chunk is a round, which one task writes.
+
+    Parameters
+    ----------
+    client
+        Where to run.
+    place
+        The run's folder.
+    rounds
+        The schedule.
+    n_words
+        V.
+    session
+        Tells this client's tasks from others'.
+    """
+
+    def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
+        self._client, self._home, self._session = client, place / FOLDER, session
+        self._rounds, self._n_words = rounds, n_words
+        self._writes: list[Future] = []
+        if not groups_exist(self._home, [LOSS]):  # else a run goes on from its checkpoint
+            self._declare(self._home)
+
+    def has(self, rounds: int) -> bool:
+        """Tell whether the first rounds were kept: a run may have begun without."""
+        starts = [self._rounds[number].steps[0].number for number in range(rounds)]
+        array = _open(self._home, writable=True)  # where a missing chunk is one that was not written
+        return not any(np.isnan(array[start, 0]) for start in starts)
+
+    def keep(self, this: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
+        """Write the losses of a round, the results of tasks: by step, and within a step by part."""
+        key = f"losses-{self._session}-{this.number}"
+        steps = this.steps[0].number, [step.last - step.first for step in this.steps]
+        self._writes.append(self._client.submit(_write, self._home, *steps, *by_step, key=key, retries=2))
+
+    def finish(self) -> None:
+        """Wait until all that was kept is written."""
+        gather(self._client, self._writes, "Writing losses")
+        self._writes.clear()
+
+    def publish(self, model: Store) -> None:
+        """Put the losses beside a model."""
+        self.finish()
+        home = model / FOLDER
+        self._declare(home)
+        starts = [self._rounds[number].steps[0].number for number in range(len(self._rounds))]
+        copies = [
+            self._client.submit(_copy, self._home, home, start, key=f"copy-{self._session}-{start}", retries=2)
+            for start in starts
+        ]
+        gather(self._client, copies, "Writing losses")
+
+    def _declare(self, home: Store) -> None:
+        shape = len(self._rounds.ends), self._n_words
+        attributes = {COLUMNS: self._rounds.ends}
+        steps = self._rounds.steps_per_round
+        create_array(
+            home.create_group(), LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan")
+        )
+
+
+def _open(home: Store, *, writable: bool = False) -> StoredArray:
+    return open_array(home.open_group(writable=writable), LOSS)
+
+
+def _write(home: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
+    """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
+    losses: Float32Array = np.concatenate([np.concatenate(parts, axis=1) for parts in by_step])
+    write_rows(_open(home, writable=True), start, losses / np.array(columns, np.float32)[:, None])
+
+
+def _copy(source: Store, target: Store, start: int) -> None:
+    """Task: copy a round's losses."""
+    array = _open(source)
+    write_rows(_open(target, writable=True), start, array[start : start + array.chunks[0]])
+
+
+def read_losses(model: Store) -> tuple[list[int], Float32Array]:
+    """Read the columns trained by the end of each step, and each word's loss in it, shape (steps, V) float32.
+
+    Raises
+    ------
+    StoreError
+        If none were kept: train with Resources(word_losses=True).
+    """
+    array = _open(model / FOLDER)
+    return list(array.attrs[COLUMNS]), array[...]

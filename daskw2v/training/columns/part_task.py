@@ -1,0 +1,202 @@
+"""The task of strategy `columns`: trains the rows of a part of the words on columns of the word-context matrix."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from daskw2v.cluster import this_worker
+from daskw2v.cluster.shared_memory import share
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.models.store import read_table, write_table_rows
+from daskw2v.objectives.base import MOMENTS, Columns, is_finite
+from daskw2v.objectives.registry import find_objective, settled
+from daskw2v.sampling.context_matrix import read_contexts
+from daskw2v.sampling.run import Run
+from daskw2v.store.storage import Store
+from daskw2v.training.columns.step_schedule import ColumnStep
+from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched
+from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.prepared import prepared_of
+from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.types import Float32Array, Int32Array
+
+INPUT, OUTPUT = "input", "output"
+TABLES = (INPUT, OUTPUT)
+_MOMENTS = ("first", "second")  # in the order of a part's moments
+
+
+@dataclass(frozen=True)
+class TableOrigin:
+    """The checkpoint that rows are read from; None for rows that are still to be drawn."""
+
+    store: Store | None = None
+
+
+class WordRange(NamedTuple):
+    """The words start..stop-1."""
+
+    start: int
+    stop: int
+
+
+PartRows: TypeAlias = Float32Array | TableOrigin
+PartMoments: TypeAlias = Sequence[Float32Array] | TableOrigin
+
+
+@dataclass(frozen=True)
+class ColumnsContext:
+    """Arguments shared by all tasks of a run.
+
+    Parameters
+    ----------
+    run, matrix
+        The run, and the Zarr group of its word-context matrix.
+    words
+        The words of each part.
+    """
+
+    run: Run
+    matrix: Store
+    words: tuple[WordRange, ...]
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """Names of the optimizer's moments."""
+        return _MOMENTS[: MOMENTS[settled(self.run.params).optimizer or ""]]
+
+    def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
+        """Return a part's rows, shape (n, D): in memory, read from a checkpoint, or drawn."""
+        if not isinstance(rows, TableOrigin):
+            return rows
+        words = self.words[part]
+        if rows.store is None:
+            return first_rows(self.run, table, np.arange(*words))
+        return read_table(rows.store, table, *words)
+
+    def moments_of(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
+        """Return the moments of a part's rows, each of their shape: in memory, from a checkpoint, or zeros."""
+        if not isinstance(moments, TableOrigin):
+            return moments
+        words = self.words[part]
+        if moments.store is None:
+            shape = words.stop - words.start, self.run.params.vector_size
+            return [np.zeros(shape, np.float32) for _ in self.moments]
+        return [read_table(moments.store, moment_table(name, table), *words) for name in self.moments]
+
+
+class TrainedPart(NamedTuple):
+    """Result of a task: rows and moments by table; totals; losses of input rows, (steps, n), if they are kept."""
+
+    rows: dict[str, Float32Array]
+    moments: dict[str, Sequence[Float32Array]]
+    totals: TaskTotals
+    losses: Float32Array
+
+
+@gpu_memory_watched()
+def train_part(
+    context: ColumnsContext,
+    part: int,
+    steps: Sequence[ColumnStep],
+    trained_rows: Mapping[str, tuple[PartRows, PartMoments]],
+    fixed_rows: Mapping[str, Sequence[PartRows]],
+    threads: int,
+    *,
+    keep_losses: bool,
+) -> TrainedPart:
+    """Task: train a part's rows of one table against the other table, which is fixed; or both tables alternately.
+
+    Parameters
+    ----------
+    context, part
+        Shared arguments, and the part.
+    steps
+        One step; or several, if both tables are trained and this part has all words.
+    trained_rows
+        Rows and moments of the part to train, by table.
+    fixed_rows
+        Fixed rows of all parts, by table.
+    threads
+        Number of threads.
+    keep_losses
+        Whether to return the loss of each input row.
+    """
+    clock, words = TaskClock(), context.words[part]
+    tables = {
+        t: [context.rows(t, part, rows), *context.moments_of(t, part, kept)] for t, (rows, kept) in trained_rows.items()
+    }
+    worked = open_part(context, tables, fixed_rows, threads)
+    losses, loss, pairs = list[Float32Array](), 0.0, 0
+    for step in steps:
+        contexts = read_contexts(context.matrix, words, (step.first, step.last))
+        pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
+        for table in trained_rows:
+            lost = worked.train(table, columns_of(context, words, step, table, contexts))
+            if keep_losses and table == INPUT:
+                losses.append(lost)
+            loss += float(lost.sum(dtype=np.float64))
+    taken = {table: worked.take(table) for table in trained_rows}
+    finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
+    for held in taken.values():
+        held[0] = share(held[0])
+    return TrainedPart(
+        {table: rows for table, (rows, *_) in taken.items()},
+        {table: kept for table, (_, *kept) in taken.items()},
+        TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read()),
+        np.array(losses, np.float32),
+    )
+
+
+def open_part(
+    context: ColumnsContext,
+    trained_rows: Mapping[str, Sequence[Float32Array]],
+    fixed_rows: Mapping[str, Sequence[PartRows]],
+    threads: int,
+) -> RowTrainer:
+    """Put the rows to train, and the fixed rows of all parts, on the device."""
+    run = context.run
+    tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in fixed_rows.items()}
+    objective = find_objective(run.params.objective)
+    return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
+
+
+def columns_of(
+    context: ColumnsContext, words: WordRange, step: ColumnStep, table: str, contexts: Int32Array
+) -> Columns:
+    """Return the columns on which a table's rows of some words are trained in a step, from their contexts."""
+    params = context.run.params
+    key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
+    return Columns(contexts, words.start, step.epoch * params.context_size + step.first, step.alpha, key)
+
+
+def load_rows(context: ColumnsContext, part: int, table: str, start: TableOrigin) -> Float32Array:
+    """Task: load a part's rows, from a checkpoint or drawn."""
+    return context.rows(table, part, start)
+
+
+def take_rows(trained: TrainedPart, table: str) -> Float32Array:
+    """Task: return a part's rows alone, which other workers read."""
+    return trained.rows[table]
+
+
+def take_moments(trained: TrainedPart, table: str) -> Sequence[Float32Array]:
+    """Task: return a part's moments alone, which stay on their worker."""
+    return trained.moments[table]
+
+
+def moment_table(name: str, table: str) -> str:
+    """Return the name of a table's moment in a checkpoint."""
+    return f"{name}-{table}"
+
+
+def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> None:
+    """Task: write a part's rows, on the worker that holds them."""
+    write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
+
+
+def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> None:
+    """Task: write a part's moments, on the worker that holds them."""
+    for name, values in zip(context.moments, context.moments_of(table, part, moments), strict=True):
+        write_table_rows(store, moment_table(name, table), context.words[part].start, values)

@@ -1,0 +1,76 @@
+"""Which columns of the word-context matrix are trained when, at which learning rate: pure functions of the Params."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from daskw2v.config.params import Params
+from daskw2v.sampling.segments import cut
+from daskw2v.training.schedule import alpha_at
+
+_ROUNDS = 64  # of a run: between two, its client hears of it, and a checkpoint may be written
+
+
+class ColumnStep(NamedTuple):
+    """The columns first..last-1 of an epoch: the input rows train them, then the output rows."""
+
+    number: int
+    epoch: int
+    first: int
+    last: int
+    alpha: float
+
+
+@dataclass(frozen=True)
+class ColumnRound:
+    """Some steps in a row, and the columns trained after them, over all epochs."""
+
+    number: int
+    steps: tuple[ColumnStep, ...]
+    done: int
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return sum(step.last - step.first for step in self.steps)
+
+
+class ColumnRounds:
+    """The schedule of a run.
+
+    Parameters
+    ----------
+    params
+        `epochs`, `context_size`, `gather_every`, `alpha` and `min_alpha` are read.
+    """
+
+    def __init__(self, params: Params) -> None:
+        self.total = params.epochs * params.context_size
+        self._params = params
+        self._steps = tuple(self._all())
+        self._bounds = [*range(0, len(self._steps), -(-len(self._steps) // _ROUNDS)), len(self._steps)]
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @property
+    def ends(self) -> list[int]:
+        """Columns trained by the end of each step, over all epochs."""
+        return [step.epoch * self._params.context_size + step.last for step in self._steps]
+
+    @property
+    def steps_per_round(self) -> int:
+        """Steps of a round; the last may have fewer."""
+        return len(self[0].steps)
+
+    def __getitem__(self, number: int) -> ColumnRound:
+        first, last = self._bounds[number : number + 2]
+        steps = self._steps[first:last]
+        return ColumnRound(number, steps, steps[-1].epoch * self._params.context_size + steps[-1].last)
+
+    def _all(self) -> Iterator[ColumnStep]:
+        params, number = self._params, 0
+        for epoch in range(params.epochs):
+            for first, last in cut(0, params.context_size, params.gather_every):
+                share = (epoch * params.context_size + first) / self.total
+                yield ColumnStep(number, epoch, first, last, alpha_at(params, share))
+                number += 1

@@ -1,0 +1,211 @@
+"""Input rows computed by the subword network: the tasks of strategy `columns` for objective `subwords`.
+
+A step goes over minibatches of words. The network computes their rows; these are trained on the step's columns like
+other rows, with the output rows fixed; and the change of the rows is the gradient that is propagated back through the
+network, which takes a step of Adam (Li et al. 2019, section 5.8). After all minibatches, the network computes the rows
+against which the output rows are trained.
+
+Gradients are computed for blocks of words and summed in the order of the blocks, so the sum has the same bits on any
+number of workers (data parallelism, section 3.3).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from distributed import Client
+
+from daskw2v.cluster import ask_workers, await_worker, this_worker
+from daskw2v.cluster.shared_memory import share
+from daskw2v.errors import DamageError, MissingExtraError
+from daskw2v.extras import needed
+from daskw2v.models.store import read_subwords, write_subwords
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Subwords, Weights
+from daskw2v.objectives.subwords.training import AdamMoments, adam_step, first_moments, forward, gradients
+from daskw2v.sampling.context_matrix import read_contexts
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import cut
+from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.training.columns.part_task import (
+    INPUT,
+    OUTPUT,
+    ColumnsContext,
+    PartRows,
+    TableOrigin,
+    WordRange,
+    columns_of,
+    open_part,
+)
+from daskw2v.training.columns.step_schedule import ColumnStep
+from daskw2v.training.initial_rows import first_weights
+from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.types import Float32Array, Int32Array
+
+_MOMENTS = "subwords-moments"  # group of a checkpoint
+_BLOCK = 256  # words of a block
+_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
+_ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
+OUTPUT_RATE = 5.0  # learning rate of output rows over that of the network, both by Adam, as measured
+
+
+class NetworkState(NamedTuple):
+    """The network's weights, Adam's moments of them, and the steps taken."""
+
+    weights: Weights
+    moments: AdamMoments
+    steps: int
+
+
+HeldNetwork: TypeAlias = NetworkState | TableOrigin
+
+
+class BlockGradients(NamedTuple):
+    """Result of a task: the network's gradient for each of its blocks; totals; losses of each block."""
+
+    gradients: list[Weights]
+    totals: TaskTotals
+    losses: list[Float32Array]
+
+
+def check_workers(client: Client) -> None:
+    """Refuse workers that cannot train a network.
+
+    Raises
+    ------
+    MissingExtraError
+        If one of them has no PyTorch.
+    """
+    await_worker(client)
+    ask_workers(client, _missing)
+
+
+def _missing() -> MissingExtraError | None:
+    """Return the error if PyTorch is missing. It is not raised, as Dask would write it to the worker's log."""
+    try:
+        needed("torch", "torch")
+    except MissingExtraError as error:
+        return error
+    return None
+
+
+def minibatches(n_words: int) -> list[list[WordRange]]:
+    """Distribute blocks of words over minibatches, so that each has words of all frequencies."""
+    blocks = [WordRange(a, b) for a, b in cut(0, n_words, _BLOCK)]
+    n = -(-len(blocks) // _BLOCKS)
+    return [blocks[k::n] for k in range(n)]
+
+
+def open_network(run: Run, held: HeldNetwork) -> NetworkState:
+    """Return the network: the given one, that of a checkpoint, or a new one before the first step."""
+    if not isinstance(held, TableOrigin):
+        return held
+    if held.store is not None:
+        return _read_network(held.store)
+    weights = first_weights(run, _alphabet(run))
+    return NetworkState(weights, first_moments(weights), 0)
+
+
+def find_gradients(
+    context: ColumnsContext,
+    blocks: Sequence[WordRange],
+    step: ColumnStep,
+    held: HeldNetwork,
+    outputs: Sequence[PartRows],
+) -> BlockGradients:
+    """Task: train the rows of blocks on a step's columns; return the gradients of the network."""
+    clock, run, pairs = TaskClock(), context.run, 0
+    weights = open_network(run, held).weights
+    characters = [_characters(run, words) for words in blocks]
+    rows = [forward(weights, of_block) for of_block in characters]
+    worked = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
+    starts = np.cumsum([0, *map(len, rows)])
+    losses = []
+    for words, start in zip(blocks, starts, strict=False):
+        contexts = read_contexts(context.matrix, words, (step.first, step.last))
+        columns = columns_of(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
+        losses.append(worked.train(INPUT, columns, int(start)))
+        pairs += int(np.count_nonzero(contexts >= 0))
+    (moved,) = worked.take(INPUT)
+    asked = [
+        gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA))
+        for of_block, before, a in zip(characters, rows, starts, strict=False)
+    ]
+    loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
+    finite = bool(np.isfinite(moved).all())
+    totals = TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read())
+    return BlockGradients(asked, totals, losses)
+
+
+def update_network(
+    run: Run, alpha: float, shares: Sequence[Sequence[WordRange]], held: HeldNetwork, *followed: BlockGradients
+) -> NetworkState:
+    """Task: take a step of the network with the sum of all gradients, in the order of the blocks."""
+    network, of_block = open_network(run, held), dict[WordRange, Weights]()
+    for blocks, found in zip(shares, followed, strict=True):
+        of_block |= zip(blocks, found.gradients, strict=True)
+    first, *others = (of_block[words] for words in sorted(of_block))
+    total = {name: sum((other[name] for other in others), first[name]) for name in first}
+    steps = network.steps + 1
+    return NetworkState(*adam_step(network.weights, network.moments, total, alpha, steps), steps)
+
+
+def center_network(network: NetworkState, centre: Float32Array) -> NetworkState:
+    """Task: return the network with `centre` subtracted from the rows that it computes."""
+    return network._replace(weights={**network.weights, "bias": network.weights["bias"] - centre})
+
+
+def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32Array:
+    """Task: compute the rows of a part's words by the network."""
+    weights, (start, stop) = open_network(context.run, held).weights, context.words[part]
+    # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
+    blocks = [forward(weights, _characters(context.run, WordRange(a, b))) for a, b in cut(start, stop, _BLOCK)]
+    return share(np.concatenate(blocks))
+
+
+def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:
+    """Task: put the losses of words from all blocks of a step into the order of the words, shape (1, n_words)."""
+    joined = np.empty((1, n_words), np.float32)
+    for blocks, of_blocks in zip(shares, losses, strict=True):
+        for words, lost in zip(blocks, of_blocks, strict=True):
+            joined[0, slice(*words)] = lost
+    return joined
+
+
+def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> None:
+    """Task: write the network to a model, or with its moments to a checkpoint."""
+    network = open_network(run, held)
+    write_subwords(store, Subwords(_alphabet(run), network.weights))
+    if moments:
+        group = store.open_group(writable=True).create_group(_MOMENTS, overwrite=True)
+        group.attrs["steps"] = network.steps
+        for name, values in network.moments._asdict().items():
+            for weight, moment in values.items():
+                write_array(group, f"{name}-{weight}", moment)
+
+
+def _read_network(store: Store) -> NetworkState:
+    found = read_subwords(store)
+    if found is None:
+        raise DamageError.of(f"{store.url}/subwords", "is missing")
+    group = (store / _MOMENTS).open_group()
+    moments = (
+        {weight: read_array(group, f"{name}-{weight}") for weight in found.weights} for name in AdamMoments._fields
+    )
+    return NetworkState(found.weights, AdamMoments(*moments), int(group.attrs["steps"]))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=2)
+def _alphabet(run: Run) -> Alphabet:
+    """Return the cached alphabet of the network."""
+    return Alphabet.of(run.vocabulary.load().words)
+
+
+@lru_cache(maxsize=2)
+def _all_characters(run: Run) -> Int32Array:
+    return _alphabet(run).encode(run.vocabulary.load().words)
+
+
+def _characters(run: Run, words: WordRange) -> Int32Array:
+    return _all_characters(run)[slice(*words)]

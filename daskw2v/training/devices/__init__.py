@@ -1,0 +1,85 @@
+"""Where kernels run: a device takes rows, trains them, and gives them back.
+
+The registry of devices is here. A new one is a module here and a line below.
+"""
+
+from distributed import Client
+
+from daskw2v.cluster import Trainers, ask_workers, await_worker, find_trainers, may_grow
+from daskw2v.config.params import Params
+from daskw2v.config.readers import refuse_unread
+from daskw2v.config.registry import Registry
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ClusterError, Daskw2vError
+from daskw2v.training.devices.base import PartitionTrainer, ReplicaTrainer, RowTrainer, TextPiece, Threads, threads_of
+from daskw2v.training.devices.cpu import CPU
+from daskw2v.training.devices.device import Device
+from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
+
+__all__ = [
+    "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "TextPiece", "Threads",
+    "check_device", "check_workers", "find_device", "gpu_memory_watched", "threads_of", "trainers_of",
+]  # fmt: skip
+
+
+DEVICES = Registry("device", "daskw2v.devices", Device, {device.name: device for device in (CPU, CUDA)})
+
+
+def find_device(name: str) -> Device:
+    """Return the device of that name, or raise a ParameterError that lists them."""
+    return DEVICES.find(name)
+
+
+def check_device(params: Params, resources: Resources) -> None:
+    """Refuse what the device of these Resources would not read.
+
+    Raises
+    ------
+    ParameterError
+        If the device does not exist, or an option of others is set.
+    """
+    for settings in (params, resources):
+        refuse_unread(settings, "device", resources.device, DEVICES.including(resources.device))
+
+
+def trainers_of(client: Client, device: str | None) -> Trainers:
+    """Return the workers that train on a device: those that declare its resource, or all where none does.
+
+    All of them are, where no device is named. One is waited for: any, and where workers may come and those there are
+    cannot train, one that declares the resource.
+
+    Raises
+    ------
+    ClusterError
+        If none has come in time.
+    """
+    await_worker(client)
+    if device is None:
+        return find_trainers(client, None)
+    of = find_device(device)
+    trainers = find_trainers(client, of.resource)
+    if of.check is None or of.resource is None or trainers.takes or not may_grow(client):
+        return trainers
+    try:
+        ask_workers(client, _lacking, device, workers=trainers.threads)
+    except ClusterError as error:
+        await_worker(client, {of.resource: 1}, error.problem)
+        return find_trainers(client, of.resource)
+    return trainers
+
+
+def check_workers(client: Client, device: str) -> None:
+    """Check that workers that train on a device can; raises what its `check` raises on one of them."""
+    if find_device(device).check is not None:
+        ask_workers(client, _lacking, device, workers=trainers_of(client, device).threads)
+
+
+def _lacking(device: str) -> Daskw2vError | None:
+    """Return why this process cannot train on a device: what a worker raises, Dask writes to its log."""
+    check = find_device(device).check
+    try:
+        if check is not None:
+            check()
+    except Daskw2vError as error:
+        return error
+    return None

@@ -1,0 +1,152 @@
+"""Trainers on the processor, in this machine's memory."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from daskw2v.objectives.base import Columns, HotRows, PartTables, Tables
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices.base import (
+    DeviceTrainer,
+    PartitionTrainer,
+    ReplicaTrainer,
+    RowTrainer,
+    TextPiece,
+    Threads,
+)
+from daskw2v.training.devices.device import Device
+from daskw2v.types import Float32Array, UInt64Array
+
+_CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
+_HOT_ROWS = 254  # of all threads together, where their number is left open
+
+
+def hot_rows_of(threads: Threads) -> int:
+    """Return the number of rows that each thread copies.
+
+    Where it is left open, the more threads there are, the fewer: what all of them know and the tables do not is a step
+    that all take at once, and diverges where it is too long (16 threads with 255 rows each do).
+    """
+    if threads.n == 1:
+        return 0
+    return _HOT_ROWS // threads.n if threads.hot_rows is None else threads.hot_rows
+
+
+class CpuTrainer(DeviceTrainer):
+    """What trains on the processor."""
+
+    device = "cpu"
+
+    def to_device(self, values: Any) -> Any:
+        """Return the array."""
+        return values
+
+    def from_device(self, values: Any) -> Any:
+        """Return the array."""
+        return values
+
+
+class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
+    """Trains without locks (Hogwild).
+
+    With one thread, the result depends on nothing but the input; with more, updates may overwrite each other.
+    """
+
+    def _hot_rows(self) -> int:
+        return min(hot_rows_of(self._threads), *self._lengths.values())
+
+    def _rows_behind(self) -> int:
+        return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows
+
+    def _make_ready(self) -> None:
+        self._memories: SimpleQueue[Tables] = SimpleQueue()  # one for each thread that trains
+        hot = self._hot_rows()
+        for i in range(self._threads.n):
+            copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
+            rows = HotRows(hot, *copies, self._threads.flush_words)
+            self._memories.put(Tables(self._tables["input"], self._tables["output"], self._width, rows))
+
+    def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
+        """Train pieces of text; more than one thread trains a piece while one of them loads the next."""
+        n = self._threads.n
+        if n == 1:
+            return _total(self._part(piece, piece.first, piece.last) for piece in (load() for load in loads))
+        results: list[tuple[int, float]] = []
+        with ThreadPoolExecutor(n) as pool:
+            coming = (pool.submit(load) for load in loads)
+            piece = next(coming, None)
+            parts: list[Future[tuple[int, float]]] = []
+            while piece is not None:
+                now, piece = piece.result(), next(coming, None)
+                cuts = [*range(now.first, now.last, _CHUNK), now.last]
+                before, parts = parts, [pool.submit(self._part, now, a, b) for a, b in itertools.pairwise(cuts)]
+                results += [part.result() for part in before]  # not those of now: no thread waits for the next piece
+            results += [part.result() for part in parts]
+        return _total(results)
+
+    def _part(self, piece: TextPiece, first: int, last: int) -> tuple[int, float]:
+        memory = self._memories.get()
+        try:
+            done: tuple[int, float] = self._train(
+                piece.segment, first, last, memory, piece.rate, piece.epoch, self._prepared
+            )
+            return done
+        finally:
+            self._memories.put(memory)
+
+    def take(self) -> dict[str, list[Float32Array]]:
+        """Return the row blocks of all tables, as `ReplicaTrainer.take` does."""
+        self._memories = SimpleQueue()  # they hold the tables too
+        return super().take()
+
+
+def _total(results: Iterable[tuple[int, float]]) -> tuple[int, float]:
+    examples, loss = 0, 0.0
+    for n, value in results:
+        examples += n
+        loss += value
+    return examples, loss
+
+
+class CpuPartitionTrainer(CpuTrainer, PartitionTrainer):
+    """Each bucket is trained by one thread. The result depends on nothing but the input."""
+
+    def train(
+        self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
+    ) -> tuple[int, float]:
+        """Train the bucket of two partitions, as `PartitionTrainer.train` says."""
+        memory = Tables(self._inputs[input], self._outputs[output], self._width, HotRows(0, 0, 0, 1))
+        pairs, loss = self._train(bucket, memory, alpha, self._params, words, key)
+        return pairs, loss
+
+
+class CpuRowTrainer(CpuTrainer, RowTrainer):
+    """Threads train batches of rows."""
+
+    def _make_ready(self) -> None:
+        self._pool = ThreadPoolExecutor(self._threads)
+
+    def _run(self, n_batches: int, columns: Columns, memory: PartTables, losses: Float32Array) -> None:
+        def train(number: int) -> None:
+            first, last = (n_batches * n // self._threads for n in (number, number + 1))
+            self._kernel(columns, first, last, memory, self._prepared, losses)
+
+        list(self._pool.map(train, range(self._threads)))
+
+    def take(self, table: str) -> list[Float32Array]:
+        """Return a table's rows and moments, as `RowTrainer.take` does."""
+        self._pool.shutdown()
+        return super().take(table)
+
+
+CPU = Device(
+    name="cpu",
+    title="threads of the processor",
+    replica_trainer=CpuReplicaTrainer,
+    partition_trainer=CpuPartitionTrainer,
+    row_trainer=CpuRowTrainer,
+)

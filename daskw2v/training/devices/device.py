@@ -1,0 +1,48 @@
+"""What a device is: a value with its trainers and what they need of a worker."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from daskw2v.training.devices.base import PartitionTrainer, ReplicaTrainer, RowTrainer
+
+
+def _no_options(n_workers: int) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """One device.
+
+    Parameters
+    ----------
+    name
+        As in Resources.
+    title
+        Short description for `--help`.
+    replica_trainer, partition_trainer, row_trainer
+        Classes that train a replica of the whole model, buckets of its partitions, or the rows of a part of the words.
+        Each finds the kernel for an objective (`find_kernel`).
+    check
+        Raises an error if a process cannot train on the device.
+    resource
+        The Dask resource that workers with the device declare, if some workers lack it. A training task takes one.
+    free_memory
+        Returns the free bytes of the device that a process uses, if the device has memory of its own.
+    local_cluster
+        Returns further options of Dask's LocalCluster for a number of workers.
+    also_reads
+        Fields of Resources that the device reads although their `used_by` does not name it, as for a plug-in.
+    """
+
+    name: str
+    title: str
+    replica_trainer: type[ReplicaTrainer]
+    partition_trainer: type[PartitionTrainer]
+    row_trainer: type[RowTrainer]
+    check: Callable[[], None] | None = None
+    resource: str | None = None
+    free_memory: Callable[[], float] | None = None
+    local_cluster: Callable[[int], Mapping[str, Any]] = _no_options
+    also_reads: tuple[str, ...] = ()

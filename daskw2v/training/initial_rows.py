@@ -1,0 +1,113 @@
+"""Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
+
+The earlier model is a published version of the same work directory, which nobody changes. What is stored for a run is
+its row of each word only; so a row is read by whoever needs it, wherever the strategy puts it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.config.params import Params
+from daskw2v.errors import ParameterError
+from daskw2v.models.store import open_table, read_subwords, read_vocabulary
+from daskw2v.models.versions import Versions
+from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Weights
+from daskw2v.objectives.subwords.training import initial_weights
+from daskw2v.sampling.run import Base, Run
+from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.types import Float32Array, Int32Array, RowIds
+from daskw2v.vocabulary.count import StoredVocabulary
+
+_ROWS = "rows"
+_SAME = ("objective", "vector_size")
+
+
+def find_base(work: Store, params: Params) -> Store:
+    """Return the version that `Params.base_model` names.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such version, or its tables are not those of these Params.
+    """
+    versions = Versions(work)
+    model = versions.models / str(params.base_model)
+    manifest = model.read_manifest()
+    if manifest is None:
+        names = ", ".join(version.name for version in versions.all()) or "there is none"
+        raise ParameterError(
+            f"base_model={params.base_model!r} is no finished model of {work.url}.",
+            f"Give one of its versions: {names}.",
+        )
+    for name in _SAME:
+        theirs = manifest.get("params", {}).get(name)
+        ours = getattr(params, name)
+        if theirs != ours:
+            raise ParameterError(
+                f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {ours!r}.",
+                f"Give {name}={theirs!r}, or leave base_model out and train anew.",
+            )
+    return model
+
+
+def write_base(base: Base, vocabulary: StoredVocabulary) -> None:
+    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words."""
+    known, words = read_vocabulary(base.model), vocabulary.load()
+    rows = known.find_all(words)
+    write_array(base.rows.create_group(), _ROWS, rows)
+
+
+def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
+    """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
+    objective = find_objective(run.params.objective)
+    rows = objective.initial(run.params, table, ids)
+    if run.base is not None and table in objective.of_words and len(ids):
+        known, theirs = _known_rows(run.base, table, ids)
+        rows[known] = theirs
+    return rows
+
+
+def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return trained rows; those of words that the earlier model knew are led back towards its own.
+
+    A share of `Params.anchor` of them is its row, the rest what was trained. Training on some text at a high learning
+    rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
+    of both (as of weights: Izmailov et al. 2018, section 3).
+    """
+    assert run.base is not None
+    if table not in find_objective(run.params.objective).of_words:
+        return rows
+    known, theirs = _known_rows(run.base, table, ids)
+    mixed, share = rows.copy(), np.float32(run.params.anchor)
+    mixed[known] += share * (theirs - mixed[known])
+    return mixed
+
+
+def _known_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
+    """Return which words the earlier model knew, shape (n,), and their rows in it."""
+    theirs = _rows_of(base, ids)
+    known = theirs >= 0
+    return known, open_table(base.model, table)[theirs[known]]
+
+
+def _rows_of(base: Base, ids: RowIds) -> Int32Array:
+    """Return the earlier model's rows of words, shape (n,), -1 for new ones."""
+    low, high = int(ids.min()), int(ids.max()) + 1
+    between: Int32Array = open_array(base.rows.open_group(), _ROWS)[low:high]
+    return between[ids - low]
+
+
+def first_weights(run: Run, alphabet: Alphabet) -> Weights:
+    """Return a network before training; new characters are drawn, all else is the earlier model's."""
+    weights = initial_weights(run.params.vector_size, len(alphabet), run.params.seed)
+    theirs = read_subwords(run.base.model) if run.base is not None else None
+    if theirs is None:
+        return weights
+    places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
+    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: the same in both
+    rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
+    drawn, known = weights["characters"], np.array(rows) >= 0
+    characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
+    return {**theirs.weights, "characters": characters}

@@ -1,0 +1,139 @@
+"""What an estimate is: stages, and the parts that their memory is made of."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from dask.utils import format_bytes
+
+FLOAT, INT, LONG = 4, 4, 8  # bytes
+PROCESS = 270 << 20  # of a worker that has imported all, and loaded compiled kernels from the cache
+COMPILER = 90 << 20  # that compiling leaves, where the cache on disk lacks the kernels
+
+
+class Part(NamedTuple):
+    """Some bytes, and what they hold."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """What a stage takes at its peak.
+
+    Parameters
+    ----------
+    name
+        The stage.
+    worker
+        What the most loaded worker process holds.
+    gpu
+        What the GPU of such a worker holds.
+    """
+
+    name: str
+    worker: tuple[Part, ...]
+    gpu: tuple[Part, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, *moments: Mapping[str, float], gpu: Mapping[str, float] | None = None) -> Self:
+        """Return the stage whose peak is the largest of some moments, which are parts besides the process itself."""
+        peak = max(moments, key=lambda parts: sum(parts.values()))
+        process = {"process": PROCESS, "compiled kernels": COMPILER}
+        return cls(name, _parts({**process, **peak}), _parts(gpu or {}))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the worker process."""
+        return sum(part.bytes for part in self.worker)
+
+    @property
+    def gpu_bytes(self) -> int:
+        """Bytes of its GPU."""
+        return sum(part.bytes for part in self.gpu)
+
+
+def _parts(sizes: Mapping[str, float]) -> tuple[Part, ...]:
+    return tuple(Part(name, math.ceil(size)) for name, size in sizes.items() if size)
+
+
+def shown(parts: tuple[Part, ...]) -> str:
+    """Return parts as text, the largest first."""
+    return ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(parts, key=lambda part: -part.bytes))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes.
+
+    Parameters
+    ----------
+    stages
+        Encoding, vocabulary, training, publishing.
+    client
+        What the calling process holds.
+    notes
+        What was assumed, and what the run will do because of its size.
+    """
+
+    stages: tuple[StageMemory, ...]
+    client: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> StageMemory:
+        """Return the stage of that name."""
+        return next(stage for stage in self.stages if stage.name == name)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the most loaded worker process in the largest stage: what its memory limit must allow."""
+        return max(stage.bytes for stage in self.stages)
+
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what stands in a table: stage and process, bytes, and what they are made of."""
+        for stage in self.stages:
+            yield f"{stage.name}, a worker", format_bytes(stage.bytes), shown(stage.worker)
+            if stage.gpu:
+                yield f"{stage.name}, a GPU", format_bytes(stage.gpu_bytes), shown(stage.gpu)
+        yield "client", format_bytes(sum(part.bytes for part in self.client)), shown(self.client)
+
+    def __str__(self) -> str:
+        return "\n".join(["  ".join(row) for row in self.rows()] + [f"Note: {note}" for note in self.notes])
+
+
+@dataclass(frozen=True)
+class RunMemory:
+    """The memory of a strategy's stages.
+
+    Parameters
+    ----------
+    train, publish
+        Training, and writing the model.
+    notes
+        What the user should know about a run of this size.
+    """
+
+    train: StageMemory
+    publish: StageMemory
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a cluster.
+
+    Parameters
+    ----------
+    n
+        How many there are.
+    threads
+        Threads of the one that is looked at.
+    memory
+        Bytes that all of them hold together (`cluster.shared_memory`); infinity where none has a limit.
+    """
+
+    n: int = 1
+    threads: int = 1
+    memory: float = math.inf

@@ -1,0 +1,111 @@
+"""The numbers of a text that memory depends on: known once it is encoded, guessed before."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import find_format
+from daskw2v.sampling.segments import keep_thresholds, most_dropped
+from daskw2v.shards.encode import SHARD_TYPES
+from daskw2v.shards.layout import Corpus
+from daskw2v.vocabulary.count import StoredVocabulary
+
+# English Wikipedia in lower case, 1.7 to 17 million words: types are 17.4 * words ** 0.573 within 2 %, and of these
+# 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
+_FACTOR, _EXPONENT, _KEPT = 17.4, 0.573, 0.75
+_LEFT = 1.35, 0.2  # of its words subsampling leaves 1.35 + 0.2 * log10(sample): .75 of 1e-3, .55 of 1e-4
+_WORD_BYTES = 5.9  # with the space behind it; the same text
+_EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # text of a compressed byte
+
+
+@dataclass(frozen=True)
+class Text:
+    """Numbers of a text.
+
+    Parameters
+    ----------
+    words, types
+        Words, and distinct ones.
+    left
+        Words that subsampling leaves.
+    vocabulary
+        Words that are kept: rows of the tables.
+    blocks, shards
+        What tasks read, and what they make of it.
+    shard_words, shard_types
+        Words of the largest shard, and distinct ones of that which has most.
+    entries
+        Distinct words of each shard, added up.
+    """
+
+    words: int
+    types: int
+    left: int
+    vocabulary: int
+    blocks: int
+    shards: int
+    shard_words: int
+    shard_types: int
+    entries: int
+
+
+def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> Text:
+    """Return the numbers of a text that is encoded and whose words are counted."""
+    counts = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(params.sample)))
+    dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
+    # An excerpt is taken to have its share of the words that were counted
+    left = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))
+    types = [shard.n_types for shard in corpus.shards]
+    words = max(shard.n_tokens for shard in corpus.shards)
+    n = len(types)
+    return Text(
+        corpus.n_tokens, vocabulary.raw_types, left, vocabulary.size, n, n, words, max(types), sum(types)
+    )  # fmt: skip
+
+
+def guess_text(
+    sources: Sequence[Source],
+    params: Params,
+    resources: Resources,
+    types: int | None = None,
+    vocabulary: int | None = None,
+) -> Text:
+    """Return the numbers of a text of which only the sizes of its files are known.
+
+    The number of types follows Heaps' law with the constants of English Wikipedia, where it is not given; other text
+    may have several times as many.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    params, resources
+        `min_count`, `max_final_vocab`, `sample` and `block_size` are read.
+    types, vocabulary
+        What is known of it: distinct words, and words that are kept.
+    """
+    sizes = [_text_bytes(source) for source in sources]
+    words = max(1, int(sum(sizes) / _WORD_BYTES))
+    if types is None:
+        types = max(vocabulary or 1, int(_FACTOR * words**_EXPONENT))
+    types = min(types, words)
+    if vocabulary is None:
+        share = 1.0 if params.min_count == 1 else _KEPT * params.min_count**-_EXPONENT
+        vocabulary = min(max(1, int(types * share)), params.max_final_vocab or types)
+    shard_words = max(1, int(min(resources.block_bytes, max(sizes, default=0)) / _WORD_BYTES))
+    shard_types = max(1, int(types * (shard_words / words) ** _EXPONENT))
+    if shard_types > SHARD_TYPES:  # a shard ends there too
+        shard_words = int(shard_words * (SHARD_TYPES / shard_types) ** (1 / _EXPONENT))
+        shard_types = SHARD_TYPES
+    shards = -(-words // shard_words)
+    blocks = sum(1 if source.compression else -(-source.size // resources.block_bytes) for source in sources)
+    left = int(words * min(1.0, max(0.1, _LEFT[0] + _LEFT[1] * math.log10(params.sample)))) if params.sample else words
+    kept = min(vocabulary, types)
+    return Text(words, types, left, kept, blocks, shards, shard_words, shard_types, shards * shard_types)
+
+
+def _text_bytes(source: Source) -> int:
+    return int(source.size * _EXPANSION[source.compression] * find_format(source.format).expansion)

@@ -1,0 +1,217 @@
+"""The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from distributed import Future
+
+from daskw2v.cluster import this_worker
+from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.kernels.rng import Purpose, draws, stream
+from daskw2v.models.store import read_partition, write_partition
+from daskw2v.objectives.base import is_finite
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.skipgrams import SkipGrams, read_bucket
+from daskw2v.sampling.weights import PartitionCounts
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store
+from daskw2v.training.devices import find_device, gpu_memory_watched
+from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
+from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.types import Float32Array, UInt64Array
+from daskw2v.vocabulary.partition import Partitions
+
+INPUT, OUTPUT = "input", "output"
+
+
+@by_fields
+class OutputPartition(NamedTuple):
+    """An output partition that is sent between workers: its rows, and the alias table of its words."""
+
+    rows: Float32Array
+    words: UInt64Array
+
+
+@dataclass(frozen=True)
+class PartitionOrigin:
+    """Where a partition's rows are: in a checkpoint, in a file of a store, or nowhere before training."""
+
+    store: Store | None = None
+    file: str | None = None
+
+
+PartitionRows: TypeAlias = Float32Array | OutputPartition | PartitionOrigin
+PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
+HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
+
+
+@dataclass
+class RotationState:
+    """The model between two steps: what holds each partition of both tables."""
+
+    input: list[HeldPartition]
+    output: list[HeldPartition]
+
+
+def state_at(origin: PartitionOrigin, n: int) -> RotationState:
+    """Return the state whose 2 n partitions are all at an origin."""
+    return RotationState([{k: origin} for k in range(n)], [{k: origin} for k in range(n)])
+
+
+@dataclass(frozen=True)
+class RotationContext:
+    """What all tasks of a run share.
+
+    Parameters
+    ----------
+    run
+        The run.
+    partitions, counts
+        How words are spread, and how often they occur.
+    max_in_flight
+        As in Resources.
+    """
+
+    run: Run
+    partitions: Partitions
+    counts: PartitionCounts
+    max_in_flight: int | None
+
+    def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
+        """Return a partition's rows, shape (rows, D), from wherever they are."""
+        if isinstance(rows, PartitionOrigin):
+            return self._read(table, partition, rows)
+        return rows.rows if isinstance(rows, OutputPartition) else rows
+
+    def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
+        """Return the alias table of an output partition's words."""
+        if isinstance(rows, OutputPartition):
+            return rows.words
+        return word_table(self.counts.read(partition), self.run.params.ns_exponent)
+
+    def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
+        if origin.store is None:
+            return first_rows(self.run, table, self.partitions.words(partition))
+        if origin.file is None:
+            return read_partition(origin.store, table, partition)
+        return read_part(origin.store, origin.file, 1, 0, np.float32, self.run.params.vector_size)
+
+
+class BucketWork(NamedTuple):
+    """One bucket to train.
+
+    Parameters
+    ----------
+    row
+        The row of buckets that it is read from.
+    input, output
+        Its partitions.
+    alpha
+        Learning rate.
+    key
+        Stream of the draws.
+    """
+
+    row: Store
+    input: int
+    output: int
+    alpha: float
+    key: int
+
+
+def bucket_works(context: RotationContext, this: RotationPass, grams: SkipGrams, of: BucketRound) -> list[BucketWork]:
+    """Return the buckets of a round."""
+    params, n = context.run.params, context.partitions.n
+    buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
+    keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
+    return [BucketWork(grams.row(pair.input), *pair, of.alpha, key) for pair, key in zip(of.pairs, keys, strict=True)]
+
+
+@gpu_memory_watched()
+def train_buckets(
+    rounds: Sequence[Sequence[BucketWork]],
+    inputs: Mapping[int, PartitionMap],
+    outputs: Mapping[int, PartitionMap],
+    context: RotationContext,
+    threads: int,
+    home: Store | None = None,
+) -> tuple[PartitionMap, PartitionMap, TaskTotals]:
+    """Task: train the buckets of some input and some output partitions, round after round.
+
+    Parameters
+    ----------
+    rounds
+        Buckets; those of a round have no partition in common.
+    inputs, outputs
+        For each partition what holds it, perhaps among others.
+    context
+        What all tasks share.
+    threads
+        Buckets trained at the same time, at most.
+    home
+        Where rows are written, as files; without it they are the task's result.
+
+    Returns
+    -------
+    inputs, outputs, totals
+        The trained partitions, and the task's totals.
+    """
+    clock, words = TaskClock(), dict[int, UInt64Array]()
+
+    def open_outputs() -> Iterator[tuple[int, Float32Array]]:
+        for k, held in outputs.items():
+            words[k] = context.words(k, held[k])
+            yield k, context.rows(OUTPUT, k, held[k])
+
+    params = context.run.params
+    trainer = find_device(context.run.device).partition_trainer(
+        find_objective(params.objective),
+        params,
+        ((k, context.rows(INPUT, k, held[k])) for k, held in inputs.items()),  # one after the other: each is large
+        open_outputs(),
+        context.counts.read,
+        context.run.vocabulary.total,
+        context.max_in_flight,
+    )
+
+    def train(work: BucketWork) -> tuple[int, float]:
+        bucket = read_bucket(work.row, work.output)
+        return trainer.train(work.input, work.output, bucket, work.alpha, words[work.output], np.uint64(work.key))
+
+    with ThreadPoolExecutor(threads) as pool:
+        done = list(chain.from_iterable(list(pool.map(train, works)) for works in rounds))
+    attempt, finite = new_attempt(), list[bool]()
+
+    def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
+        finite.append(is_finite(rows))
+        if home is None:
+            return share(rows) if table == INPUT else OutputPartition(share(rows), share(words[k]))
+        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows)
+        return PartitionOrigin(home, f"{table}-{k}-{attempt}")
+
+    trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}
+    trained_outputs = {k: keep(OUTPUT, k, trainer.take_output(k)) for k in outputs}
+    pairs, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
+    totals = TaskTotals(pairs, loss, all(finite), 0, this_worker(), *clock.read())
+    return trained_inputs, trained_outputs, totals
+
+
+def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:
+    """Return the input table, given what holds its partitions in their order."""
+    table = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
+    for k, some in enumerate(held):
+        table[context.partitions.words(k)] = context.rows(INPUT, k, some[k])
+    return table
+
+
+def save_partition(store: Store, table: str, partition: int, held: PartitionMap, context: RotationContext) -> None:
+    """Task: write a partition's rows to a model, by the worker that holds them."""
+    write_partition(store, table, partition, context.rows(table, partition, held[partition]))

@@ -1,0 +1,61 @@
+"""Memory of partitions that are trained two by two; where the cluster does not hold them, they go through the store."""
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.sampling.segments import SEGMENT
+from daskw2v.sampling.skipgrams import KEPT_BYTES
+from daskw2v.training.devices import find_device
+from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
+from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.memory.text import Text
+from daskw2v.training.rotation.pass_schedule import RotationPasses
+
+OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
+_SHARE = 0.3  # of the cluster's memory that a model may take: training copies, and what Dask keeps, need the rest
+_PAIR = 2 * INT
+_CHECKED = 2 * BLOCK  # partitions are put in order
+
+
+def fits_memory(n_words: int, vector_size: int, memory: float) -> bool:
+    """Tell whether a cluster that holds so many bytes holds both tables; if not, they go through the work directory."""
+    return 2 * 4 * n_words * vector_size <= _SHARE * memory
+
+
+def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
+    """Return the memory of a run."""
+    training = _train(params, resources, text, workers)
+    if fits_memory(text.vocabulary, params.vector_size, workers.memory):
+        return RunMemory(training, publish(params, resources, text, workers, _CHECKED))
+    held, _ = table_bytes(params, text.vocabulary)
+    partition = max(held.values()) / params.n_partitions
+    rows = {"rows written or checked": max(_CHECKED, workers.threads * max(BLOCK, partition))}
+    return RunMemory(training, StageMemory.of("publish", rows), (OUT_OF_CORE,))
+
+
+def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
+    """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
+    device = find_device(resources.device)
+    held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
+    n, fits = params.n_partitions, fits_memory(text.vocabulary, params.vector_size, workers.memory)
+    n_groups = RotationPasses(params, text.words).n_steps
+    tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
+    partition = held / 2 / n
+    contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
+    pairs = _PAIR * text.left * contexts / params.passes_per_epoch
+    words = 2 * LONG * text.vocabulary / n_groups
+    task: Sizes = {
+        "partitions in training": tasks * own / n_groups,
+        "rows read or taken out": tasks * partition,
+        "tables of negatives": tasks * words,
+        "pairs": tasks * 2 * pairs / n**2 + min(KEPT_BYTES, pairs * params.epochs * params.passes_per_epoch),
+    }
+    # A group's old rows are released only after the new ones exist
+    model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits else {}
+    dealing = {
+        **({"model": held / workers.n} if fits else {}),
+        "text": workers.threads * POSITION * min(SEGMENT, text.words),
+        "pairs": workers.threads * max(_PAIR * min(SEGMENT, text.left) * contexts, 2 * pairs / n),
+        "open shards": open_shards(text),
+    }
+    gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.free_memory else {}
+    return StageMemory.of("train", {**model, **task}, dealing, gpu=gpu)

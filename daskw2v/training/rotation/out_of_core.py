@@ -1,0 +1,65 @@
+"""Steps of rotation whose partitions are files of the work directory: for models that the cluster cannot hold.
+
+A task reads a group of input and a group of output partitions, trains all their buckets, and writes the rows to new
+files: its memory is the two groups, whatever the size of the model. Its result says where the files are. So a worker
+that is lost costs no more than the task it was doing.
+"""
+
+from collections.abc import Iterator
+
+from distributed import Client, Future
+
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.sampling.skipgrams import SkipGrams
+from daskw2v.store.storage import Store
+from daskw2v.training.devices import trainers_of
+from daskw2v.training.rotation.bucket_task import (
+    HeldPartition,
+    PartitionOrigin,
+    RotationContext,
+    RotationState,
+    bucket_works,
+    train_buckets,
+)
+from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
+from daskw2v.training.totals import TaskTotals
+
+FOLDER = "parts"
+
+
+def play(
+    client: Client,
+    context: RotationContext,
+    state: RotationState,
+    this: RotationPass,
+    steps: Iterator[list[list[BucketRound]]],
+    grams: SkipGrams,
+    place: Store,
+) -> Iterator[list[TaskTotals]]:
+    """Train a pass; yield the totals of each step when all of it is done.
+
+    Files lie below `place`; those that a step's replace are deleted.
+    """
+    takes = trainers_of(client, context.run.device).takes
+    for groups in steps:
+        jobs = {}
+        for number, rounds in enumerate(groups):
+            works = [bucket_works(context, this, grams, of) for of in rounds]
+            inputs = {work.input: state.input[work.input] for work in works[0]}
+            outputs = {work.output: state.output[work.output] for work in works[0]}
+            jobs[number] = (works, inputs, outputs, context, 1, place / FOLDER)
+        totals = []
+        for _, (inputs, outputs, total) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
+            totals.append(total)
+            for table, trained in ((state.input, inputs), (state.output, outputs)):
+                for k, origin in trained.items():
+                    _remove(table[k], k)
+                    table[k] = {k: origin}
+        yield totals
+
+
+def _remove(held: HeldPartition, partition: int) -> None:
+    """Delete the file of a partition, if it is in one."""
+    origin = None if isinstance(held, Future) else held[partition]
+    if isinstance(origin, PartitionOrigin) and origin.store is not None and origin.file is not None:
+        (origin.store / origin.file).remove()

@@ -1,0 +1,124 @@
+"""Which partitions are trained together when, and over which stretch of text: the schedule of rotation.
+
+The input rows and the output rows are cut into p partitions each. The bucket of two partitions holds the pairs that
+need rows of these two only. Buckets without a common partition are trained at the same time, so no row is ever updated
+by two workers. A pass trains all p * p buckets of a stretch of text. The next pass has the next stretch: several passes
+an epoch keep the updates between two visits of a bucket few.
+
+A pass is cut into steps. In each step, every group of input partitions is trained with one group of output partitions,
+all with all, so that partitions which a worker has loaded stay there for a while. A step of a group is cut into rounds,
+each of which has every partition of both groups once.
+
+The order of steps and rounds is drawn for each pass. If output partitions went round the input partitions one by one,
+each would always be trained last with the same ones; with many partitions and few passes, that costs quality.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.kernels.rng import Purpose, draws, stream
+from daskw2v.training.schedule import alpha_at, share_of
+
+_GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
+
+
+class PartitionPair(NamedTuple):
+    """An input partition and an output partition, whose bucket is trained."""
+
+    input: int
+    output: int
+
+
+class BucketRound(NamedTuple):
+    """Buckets of a group of inputs and a group of outputs, which have no partition in common.
+
+    Parameters
+    ----------
+    number
+        The round's number in the pass, 0 to p - 1. Rounds of other groups have the same one.
+    alpha
+        Learning rate.
+    pairs
+        The buckets' partitions.
+    """
+
+    number: int
+    alpha: float
+    pairs: tuple[PartitionPair, ...]
+
+
+@dataclass(frozen=True)
+class RotationPass:
+    """A pass over the positions start..stop-1 of the corpus in an epoch."""
+
+    number: int
+    epoch: int
+    start: int
+    stop: int
+
+
+class RotationPasses:
+    """The schedule of a run over a corpus of `length` positions.
+
+    Parameters
+    ----------
+    params
+        `epochs`, `alpha`, `min_alpha`, `seed`, `n_partitions` (p), `n_groups` and `passes_per_epoch` are read.
+    length
+        Positions of an epoch.
+    """
+
+    def __init__(self, params: Params, length: int) -> None:
+        self._params, self._length = params, length
+        sizes = range(1, _GROUP + 1) if params.n_groups is None else [params.n_partitions // params.n_groups]
+        self._group = max(size for size in sizes if params.n_partitions % size == 0)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of a pass."""
+        return self._params.n_partitions // self._group
+
+    def __len__(self) -> int:
+        """Return the number of passes."""
+        return self._params.epochs * self._params.passes_per_epoch
+
+    def __getitem__(self, number: int) -> RotationPass:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        epoch, i = divmod(number, self._params.passes_per_epoch)
+        return RotationPass(number, epoch, *share_of(0, self._length, i, self._params.passes_per_epoch))
+
+    def steps(self, number: int) -> Iterator[list[list[BucketRound]]]:
+        """Yield the steps of a pass: for each group of inputs, its rounds with the group of outputs of this step.
+
+        The rounds of one group come one after the other. Those of different groups have no partition in common.
+        """
+        params, size, n_groups = self._params, self._group, self.n_steps
+        key = stream(params.seed, Purpose.ORDER, number)
+        outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
+        rounds = range(params.n_partitions)
+        for step, shift in enumerate(outer):
+            now = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
+            yield [
+                [self._round(number, group, (group + shift) % n_groups, r, inner_shift) for r, inner_shift in now]
+                for group in range(n_groups)
+            ]
+
+    def _round(self, number: int, group: int, partner: int, r: int, shift: int) -> BucketRound:
+        size = self._group
+        pairs = tuple(PartitionPair(group * size + i, partner * size + (i + shift) % size) for i in range(size))
+        return BucketRound(r, self.alpha(number, (r + 0.5) / self._params.n_partitions), pairs)
+
+    def alpha(self, number: int, share: float) -> float:
+        """Return the learning rate where a share of a pass is done, 0 to 1."""
+        return alpha_at(self._params, (number + share) / len(self))
+
+
+def _shuffled(key: np.uint64, start: int, n: int) -> list[int]:
+    """Return 0..n-1 in an order drawn from the counters start..start+n-1."""
+    order: list[int] = np.argsort(draws(key, np.arange(start, start + n, dtype=np.uint64))).tolist()
+    return order

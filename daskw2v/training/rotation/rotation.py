@@ -1,0 +1,194 @@
+"""Strategy `rotation`: partitions of the model are trained two by two, so no row is ever updated by two workers.
+
+In a round each input partition is trained with one output partition, on the bucket of pairs that needs no other rows.
+A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers, and output
+partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket depends on its
+two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, and those are as good
+as one worker's.
+
+If the cluster's memory holds the model, partitions are sent from worker to worker (`in_memory`). If not, they go
+through the work directory (`out_of_core`). The bits are the same.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from distributed import Client
+
+from daskw2v.cluster import await_worker, gather, total_threads, usable_memory
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError, counted
+from daskw2v.models.store import create_model
+from daskw2v.progress import Listener, Progress
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams
+from daskw2v.sampling.weights import partition_counts
+from daskw2v.store.storage import Store
+from daskw2v.training.blocks import rows_per_block
+from daskw2v.training.rotation import in_memory, out_of_core
+from daskw2v.training.rotation.bucket_task import (
+    INPUT,
+    OUTPUT,
+    PartitionOrigin,
+    RotationContext,
+    join_partitions,
+    save_partition,
+    state_at,
+)
+from daskw2v.training.rotation.memory import OUT_OF_CORE, fits_memory, run_memory
+from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
+from daskw2v.training.strategy import InputRows, RoundReport, Strategy
+from daskw2v.vocabulary.partition import Partitions
+
+
+class RotationRun:
+    """A run as `strategy.StrategyRun` has it: the partitions of both tables.
+
+    Parameters
+    ----------
+    client, place, length
+        As in `strategy.StartRun`.
+    context
+        What its tasks share.
+    dealer
+        Deals pairs into buckets.
+    fits
+        Whether the cluster's memory holds the model.
+    """
+
+    unit, trained, ahead, threads = "pass", "partition", 1, 1
+
+    def __init__(
+        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, *, fits: bool
+    ) -> None:
+        self._client, self._place, self._length, self._context = client, place, length, context
+        self._dealer, self._fits, self._params = dealer, fits, context.run.params
+        self._passes = RotationPasses(self._params, length)
+        self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
+        self._state = state_at(PartitionOrigin(), context.partitions.n)
+        self.facts = dict[str, Any]()
+
+    def __len__(self) -> int:
+        return len(self._passes)
+
+    def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
+        """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
+        self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n)
+        (self._place / out_of_core.FOLDER).remove()
+        _remove_trained(self._place, self._params, [self._passes[n] for n in range(number, len(self))])
+
+    def play(self, number: int) -> Iterator[RoundReport]:
+        """Deal the pairs of a pass and train them; yield a report for each step."""
+        this, began = self._passes[number], time.monotonic()
+        home = _home(self._place, self._params, this)
+        grams = build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
+        facts = {"deal_seconds": round(time.monotonic() - began, 4)}
+        how = (self._client, self._context, self._state, this, self._passes.steps(number), grams)
+        key = f"{self._session}-{number}"
+        steps = in_memory.play(*how, key) if self._fits else out_of_core.play(*how, self._place)
+        for step, totals in enumerate(steps, 1):
+            share = step / self._passes.n_steps
+            progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
+            rows = InputRows(join_partitions, [self._context, *self._state.input]) if self._fits else None
+            yield RoundReport(
+                progress, self._passes.alpha(number, share), totals, rows, int(grams.words * share), facts
+            )
+
+    def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
+        """Write all partitions."""
+        self.save_model(checkpoint)
+        return {}
+
+    def save_model(self, model: Store) -> None:
+        """Write all partitions, each by the worker that holds it."""
+        vocabulary, width = self._context.run.vocabulary, self._params.vector_size
+        tables = {INPUT: self._state.input, OUTPUT: self._state.output}
+        shapes = dict.fromkeys(tables, (vocabulary.size, width))
+        create_model(model, shapes, rows_per_block(width), self._context.partitions.n)
+        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
+        writes = [
+            submit(save_partition, model, name, k, held, self._context, key=f"{key}-{name}-{k}", retries=2)
+            for name, partitions in tables.items()
+            for k, held in enumerate(partitions)
+        ]
+        gather(self._client, writes, "Writing the model")
+
+
+def _start(
+    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+) -> RotationRun:
+    """Start a run; raises a ParameterError if there are more partitions than words."""
+    params, n = run.params, run.params.n_partitions
+    partitions = Partitions(run.vocabulary.size, n)
+    counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
+    await_worker(client)  # what memory there is, workers have
+    fits = fits_memory(partitions.n_words, params.vector_size, usable_memory(client))
+    for message in _advice(client, n, fits=fits):
+        listener(Progress("train", 0, 0, "", message=message))
+    context = RotationContext(run, partitions, counts, resources.max_in_flight)
+    return RotationRun(client, place, length, context, Dealer(run, counts.weights), fits=fits)
+
+
+def _advice(client: Client, n: int, *, fits: bool) -> Iterator[str]:
+    """Yield what a user may want to know before a run."""
+    if total_threads(client) > n:
+        yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
+    if not fits:
+        yield OUT_OF_CORE
+
+
+def _stretch(params: Params, this: RotationPass) -> Stretch:
+    """Return the stretch whose pairs a pass trains: `pair_epochs` epochs share the draws of the first."""
+    return Stretch(this.epoch // params.pair_epochs * params.pair_epochs, this.start, this.stop)
+
+
+def _home(place: Store, params: Params, this: RotationPass) -> Store:
+    stretch = _stretch(params, this)
+    return place / "skipgrams" / f"{stretch.epoch}-{stretch.start}-{stretch.stop}"
+
+
+def _remove_trained(place: Store, params: Params, coming: Sequence[RotationPass]) -> None:
+    """Delete the pairs that no coming pass reads."""
+    needed = {_home(place, params, this).name for this in coming}
+    for name in (place / "skipgrams").children():
+        if name not in needed:
+            (place / "skipgrams" / name).remove()
+
+
+def _check(params: Params) -> None:
+    if params.n_partitions % (params.n_groups or 1):
+        raise ParameterError(
+            f"n_groups={params.n_groups} does not divide n_partitions={params.n_partitions}.",
+            "Give groups of equal size: n_partitions as a multiple of n_groups.",
+        )
+    if params.negative_sharing != "shared":
+        raise ParameterError(
+            f"negative_sharing={params.negative_sharing!r} has no kernel for strategy='rotation'.",
+            "Leave negative_sharing out (pairs of a bucket share negatives by four), or choose strategy='averaging'.",
+        )
+
+
+def _lighter(params: Params) -> Mapping[str, Any]:
+    return {"n_partitions": 2 * params.n_partitions, "n_groups": None}
+
+
+def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    if "n_partitions" in params:
+        yield counted(params["n_partitions"], "partition")
+    if rounds:
+        yield f"{rounds:,} {'pass' if rounds == 1 else 'passes'}"
+
+
+ROTATION = Strategy(
+    name="rotation",
+    title="partitions of both tables are trained two by two",
+    find_kernel=lambda objective, device: device.partition_trainer.find_kernel(objective),
+    start=_start,
+    memory=run_memory,
+    check=_check,
+    lighter=_lighter,
+    describe_run=_describe_run,
+)

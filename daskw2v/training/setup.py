@@ -1,0 +1,85 @@
+"""What comes before training: choices are checked, a cluster is found, text becomes ids."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from distributed import Client
+
+from daskw2v.cluster import check_cluster, connect, scheduler_watched, waits_for_workers
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import find_format
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.errors import ParameterError
+from daskw2v.kernels.compilation import compiling_said
+from daskw2v.objectives.registry import check_options, find_objective
+from daskw2v.phrases.build import build_phrases
+from daskw2v.phrases.score import check_phrases
+from daskw2v.progress import Listener, Progress
+from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.layout import Corpus
+from daskw2v.store.storage import Store
+from daskw2v.training.axes import check_plug_ins
+from daskw2v.training.devices import check_device, check_workers, find_device
+from daskw2v.training.memory.check import check_encoding
+from daskw2v.training.strategies import check_strategy
+from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+
+
+def check_choices(params: Params, resources: Resources) -> None:
+    """Refuse what does not exist before any text is read."""
+    check_options(params)
+    if params.format is not None:
+        find_format(params.format)
+    _check_anchor(params, resources)
+    check_phrases(params)
+    check_strategy(params, resources)
+    check_device(params, resources)
+    if resources.eval_every is not None and not any(resources.eval_sets.values()):
+        raise ParameterError(
+            f"eval_every={resources.eval_every} has nothing to evaluate on.",
+            "Give eval_similarity, eval_analogy or eval_categorization too, or leave eval_every out.",
+        )
+
+
+@contextmanager
+def ready_cluster(
+    client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
+) -> Iterator[Client]:
+    """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
+    of_device = find_device(resources.device)
+    connected = nullcontext(client) if client is not None else connect(resources, of_device.local_cluster)
+    with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
+        listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
+        check_cluster(cluster, store)
+        check_plug_ins(cluster, params, resources)
+        check_workers(cluster, resources.device)
+        with compiling_said(cluster, listener):
+            yield cluster
+
+
+def read_text(
+    inputs: Inputs, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+) -> tuple[Corpus, StoredVocabulary]:
+    """Return the text, encoded, with its phrases joined, and its words; raises as `train` does."""
+    check_encoding(client, inputs, store, params, resources)
+    corpus = build_corpus(inputs, store, params, resources, client, listener)
+    corpus = build_phrases(corpus, store, params, resources, client, listener)
+    return corpus, build_vocabulary(corpus, store, params, resources, client, listener)
+
+
+def _check_anchor(params: Params, resources: Resources) -> None:
+    if params.anchor and params.base_model is None:
+        raise ParameterError(
+            f"anchor={params.anchor} changes nothing without base_model.", "Name a base_model, or leave anchor out."
+        )
+    if params.anchor and find_objective(params.objective).follows:
+        raise ParameterError(
+            f"anchor={params.anchor} cannot hold rows of objective={params.objective!r}, which its network makes.",
+            "Leave anchor out.",
+        )
+    if params.anchor and resources.word_losses:
+        raise ParameterError(
+            f"word_losses=True: rows that anchor={params.anchor} leads back are not those whose losses are kept.",
+            "Leave one of the two out.",
+        )

@@ -1,0 +1,69 @@
+"""The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
+
+from daskw2v.config.params import Params
+from daskw2v.config.readers import readers_of, refuse_unread
+from daskw2v.config.registry import Registry
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.registry import find_objective
+from daskw2v.training.averaging.averaging import AVERAGING
+from daskw2v.training.columns.columns import COLUMNS
+from daskw2v.training.devices import find_device
+from daskw2v.training.rotation.rotation import ROTATION
+from daskw2v.training.strategy import Strategy
+
+__all__ = ["STRATEGIES", "can_train", "check_strategy", "find_strategy", "reads"]
+
+STRATEGIES = Registry(
+    "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
+)
+
+
+def find_strategy(name: str) -> Strategy:
+    """Return the strategy of that name, or raise a ParameterError that lists them."""
+    return STRATEGIES.find(name)
+
+
+def reads(strategy: Strategy, field: str) -> bool:
+    """Tell whether a strategy reads a field of Params."""
+    return strategy.name in readers_of(Params.__dataclass_fields__[field], {**STRATEGIES, strategy.name: strategy})
+
+
+def check_strategy(params: Params, resources: Resources) -> None:
+    """Refuse what the strategy of these Params cannot train or would not read.
+
+    Raises
+    ------
+    ParameterError
+        If the strategy does not exist, has no kernel for objective and device, or an option of others is set.
+    """
+    for settings in (params, resources):
+        refuse_unread(settings, "strategy", params.strategy, STRATEGIES.including(params.strategy))
+    _check_kernel(params, resources)
+    find_strategy(params.strategy).check(params)
+
+
+def can_train(params: Params, resources: Resources) -> bool:
+    """Tell whether the strategy of these Params has a kernel for objective and device, and takes the other Params."""
+    strategy = find_strategy(params.strategy)
+    try:
+        strategy.find_kernel(find_objective(params.objective), find_device(resources.device))
+        strategy.check(params)
+    except ParameterError:
+        return False
+    return True
+
+
+def _check_kernel(params: Params, resources: Resources) -> None:
+    objective, device = find_objective(params.objective), find_device(resources.device)
+    try:
+        find_strategy(params.strategy).find_kernel(objective, device)
+    except ParameterError as error:
+        fitting = [name for name in STRATEGIES if can_train(params.replace(strategy=name), resources)]
+        if not fitting:
+            raise
+        others = " or ".join(f"strategy={name!r}" for name in fitting)
+        raise ParameterError(
+            f"{error.problem[:-1]}, as strategy={params.strategy!r} needs.",
+            f"Choose {others} for this objective, or another one. {error.remedy}",
+        ) from None

@@ -1,0 +1,192 @@
+"""What a strategy is: a value that starts runs, and the run that `training.loop` drives round by round."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from distributed import Client
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import counted
+from daskw2v.objectives.base import Objective
+from daskw2v.progress import Listener
+from daskw2v.sampling.run import Run
+from daskw2v.store.storage import Store
+from daskw2v.training.devices import Device
+from daskw2v.training.memory.base import RunMemory, Workers
+from daskw2v.training.memory.text import Text
+from daskw2v.training.totals import TaskTotals
+from daskw2v.types import Float32Array
+
+
+class InputRows(NamedTuple):
+    """The input table after a round, in parts.
+
+    Parameters
+    ----------
+    join
+        Returns the table, given the parts in their order; importable on the workers.
+    parts
+        Values, or futures of them.
+    """
+
+    join: Callable[..., Float32Array]
+    parts: Sequence[Any]
+
+
+class RoundReport(NamedTuple):
+    """What is known of a round when it is done, or when a part of it is.
+
+    Parameters
+    ----------
+    progress
+        Corpus positions done by now, over all epochs.
+    alpha
+        Learning rate by now.
+    totals
+        Totals of the tasks that are done since the report before.
+    rows
+        The input table, or None where no worker could hold all of it.
+    words
+        Corpus words done in this round by now, besides those that tasks count.
+    facts
+        What else the history's entry has.
+    """
+
+    progress: int
+    alpha: float
+    totals: Sequence[TaskTotals]
+    rows: InputRows | None
+    words: int = 0
+    facts: Mapping[str, Any] = {}
+
+
+class StrategyRun(Protocol):
+    """A run that a strategy has started. It holds the model as futures, which never pass through the client.
+
+    Parameters
+    ----------
+    unit
+        What the strategy calls a round: "round" or "pass".
+    trained
+        What one task trains, in the words of an error: "replica", "partition", "part".
+    ahead
+        Rounds that are submitted before the first of them is waited for.
+    threads
+        Threads of a training task.
+    facts
+        What the model's manifest also has, as JSON types.
+    """
+
+    @property
+    def unit(self) -> str: ...  # noqa: D102 (above)
+
+    @property
+    def trained(self) -> str: ...  # noqa: D102
+
+    @property
+    def ahead(self) -> int: ...  # noqa: D102
+
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+
+    def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
+        """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
+
+    def play(self, number: int) -> Iterator[RoundReport]:
+        """Submit a round; return an iterator that waits for it, report by report.
+
+        Where `ahead` is 1, the round may be submitted when the first report is asked for.
+        """
+
+    def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
+        """Write what `restore` reads; return what it finds in the manifest."""
+
+    def save_model(self, model: Store) -> None:
+        """Write the trained tables, from the workers that hold them."""
+
+
+class EvaluationCallback(Protocol):
+    """Evaluates a round, without training waiting for it."""
+
+    def __call__(self, entry: dict[str, Any], rows: InputRows | None) -> None:
+        """Evaluate the input rows of a round.
+
+        Parameters
+        ----------
+        entry
+            The round's entry of the history, to which scores may be added.
+        rows
+            As in `RoundReport`.
+        """
+
+
+class StartRun(Protocol):
+    """Starts or resumes a run."""
+
+    def __call__(
+        self, client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+    ) -> StrategyRun:
+        """Prepare what the rounds need.
+
+        Parameters
+        ----------
+        client, resources, listener
+            As in `train`.
+        run
+            What is trained on what.
+        place
+            The run's folder.
+        length
+            Positions of an epoch.
+        """
+
+
+def _count_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    if rounds:
+        yield counted(rounds, "round")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """One way to train on several workers.
+
+    Parameters
+    ----------
+    name
+        As in Params.
+    title
+        Short description for `--help`.
+    find_kernel
+        Returns the kernel that it runs, for an objective and a device, or raises a ParameterError.
+    start
+        Starts or resumes a run.
+    memory
+        Returns the memory of a run, given Params, Resources, the text and the workers that train.
+    check
+        Refuses other Params that the strategy cannot train, before any text is read.
+    lighter
+        Returns changes of the strategy's own settings that need less memory, if there are any.
+    describe_run
+        Yields what a report shows beside the strategy's name, such as the number of replicas and merges, given the
+        Params in the model's manifest and the number of rounds.
+    also_reads
+        Fields of Params and Resources that it reads though their `used_by` does not name it, as a plug-in's may.
+    """
+
+    name: str
+    title: str
+    find_kernel: Callable[[Objective, Device], Any]
+    start: StartRun
+    memory: Callable[[Params, Resources, Text, Workers], RunMemory]
+    check: Callable[[Params], None] = field(default=lambda _: None)
+    lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
+    describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
+    also_reads: tuple[str, ...] = ()

@@ -1,0 +1,141 @@
+"""Compile kernels before they are needed: when an image is built, before a cluster starts, before tests."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from distributed import Client
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import MissingExtraError, ParameterError, StoreError
+from daskw2v.kernels.cache import cache_folder
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.progress import silent
+from daskw2v.store.storage import Store
+from daskw2v.training.pipeline import train
+from daskw2v.training.setup import read_text
+from daskw2v.training.strategies import STRATEGIES, check_strategy
+
+_TEXT = "".join(" ".join(f"w{(i * k) % 23}" for k in range(1, 12)) + "\n" for i in range(200))
+_SMALL = Params(vector_size=16, min_count=1, epochs=1)
+_RESOURCES = Resources(threads=1)
+
+
+class WarmUp(NamedTuple):
+    """What a warm-up did.
+
+    Parameters
+    ----------
+    folder
+        Where compiled kernels are kept.
+    trained, skipped
+        Objective and strategy of what was trained, and of what was not, since it needs what is not installed; nothing
+        where all kernels were there.
+    seconds
+        How long it took.
+    """
+
+    folder: Path
+    trained: list[tuple[str, str]]
+    skipped: list[tuple[str, str]]
+    seconds: float
+
+
+def trainings() -> Iterator[Params]:
+    """Yield Params of a small training for each objective and strategy that go together, the longest first."""
+    for strategy in reversed(STRATEGIES):
+        for objective in OBJECTIVES:
+            params = _SMALL.replace(objective=objective, strategy=strategy)
+            try:
+                check_strategy(params, _RESOURCES)
+            except ParameterError:
+                continue
+            yield params
+
+
+def warm_up(processes: int | None = None) -> WarmUp:
+    """Compile the kernels of every objective and strategy for this processor, unless that is done.
+
+    A little text is trained by each objective with each strategy that can. Compiled kernels are kept below
+    NUMBA_CACHE_DIR, or else below XDG_CACHE_HOME or ~/.cache, in a folder that is named by the kernels' code, Numba's
+    version and the processor. Processes are started as by `multiprocessing`: a script calls this below
+    `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    processes
+        How many compile side by side; as many as there are cores when not given.
+
+    Returns
+    -------
+    warm_up
+        What was trained, and how long it took.
+
+    Raises
+    ------
+    ParameterError
+        If there are to be less than one process.
+    StoreError
+        If the folder of compiled kernels cannot be written.
+    """
+    if processes is not None and processes < 1:
+        raise ParameterError(f"processes={processes} is not an integer of at least 1.", "Give at least 1, or leave it.")
+    began, folder = time.perf_counter(), Path(cache_folder())
+    if folder.name.startswith("daskw2v-"):  # made for this process alone
+        raise StoreError(
+            "Compiled kernels cannot be kept: their folder cannot be written.",
+            "Set NUMBA_CACHE_DIR to a folder that this user may write.",
+        )
+    ends: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    if not _is_warm(folder):
+        with TemporaryDirectory() as work:
+            for params, done in _train_all(Path(work), processes or os.cpu_count() or 1):
+                ends[done].append((params.objective, params.strategy))
+        files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.nb?"))
+        _list_in(folder).write_text("\n".join(files), encoding="utf-8")
+    return WarmUp(folder, ends[True], ends[False], time.perf_counter() - began)
+
+
+def _list_in(folder: Path) -> Path:
+    """Return the file that lists what a warm-up left: one for each Python, which reads no other's kernels."""
+    return folder / f"warm-up-{sys.implementation.cache_tag}.txt"
+
+
+def _is_warm(folder: Path) -> bool:
+    """Return whether a warm-up has ended here, and its files are still there."""
+    try:
+        files = _list_in(folder).read_text(encoding="utf-8").split("\n")
+    except OSError:
+        return False
+    return all((folder / name).exists() for name in files)
+
+
+def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
+    """Yield the Params of each training, and whether it could be done."""
+    (work / "text.txt").write_text(_TEXT, encoding="utf-8")
+    with _client() as client:  # first, since all have this in common
+        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, client, silent)
+    every = [*trainings()]
+    with ProcessPoolExecutor(min(processes, len(every)), get_context("spawn")) as pool:
+        yield from zip(every, pool.map(_train, [work] * len(every), every), strict=True)
+
+
+def _train(work: Path, params: Params) -> bool:
+    with _client() as client:
+        try:
+            train(work / "text.txt", work=work, params=params, resources=_RESOURCES, client=client, listener=None)
+        except MissingExtraError:
+            return False
+    return True
+
+
+def _client() -> Client:
+    """Return a client of a cluster inside this process."""
+    return Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")

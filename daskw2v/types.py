@@ -1,0 +1,13 @@
+"""Names of the arrays that modules hand to each other."""
+
+import numpy as np
+import numpy.typing as npt
+
+UInt8Array = npt.NDArray[np.uint8]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+UInt64Array = npt.NDArray[np.uint64]
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
+
+RowIds = Int64Array  # rows of a table, which are ids of words, or nodes of the tree

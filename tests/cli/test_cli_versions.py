@@ -1,0 +1,116 @@
+"""`daskw2v versions`: what is served, tagged, compared and deleted."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from daskw2v.cli import main
+from daskw2v.models.store import create_model, ids_after, write_ids, write_table_rows, write_vocabulary
+from daskw2v.models.versions import publish
+from daskw2v.store.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+OLD, NEW = "v0001-a", "v0002-b"
+
+
+def write_version(models, name, words, counts, manifest):
+    """Publish a version; return its place and its vocabulary."""
+    store, vocabulary = models / name, Vocabulary.from_words(words, counts)
+    create_model(store, {"input": (len(words), 3)}, row_block=4)
+    write_table_rows(store, "input", 0, np.ones((len(words), 3), np.float32))
+    write_vocabulary(store, vocabulary)
+    publish(models, name, manifest)
+    return store, vocabulary
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A work directory of two versions; the second has another word, and another window."""
+    for name, words, window in ((OLD, ["the", "old"], 5), (NEW, ["the", "new"], 2)):
+        manifest = {"params": {"window": window}, "corpus": {"tokens": 10 * window}}
+        write_version(Store(str(tmp_path)) / "models", name, words, [7, 3], manifest)
+    return str(tmp_path)
+
+
+def run(*args, status=0):
+    result = CliRunner().invoke(main, ["versions", *args])
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_list__marks_what_is_served(work):
+    run("tag", work, OLD, "stable")
+    first, second = run("list", work).splitlines()[1:]
+    assert first.split()[0] == OLD
+    assert first.split()[-2:] == ["2", "stable"]
+    assert second.split()[:2] == ["*", NEW]
+    found = json.loads(run("list", work, "--json"))["versions"]
+    assert [(v["name"], v["served"], v["tags"]) for v in found] == [(OLD, False, ["stable"]), (NEW, True, [])]
+
+
+def test_show__tells_what_a_version_is(work):
+    assert json.loads(run("show", work, "--json"))["name"] == NEW
+    assert json.loads(run("show", work, OLD, "--json"))["params"] == {"window": 5}
+    assert "params.window" in run("show", work)
+
+
+def test_publish_and_rollback__say_what_is_served_then(work):
+    assert run("rollback", work) == f"{OLD}\n"
+    assert run("publish", work, NEW) == f"{NEW}\n"
+    assert "No version was served" in run("rollback", run("rollback", work) and work, status=2)
+
+
+def test_diff__tells_words_that_entered_and_left(work):
+    told = run("diff", work, OLD)
+    assert "+ new" in told
+    assert "- old" in told
+    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in told
+    assert "window: 5 -> 2" in told
+    found = json.loads(run("diff", work, NEW, OLD, "--json"))
+    assert (found["entered"], found["left"], found["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
+
+
+def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
+    models = Store(str(tmp_path)) / "models"
+    old, words = write_version(models, OLD, ["the", "old", "rare"], [9, 7, 5], {"params": {"min_count": 5}})
+    write_ids(old, ids_after(None, words))
+    new, words = write_version(models, NEW, ["the", "new"], [9, 8], {"params": {"min_count": 6}})
+    write_ids(new, ids_after(old, words))
+    lines = [line.split() for line in run("diff", str(tmp_path), OLD).splitlines()]
+    assert lines[:4] == [
+        ["word", "count", "id", "reason"],
+        ["+", "new", "8", "3", "at", "least", "min_count=5"],
+        ["-", "old", "7", "1", "fewer", "than", "min_count=6"],
+        ["-", "rare", "5", "2", "min_count", "is", "6", "now,", "was", "5"],
+    ]
+    assert "1 left: min_count is 6 now, was 5" in run("diff", str(tmp_path), OLD)
+    found = json.loads(run("diff", str(tmp_path), OLD, "--json"))
+    assert found["ids"] == {"entered": [3], "left": [1, 2]}
+    assert found["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
+
+
+def test_diff__of_versions_without_ids_and_rules(work):
+    found = json.loads(run("diff", work, OLD, "--json"))
+    assert found["ids"] is None
+    assert found["reasons"]["entered"] == ["unknown: the Params of a version are not known"]
+    assert run("diff", work, OLD).split()[:3] == ["word", "count", "reason"]
+
+
+def test_tag__is_taken_away(work):
+    run("tag", work, NEW, "stable")
+    assert "has no tag stable" in run("tag", work, OLD, "stable", "--remove", status=2)
+    run("tag", work, "stable", "stable", "--remove")
+    assert "has no version 'stable'" in run("show", work, "stable", status=2)
+
+
+def test_gc__names_what_it_deletes(work):
+    assert run("gc", work, "--keep", "1", "--min-age", "0") == ""  # a rollback would return to it
+    run("publish", work, OLD)
+    run("publish", work, NEW)
+    assert run("gc", work, "--keep", "1") == ""
+
+
+def test_versions__of_no_work_directory(tmp_path):
+    assert "There is no model at" in run("list", str(tmp_path / "none"), status=2)

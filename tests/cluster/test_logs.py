@@ -1,0 +1,55 @@
+"""What is written beside our own sentences: nothing that they say already."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from daskw2v.cluster.logs import silenced
+
+KILLED = """
+import multiprocessing, os
+from daskw2v.cluster.logs import start_quiet_tracker
+
+def die():
+    lock = multiprocessing.RLock()
+    os._exit(1)
+
+if __name__ == "__main__":
+    if {quiet}:
+        start_quiet_tracker()
+    child = multiprocessing.get_context("spawn").Process(target=die)
+    child.start()
+    child.join()
+    print(os.environ.get("PYTHONWARNINGS"))
+"""
+
+
+@pytest.mark.parametrize("before", [None, pytest.param("default", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("quiet", [True, False])
+def test_start_quiet_tracker__keeps_quiet_of_locks_of_killed_workers(tmp_path, before, quiet):
+    (tmp_path / "killed.py").write_text(KILLED.format(quiet=quiet))
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    env |= {"PYTHONPATH": os.pathsep.join(sys.path)} | ({"PYTHONWARNINGS": before} if before else {})
+    done = subprocess.run(
+        [sys.executable, tmp_path / "killed.py"], env=env, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout.strip() == str(before)
+    assert ("leaked semaphore" in done.stderr) is not quiet
+
+
+def test_silenced__is_over_in_the_end(capsys):
+    logger = logging.getLogger("distributed")
+    handler = logging.StreamHandler(sys.stderr)
+    logger.addHandler(handler)
+    try:
+        with silenced():
+            logger.warning("worker is gone")
+        logger.warning("memory is short")
+    finally:
+        logger.removeHandler(handler)
+    said = capsys.readouterr().err
+    assert "worker is gone" not in said
+    assert "memory is short" in said

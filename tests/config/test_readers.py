@@ -1,0 +1,63 @@
+"""Who reads a field: its `used_by`, and what plug-ins add."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.config.readers import readers_of, refuse_unread
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.phrases.score import SCORINGS
+from daskw2v.sampling.hierarchy import RULES
+from daskw2v.training.devices import DEVICES
+from daskw2v.training.strategies import STRATEGIES
+
+FIELDS = {f.name: f for cls in (Params, Resources) for f in fields(cls)}
+KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES}
+OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("negative", "window"))
+
+
+def test_used_by__names_what_there_is():
+    names = [name for registry in KINDS.values() for name in registry]
+    assert len(names) == len({*names}), "a name means one thing"
+    assert not {*names} & FIELDS.keys()
+    for f in FIELDS.values():
+        assert {*f.metadata["used_by"]} <= {*names, *FIELDS} - {f.name}, f.name
+
+
+@pytest.mark.parametrize(("name", "registry"), [("phrase_scoring", SCORINGS), ("negative_rule", RULES)])
+def test_choices__are_those_there_are(name, registry):
+    """The registry stands above Params, which cannot ask it."""
+    assert FIELDS[name].metadata["choices"] == tuple(registry)
+
+
+@pytest.mark.parametrize(
+    ("name", "readers"),
+    [
+        ("negative", ("sgns", "theirs")),  # it says so itself
+        ("window", ("sgns", "sg_hs", "theirs")),
+        ("negative_sharing", ("sgns",)),
+        ("n_partitions", ("sgns", "sg_hs", "theirs")),  # a matter of strategies
+    ],
+)
+def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):
+    assert readers_of(FIELDS[name], {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
+
+
+def test_refuse_unread__tells_value_readers_and_remedy():
+    registry = {"sgns": OURS, "theirs": THEIRS}
+    refuse_unread(Params(negative=7, window=9), "objective", "theirs", registry)
+    with pytest.raises(ParameterError) as caught:
+        refuse_unread(Params(negative_sharing="pair"), "objective", "theirs", registry)
+    assert caught.value.problem == "negative_sharing='pair' changes nothing for objective='theirs'; it is for sgns."
+    assert caught.value.remedy == "Leave negative_sharing out, or choose another objective."
+
+
+@pytest.mark.parametrize("cls", [Params, Resources])
+@pytest.mark.parametrize("kind", KINDS)
+def test_refuse_unread__passes_defaults(cls, kind):
+    for name in KINDS[kind]:
+        refuse_unread(cls(), kind, name, KINDS[kind])

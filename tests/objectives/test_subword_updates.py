@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from daskw2v.objectives.subwords import network
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import rows_of
+from daskw2v.objectives.subwords.training import adam_step, first_moments, forward, gradients, initial_weights
+
+torch = pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
+
+RNG = np.random.default_rng(2)
+WORDS = ["", "a", "banana", "🎈", "x" * 40, *("".join(RNG.choice([*"abcde"], n)) for n in RNG.integers(1, 25, 100))]
+ALPHABET = Alphabet.of(WORDS, 5)
+CHARACTERS = ALPHABET.encode(WORDS)
+MOVE = RNG.standard_normal((len(WORDS), 12), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before():
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def weights():
+    return initial_weights(12, len(ALPHABET), 1)
+
+
+def test_forward__equals_its_reference(weights):
+    truth = rows_of({name: values.astype(np.float64) for name, values in weights.items()}, CHARACTERS)
+    for rows in (forward(weights, CHARACTERS), rows_of(weights, CHARACTERS)):
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(rows, truth, rtol=1e-5, atol=1e-6)
+
+
+def test_forward__takes_no_words_and_read_only_weights(weights):
+    for values in weights.values():
+        values.flags.writeable = False
+    assert forward(weights, CHARACTERS[:0]).shape == (0, 12)
+    assert not any(values.any() for values in gradients(weights, CHARACTERS[:0], MOVE[:0]).values())
+    assert forward(weights, CHARACTERS).shape == MOVE.shape
+
+
+def test_gradients__equal_differences_of_the_reference(weights):
+    weights = {name: values.astype(np.float64) for name, values in weights.items()}
+    found = gradients({name: values.astype(np.float32) for name, values in weights.items()}, CHARACTERS, MOVE)
+    rng = np.random.default_rng(4)
+    for name, values in weights.items():
+        assert found[name].dtype == np.float32
+        assert found[name].shape == values.shape
+        for at in zip(*(rng.integers(0, n, 6) for n in values.shape), strict=True):
+            sums, kept = [], values[at]
+            for step in (1e-6, -1e-6):
+                values[at] = kept + step
+                sums.append((rows_of(weights, CHARACTERS) * MOVE).sum())
+            values[at] = kept
+            assert found[name][at] == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-3, abs=1e-3)
+
+
+def test_gradients__repeat_themselves_on_one_thread(weights, monkeypatch):
+    monkeypatch.setattr(network, "_AT_ONCE", 7)
+    torch.set_num_threads(2)
+    first, again = (gradients(weights, CHARACTERS, MOVE) for _ in range(2))
+    assert torch.get_num_threads() == 1
+    for name, values in first.items():
+        assert values.tobytes() == again[name].tobytes()
+
+
+def test_gradients__add_up_over_words(weights, monkeypatch):
+    whole = gradients(weights, CHARACTERS, MOVE)
+    monkeypatch.setattr(network, "_AT_ONCE", 7)
+    parts = [gradients(weights, CHARACTERS[rows], MOVE[rows]) for rows in (slice(40), slice(40, None))]
+    for name, values in whole.items():
+        np.testing.assert_allclose(parts[0][name] + parts[1][name], values, rtol=1e-3, atol=1e-4)
+
+
+def test_adam_step__is_that_of_pytorch_uphill(weights):
+    kept = {name: values.copy() for name, values in weights.items()}
+    leaves = {name: torch.tensor(values, requires_grad=True) for name, values in weights.items()}
+    optimizer = torch.optim.Adam(leaves.values(), lr=0.01, maximize=True)
+    ours, moments, rng = weights, first_moments(weights), np.random.default_rng(3)
+    for t in range(1, 6):
+        gradient = {name: rng.standard_normal(values.shape, np.float32) for name, values in weights.items()}
+        for name, leaf in leaves.items():
+            leaf.grad = torch.tensor(gradient[name])
+        optimizer.step()
+        ours, moments = adam_step(ours, moments, gradient, 0.01, t)
+    for name, leaf in leaves.items():
+        assert ours[name].dtype == np.float32
+        np.testing.assert_allclose(ours[name], leaf.detach().numpy(), rtol=1e-4, atol=1e-5)
+        assert np.array_equal(weights[name], kept[name])
+
+
+def test_adam_step__leaves_what_has_no_gradient(weights):
+    gradient = {name: np.zeros_like(values) for name, values in weights.items()}
+    after, _ = adam_step(weights, first_moments(weights), gradient, 0.01, 1)
+    for name, values in weights.items():
+        assert np.array_equal(after[name], values)
+
+
+def test_training__teaches_rows(weights):
+    """Rows asked to move to a target get there, and a word of the same characters with them."""
+    target, moments = np.where([["an" in word] for word in WORDS], 1, -1).astype(np.float32), first_moments(weights)
+    for t in range(1, 61):
+        move = np.repeat(target - forward(weights, CHARACTERS).mean(axis=1, keepdims=True), 12, axis=1)
+        weights, moments = adam_step(weights, moments, gradients(weights, CHARACTERS, move), 0.003, t)
+    assert np.abs(forward(weights, CHARACTERS).mean(axis=1) - target[:, 0]).mean() < 0.3
+    assert forward(weights, ALPHABET.encode(["bananas"])).mean() > 0.3

@@ -1,0 +1,41 @@
+"""Two partitions on the CPU: what the reference does to their rows, and nothing to those that came."""
+
+import numpy as np
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.sgns.buckets.reference import train_bucket
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices import find_device
+
+EACH = {"tns": (5, 0), "sns": (0, 5), "bns": (0, 1)}
+
+
+@pytest.mark.parametrize("rule", EACH)
+@pytest.mark.parametrize("vector_size", [10, 32])
+def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
+    rng = np.random.default_rng(0)
+    source, output = (rng.normal(scale=0.3, size=(n, vector_size)).astype(np.float32) for n in (20, 30))
+    before = source.copy(), output.copy()
+    pairs, noise = (np.stack([rng.integers(0, 20, n), rng.integers(0, 30, n)]).astype(np.int32) for n in (200, 150))
+    noise[1, ::3] = -1
+    bucket = Bucket(pairs, noise if rule != "tns" else np.empty((2, 0), np.int32))
+    words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
+    params = Params(vector_size=vector_size, negative_rule=rule)
+    other = np.ones((3, vector_size), np.float32)
+    sources, outputs = [(2, other), (5, source)], [(7, output), (5, other)]
+    both = find_device("cpu").partition_trainer(find_objective("sgns"), params, sources, outputs, dict, 0, None)
+    n, loss = both.train(5, 7, bucket, 0.05, words, key)
+    truth = [rows.astype(np.float64) for rows in (source, output)]
+    expected = train_bucket(tuple(bucket.pairs), tuple(bucket.noise), *truth, 0.05, *EACH[rule], words, key)
+    assert n == expected[0] == 200
+    assert loss == pytest.approx(expected[1], rel=1e-5)
+    np.testing.assert_array_equal([both.take_input(2), both.take_output(5)], [other, other], "these were not trained")
+    trained = both.take_input(5), both.take_output(7)
+    for found, rows, own, old in zip(trained, truth, (source, output), before, strict=True):
+        np.testing.assert_allclose(found, rows, rtol=1e-4, atol=3e-5)
+        assert found.flags.c_contiguous
+        assert found.shape == own.shape
+        np.testing.assert_array_equal(own, old)

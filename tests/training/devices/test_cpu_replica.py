@@ -1,0 +1,173 @@
+"""One replica on the CPU: blocks in, blocks out, and what threads may and may not change."""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import OBJECTIVES, find_objective
+from daskw2v.sampling.segments import Segment
+from daskw2v.training.devices import TextPiece, Threads, cpu, find_device, threads_of
+from daskw2v.training.devices.cpu import hot_rows_of
+
+ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
+WORDS = 30
+CUTS = (0, 7, 8, 20, WORDS)
+
+
+def make_blocks(objective="sgns", words=WORDS):
+    found, params = find_objective(objective), Params(objective=objective, vector_size=10)
+    return {
+        table: [found.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
+        for table, n in found.tables(params, words).items()
+    }
+
+
+def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
+    found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
+    prepared = found.prepare(params, np.arange(words, 0, -1))
+    return find_device("cpu").replica_trainer(found, params, prepared, dict, blocks, threads)
+
+
+def make_segment(n, words=WORDS):
+    """Pairs of neighbours, (0, 1), (2, 3)..., one for each sentence of ten words: there is something to learn."""
+    rng = np.random.default_rng(0)
+    topics = np.repeat(rng.integers(0, (words + 1) // 2, n // 10), 10)
+    tokens = np.minimum(2 * topics + rng.integers(0, 2, n), words - 1).astype(np.int32)
+    return Segment(tokens, np.arange(n), np.arange(0, n + 1, 10))
+
+
+def loads(segment, cuts, epochs=1):
+    for epoch in range(epochs):
+        for a, b in itertools.pairwise(cuts):
+            yield lambda a=a, b=b, epoch=epoch: TextPiece(segment, a, b, Rate(0.05, 0.0, 0), epoch)
+
+
+def test_replica__gives_its_blocks_back_as_they_came():
+    blocks = make_blocks()
+    taken = make_replica(Threads(3, 5, 7), blocks).take()
+    assert list(taken) == list(blocks)
+    for table, parts in blocks.items():
+        for part, back in zip(parts, taken[table], strict=True):
+            np.testing.assert_array_equal(part, back)
+            assert back.flags.c_contiguous
+
+
+def test_replica__trains_a_copy():
+    blocks = make_blocks()
+    for parts in blocks.values():
+        for part in parts:
+            part.flags.writeable = False
+    before = [part.copy() for part in blocks["input"]]
+    replica = make_replica(Threads(1, 5, 7), blocks)
+    replica.train(loads(make_segment(3000), (0, 3000)))
+    assert np.abs(replica.take()["input"][0] - before[0]).max() > 0.1
+    for part, kept in zip(blocks["input"], before, strict=True):
+        np.testing.assert_array_equal(part, kept)
+
+
+@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("hot_rows", [0, 5, 4096])
+def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, hot_rows):
+    """4096 rows are more than the table has: all rows are hot then."""
+    monkeypatch.setattr(cpu, "_CHUNK", 500)
+    segment, losses, vectors = make_segment(6000), {}, {}
+    for threads in (1, 3):
+        replica = make_replica(Threads(threads, hot_rows, 7), make_blocks(objective), objective)
+        for epoch in range(3):
+            n, loss = replica.train(
+                lambda a=a, epoch=epoch: TextPiece(segment, a, a + 2000, Rate(0.05, 0.0, 0), epoch)
+                for a in (0, 2000, 4000)
+            )
+            assert n >= 6000
+            losses.setdefault(threads, []).append(loss / n)
+        vectors[threads] = np.concatenate(replica.take()["input"])
+    assert losses[1][2] < losses[1][0]
+    assert losses[3] == pytest.approx(losses[1], rel=0.1)
+    for found in vectors.values():  # a word is closest to the one of its sentences
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+        closest = (found @ found.T - 2 * np.eye(WORDS)).argmax(axis=1)
+        assert (closest == np.arange(WORDS) ^ 1).mean() > 0.75
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch, objective):
+    """But for CBOW that shares negatives: its batches take windows from all of a range."""
+    segment, results = make_segment(2000), []
+    options = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
+    for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
+        monkeypatch.setattr(cpu, "_CHUNK", chunk)
+        replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective, **options)
+        n, loss = replica.train(loads(segment, cuts))
+        results.append((n, loss, replica.take()))
+    for n, loss, tables in results[1:]:
+        assert n == results[0][0]
+        assert loss == pytest.approx(results[0][1])
+        for name, parts in tables.items():
+            for part, expected in zip(parts, results[0][2][name], strict=True):
+                np.testing.assert_array_equal(part, expected)
+
+
+@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_replica__trains_the_smallest_vocabularies(objective, words, threads):
+    """The output table of hierarchical softmax has no row at all for one word."""
+    replica = make_replica(Threads(threads, 31, 7), make_blocks(objective, words), objective, words)
+    n, loss = replica.train(loads(make_segment(100, words), (0, 50, 100)))
+    assert n > 0
+    assert loss >= 0
+    tables = replica.take()
+    assert {name: sum(map(len, parts)) for name, parts in tables.items()} == find_objective(objective).tables(
+        Params(objective=objective, vector_size=10), words
+    )
+    assert all(np.isfinite(part).all() for parts in tables.values() for part in parts)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_replica__no_text_is_no_work(threads):
+    replica = make_replica(Threads(threads, 5, 7), make_blocks())
+    assert replica.train(iter(())) == (0, 0.0)
+    assert replica.train(loads(make_segment(0), (0, 0))) == (0, 0.0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("position", [0, 1, 3])
+def test_replica__an_error_of_a_load_comes_out_and_leaves_nothing_running(threads, position):
+    def fail():
+        raise OSError("the shard is gone")
+
+    work = [*loads(make_segment(400), (0, 100, 200, 400))]
+    work.insert(position, fail)
+    replica = make_replica(Threads(threads, 5, 7), make_blocks())
+    running = threading.active_count()
+    with pytest.raises(OSError, match="the shard is gone"):
+        replica.train(work)
+    assert threading.active_count() == running
+    assert replica.train(loads(make_segment(400), (0, 400)))[0] > 0, "all of its threads' memories are back"
+
+
+def test_find_device__names_what_exists():
+    with pytest.raises(ParameterError, match=r"device='tpu' does not exist.*cpu"):
+        find_device("tpu")
+
+
+def test_hot_rows__are_shared_out_where_their_number_is_open():
+    """Copies that together know too much that the tables do not make a step too long: the model diverges."""
+    for n in range(2, 300):
+        assert n * hot_rows_of(threads_of(n, Resources())) <= 254
+    assert hot_rows_of(threads_of(2, Resources())) == 127
+    assert hot_rows_of(threads_of(16, Resources(hot_rows=31))) == 31
+    assert hot_rows_of(threads_of(16, Resources(hot_rows=0))) == 0
+    assert hot_rows_of(threads_of(1, Resources(hot_rows=31))) == 0, "nobody else writes"
+
+
+def test_threads_of__says_what_resources_say():
+    resources = Resources(hot_rows=31, flush_words=9)
+    assert threads_of(16, resources) == Threads(16, 31, 9, None)
+    assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, 512, 7)

@@ -1,0 +1,103 @@
+"""How buckets reach a GPU: on a stand-in that does nothing before it must, and cannot do what Numba's arrays cannot.
+
+What kernels compute is for `tests/contracts`.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices import gpu as device
+from daskw2v.training.devices.gpu import CudaPartitionTrainer
+
+
+class Stream:
+    def __init__(self):
+        self.waiting = []
+
+    def put(self, work):
+        self.waiting.append(work)
+
+    def synchronize(self):
+        while self.waiting:
+            self.waiting.pop(0)()
+
+
+class Array:
+    """What lies on the GPU: it can be copied back and nothing else, not even sliced."""
+
+    def __init__(self, values):
+        self.values = values.copy()
+
+    def __len__(self):
+        return len(self.values)
+
+    def copy_to_host(self):
+        return self.values.copy()
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What a stand-in kernel was given; it fails at learning rate 0."""
+    found = []
+
+    def kernel(bucket, memory, alpha, params, words, key):
+        def work():
+            found.append(([[row.values.tolist() for row in items] for items in bucket], memory, words.values))
+            memory.totals.values[1] += 2.5
+            memory.source.values += 1
+            memory.output.values -= 1
+
+        memory.stream.put(work)
+        if not alpha:
+            raise OSError("gone")
+
+    cuda = SimpleNamespace(stream=Stream, to_device=Array)
+    pieces = SimpleNamespace(
+        room=lambda most: min(most or 100, 100), crowded=lambda touched, most: touched[touched * most > 4]
+    )
+    monkeypatch.setattr(device, "load", lambda name: cuda if name == "numba.cuda" else pieces)
+    monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], bucket_trainers={"cuda": kernel}))
+    return found
+
+
+def make_trainer(max_in_flight=None):
+    rng = np.random.default_rng(0)
+    tables = [rng.random((n, 10), np.float32) for n in (6, 8)]
+    counts = {3: np.array([90, 30, 5, 3, 2, 1]), 4: np.array([80, 40, 9, 5, 3, 2, 1, 1])}
+    trainer = CudaPartitionTrainer(
+        OBJECTIVES["sgns"], Params(vector_size=10, sample=0), [(3, tables[0])], [(4, tables[1])], counts.get, 300,
+        max_in_flight,
+    )  # fmt: skip
+    return trainer, tables, word_table(counts[4], 0.75)
+
+
+@pytest.mark.parametrize("n_noise", [0, 7])
+def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_noise):
+    trainer, tables, words = make_trainer()
+    rng = np.random.default_rng(1)
+    bucket = Bucket(*(rng.integers(0, 6, (n, 2)).astype(np.int32).T for n in (20, n_noise)))
+    assert trainer.train(3, 4, bucket, 0.1, words, np.uint64(7)) == (20, 2.5)
+    ((there, memory, noise),) = seen
+    assert there == [items.tolist() for items in bucket]
+    np.testing.assert_array_equal(noise, words)
+    assert (memory.max_in_flight, memory.hot_rows) == (100, 0)
+    assert 0 < len(memory.source_touched) < 6, "rows that a hundred batches have at a time"
+    np.testing.assert_allclose(trainer.take_input(3), tables[0] + 1)
+    np.testing.assert_allclose(trainer.take_output(4), tables[1] - 1)
+
+
+def test_cuda_partitions__waits_for_the_gpu_when_something_fails(seen):
+    """Otherwise what it reads would be released while it is trained."""
+    trainer, _, words = make_trainer(max_in_flight=5)
+    bucket = Bucket(np.ones((2, 3), np.int32), np.empty((2, 0), np.int32))
+    with pytest.raises(OSError, match="gone"):
+        trainer.train(3, 4, bucket, 0.0, words, np.uint64(7))
+    assert [memory.max_in_flight for _, memory, _ in seen] == [5]
+    assert not seen[0][1].stream.waiting

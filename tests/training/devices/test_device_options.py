@@ -1,0 +1,39 @@
+"""What a device does not read is refused before any text is."""
+
+from dataclasses import dataclass, fields
+
+import pytest
+
+from daskw2v import Params, Resources, train
+from daskw2v.config.settings import number, setting
+from daskw2v.errors import ParameterError
+from daskw2v.training.devices import DEVICES, check_device
+
+
+@pytest.mark.parametrize(
+    ("device", "option"),
+    [
+        (device, f.name)
+        for f in fields(Resources)
+        for device in DEVICES
+        if DEVICES.keys() & {*f.metadata["used_by"]} and device not in f.metadata["used_by"]
+    ],
+)
+def test_device__refuses_what_it_does_not_read(device, option):
+    with pytest.raises(ParameterError, match=rf"{option}=7 changes nothing for device='{device}'; it is for "):
+        check_device(Params(), Resources(device=device, **{option: 7}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaterParams(Params):
+    clip: float = setting(0.0, "largest update", number(0, 9), stage="train", used_by=("cuda",))
+
+
+def test_device__refuses_params_that_it_does_not_read():
+    with pytest.raises(ParameterError, match=r"clip=1\.0 changes nothing for device='cpu'; it is for cuda"):
+        check_device(LaterParams(clip=1.0), Resources())
+
+
+def test_train__refuses_what_its_device_does_not_read(tmp_path):
+    with pytest.raises(ParameterError, match=r"max_in_flight=7 changes nothing for device='cpu'; it is for cuda"):
+        train("no.txt", work=tmp_path, params=Params(), resources=Resources(max_in_flight=7, threads=1))

@@ -1,0 +1,202 @@
+"""GPUs shared out among workers, and their memory: on stand-ins, since machines that test have none."""
+
+import ctypes
+import logging
+import math
+import os
+import pickle
+from dataclasses import replace
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+from distributed import Nanny
+
+from daskw2v import Params, Resources, train
+from daskw2v.cluster import connect, gpus
+from daskw2v.cluster.gpus import a_gpu_each, visible_gpus
+from daskw2v.errors import ClusterError
+from daskw2v.training.averaging.replica_task import train_replica
+from daskw2v.training.columns.part_task import train_part
+from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
+from daskw2v.training.devices.gpu import free_memory
+from daskw2v.training.memory.check import check_training
+from daskw2v.training.memory.stages import estimate
+from daskw2v.training.memory.text import Text
+from daskw2v.training.memory.workers import workers_of
+from daskw2v.training.rotation.bucket_task import train_buckets
+
+CUDA = Resources(device="cuda", threads=1)
+TEXT = Text(
+    words=10**6, types=2000, left=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
+    entries=2000,
+)  # fmt: skip
+
+
+def driver(count, starts=0, counts=0):
+    """Return a stand-in for NVML, which returns an error's number or 0."""
+
+    def count_gpus(answer):
+        answer._obj.value = count
+        return counts
+
+    return SimpleNamespace(
+        nvmlInit_v2=lambda: starts, nvmlDeviceGetCount_v2=count_gpus, nvmlShutdown=lambda: 0
+    )  # fmt: skip
+
+
+@pytest.fixture
+def four_gpus(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(4))
+
+
+def refuse(name):
+    raise OSError(f"{name}: cannot open shared object file")
+
+
+def test_visible_gpus__are_all_where_none_is_named(four_gpus):
+    assert visible_gpus() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("library", [refuse, lambda _: driver(4, starts=9), lambda _: driver(4, counts=999)])
+def test_visible_gpus__are_none_without_a_driver(monkeypatch, library):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", library)
+    assert visible_gpus() == []
+
+
+@pytest.mark.parametrize(
+    ("named", "gpus"),
+    [
+        ("2,3", ["2", "3"]),
+        (" 1 , 0 ", ["1", "0"]),
+        ("GPU-8932f937,MIG-5c89852c", ["GPU-8932f937", "MIG-5c89852c"]),
+        ("1,-1,2", ["1"]),  # CUDA reads no further
+        ("1,1", ["1"]),
+        ("-1", []),
+        ("", []),
+    ],
+)
+def test_visible_gpus__are_those_that_the_user_named(four_gpus, monkeypatch, named, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert visible_gpus() == gpus
+
+
+def what_is_seen(dask_worker):
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), dask_worker.state.total_resources
+
+
+@pytest.mark.slow
+def test_connect__gives_each_worker_a_gpu_of_its_own(four_gpus, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1,2")
+    with connect(CUDA.replace(workers=2), DEVICES["cuda"].local_cluster) as client:
+        seen = client.run(what_is_seen)
+        assert len(client.nthreads()) == 2
+        assert sorted(seen.values()) == [("1", {"GPU": 1.0}), ("3", {"GPU": 1.0})]
+        (dying, *_) = seen
+        client.restart_workers([dying])  # what takes its place sees the same
+        assert sorted(client.run(what_is_seen).values()) == [("1", {"GPU": 1.0}), ("3", {"GPU": 1.0})]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3,1,2"
+
+
+@pytest.mark.parametrize(("named", "n"), [("0,1", 2), ("", 0)])
+def test_connect__refuses_more_workers_than_gpus(monkeypatch, named, n):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    match = rf"workers=4 with device='cuda' needs a GPU for each worker, but .* sees {n}.*Give workers={n or 1}"
+    with pytest.raises(ClusterError, match=match), connect(CUDA.replace(workers=4), DEVICES["cuda"].local_cluster):
+        pass
+
+
+def test_train__starts_a_local_cluster_as_its_device_asks(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(ClusterError, match=r"workers=3 with device='cuda' needs a GPU for each worker"):
+        train("no.txt", work=tmp_path, resources=CUDA.replace(workers=3), listener=None)
+
+
+def test_connect__leaves_it_to_one_worker_to_say_that_there_is_no_gpu(monkeypatch):
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    assert a_gpu_each(1) == {"resources": {"GPU": 1}}
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: ["5", "7"])
+    one = a_gpu_each(1)
+    assert issubclass(one["worker_class"], Nanny)
+    assert one["gpus"] == ["5", "7"]
+
+
+def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):
+    monkeypatch.setattr(gpus.numba.config, "ENABLE_CUDASIM", 1)
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    assert a_gpu_each(4) == {"resources": {"GPU": 1}}
+
+
+@pytest.mark.parametrize("strategy", ["averaging", "rotation", "columns"])
+def test_check_training__refuses_what_a_gpu_cannot_hold(client, monkeypatch, strategy):
+    objective = "context_matrix" if strategy == "columns" else "sgns"
+    params = Params(objective=objective, strategy=strategy)
+    (kind,) = workers_of(client, "cpu")
+    need = estimate(params, CUDA, TEXT, kind)["train"].gpu_bytes
+    for free, fits in ((need, True), (math.inf, True), (need - 1, False)):
+        monkeypatch.setitem(
+            DEVICES, "cuda", replace(DEVICES["cuda"], check=None, free_memory=lambda free=free: float(free))
+        )
+        if fits:
+            check_training(client, params, CUDA, TEXT)
+            continue
+        match = r"Training takes about .* in the memory of a GPU \(.*\), and .* free there\. Give workers GPUs with"
+        with pytest.raises(ClusterError, match=match) as caught:
+            check_training(client, params, CUDA, TEXT)
+    assert "vector_size=50, which takes" in caught.value.remedy
+
+
+def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
+    free = [5]
+    context = SimpleNamespace(
+        memory_manager=SimpleNamespace(deallocations=SimpleNamespace(clear=lambda: free.append(7))),
+        get_memory_info=lambda: SimpleNamespace(free=free[-1], total=9),
+    )
+    monkeypatch.setattr(gpu, "load", lambda name: SimpleNamespace(current_context=lambda: context))
+    assert free_memory() == 7.0
+    monkeypatch.setattr(gpu.numba.config, "ENABLE_CUDASIM", 1)
+    assert free_memory() == math.inf
+
+
+def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
+    pytest.importorskip("numba_cuda", reason="it comes with daskw2v[cuda]")
+    codes = pytest.importorskip("cuda.bindings.driver").CUresult
+    driver = import_module("numba.cuda.cudadrv.driver")
+    monkeypatch.setattr(driver, "_logger", logging.getLogger("cuda"), raising=False)  # set where there is a driver
+    refused = driver.Driver._check_cuda_python_error
+    with pytest.raises(ClusterError, match=r"memory of a GPU is full on .*cuMemAlloc.*one worker a GPU"):
+        full(refused, codes.CUDA_ERROR_OUT_OF_MEMORY)
+    with pytest.raises(driver.CudaAPIError):
+        full(refused, codes.CUDA_ERROR_ILLEGAL_ADDRESS)
+
+
+@gpu_memory_watched()
+def full(refused, code):
+    refused(SimpleNamespace(), "cuMemAlloc", (code, 0))
+
+
+RUN = SimpleNamespace(device="cuda", params=Params(), work=None, corpus=None, vocabulary=None)
+PARTS = SimpleNamespace(run=RUN, words=[None])
+
+
+@pytest.mark.parametrize(
+    ("task", "opens", "args"),
+    [
+        (train_replica, "find_device", (RUN, None, None, [])),
+        (train_buckets, "find_device", ([], {}, {}, PARTS, 1)),
+        (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
+    ],
+)
+def test_tasks_on_a_device__watch_its_memory(monkeypatch, task, opens, args):
+    def fail(*_):
+        raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+    module = import_module(task.__module__)
+    monkeypatch.setattr(module, opens, fail)
+    monkeypatch.setattr(module, "open_text", lambda *_: None, raising=False)
+    keywords = {"keep_losses": False} if task is train_part else {}
+    with pytest.raises(ClusterError, match="memory of a GPU is full"):
+        task(*args, **keywords)
+    assert pickle.loads(pickle.dumps(task)) is task, "Dask finds it by its name"

@@ -1,0 +1,109 @@
+"""The training loop: what it plays, writes and tells, whatever the strategy."""
+
+import math
+
+import pytest
+
+from daskw2v.errors import TrainingError
+from daskw2v.store.storage import Store
+from daskw2v.training import checkpoint
+from daskw2v.training.loop import train_rounds
+from daskw2v.training.strategy import RoundReport
+from daskw2v.training.totals import TaskTotals
+
+
+class CountingRun:
+    """A run of four rounds whose model is the number of rounds that it has seen."""
+
+    unit, trained, threads, facts = "pass", "number", 3, {"matrix": 1}
+
+    def __init__(self, ahead=1, loss=1.0):
+        self.ahead, self.loss, self.model, self.log = ahead, loss, None, []
+
+    def __len__(self):
+        return 4
+
+    def restore(self, number, checkpoint, manifest):
+        self.model = 0 if checkpoint is None else manifest["model"]
+        assert self.model == number
+        self.log.append(f"restore {number}")
+
+    def play(self, number):
+        self.log.append(f"submit {number}")
+        self.model += 1
+        return self._wait(number)
+
+    def _wait(self, number):
+        self.log.append(f"wait {number}")
+        for half in (1, 2):
+            totals = [TaskTotals(10, self.loss, True, worker="a", seconds=0.5)]
+            yield RoundReport(100 * number + 50 * half, 0.1, totals, None, 7 * half, {"half": half})
+
+    def save_checkpoint(self, checkpoint):
+        self.log.append("save")
+        return {"model": self.model}
+
+    def save_model(self, model):
+        raise AssertionError("the loop writes no model")
+
+
+def play(run, place, seconds=math.inf):
+    told, evaluated = [], []
+    result = train_rounds(run, place, 400, seconds, told.append, lambda entry, rows: evaluated.append(entry["round"]))
+    return result, told, evaluated
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Store(str(tmp_path))
+
+
+def test_loop__makes_an_entry_a_round_and_tells_of_each_report(place):
+    result, told, evaluated = play(CountingRun(), place)
+    assert [entry["round"] for entry in result.history] == evaluated == [0, 1, 2, 3]
+    first = {name: value for name, value in result.history[0].items() if name != "seconds"}
+    assert first == {
+        "round": 0, "progress": 100, "words": 14, "pairs": 20, "loss": 2.0, "alpha": 0.1, "compiling": 0.0, "half": 2,
+    }  # fmt: skip
+    assert [progress.done for progress in told] == [50, 100, 150, 200, 250, 300, 350, 400]
+    assert result.shares == {"a": (80, 4.0)}
+    assert (result.threads, result.facts) == (3, {"matrix": 1})
+
+
+def test_loop__submits_rounds_ahead(place):
+    run = CountingRun(ahead=2)
+    play(run, place)
+    assert run.log == [
+        "restore 0", "submit 0", "submit 1", "wait 0", "submit 2", "wait 1", "submit 3", "wait 2", "wait 3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_loop__writes_a_checkpoint_when_no_round_is_under_way_and_goes_on_from_it(place, ahead):
+    run = CountingRun(ahead)
+    play(run, place, seconds=0)
+    once = ["save", "restore {}"]
+    assert run.log == [
+        "restore 0",
+        *(step.format(n + 1) for n in range(3) for step in (f"submit {n}", f"wait {n}", *once)),
+        "submit 3",
+        "wait 3",
+    ]
+    _, manifest = checkpoint.newest(place)
+    assert (manifest["next_pass"], manifest["model"], len(manifest["history"])) == (3, 3, 3)
+
+
+def test_loop__resumes_from_the_newest_checkpoint(place):
+    before, *_ = play(CountingRun(), place)
+    checkpoint.finish(place, checkpoint.folder(place, 2), {"next_pass": 2, "model": 2, "history": before.history[:2]})
+    run = CountingRun()
+    result, _, evaluated = play(run, place)
+    assert run.log[:2] == ["restore 2", "submit 2"]
+    assert evaluated == [2, 3]
+    assert result.history[:2] == before.history[:2]
+    assert [entry["round"] for entry in result.history] == [0, 1, 2, 3]
+
+
+def test_loop__stops_at_a_loss_that_is_not_finite(place):
+    with pytest.raises(TrainingError, match=r"A number in pass 0 holds NaN or infinity \(alpha=0\.1\)"):
+        play(CountingRun(loss=math.nan), place)

@@ -1,0 +1,94 @@
+"""Repairs while others are at work: what they have made, or are making, is left to them."""
+
+import numpy as np
+import pytest
+
+from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.shards.layout import Corpus, open_codes
+from daskw2v.store.lease import hold_run
+from daskw2v.training.repair import repair
+
+PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
+
+
+def damage(work, *parts):
+    return DamageError.of("/".join([work.url, *parts]), "is damaged")
+
+
+@pytest.fixture
+def work(tmp_path):
+    return Store(str(tmp_path / "work"))
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("one two three\n" * 200)
+    return path
+
+
+def test_repair__keeps_a_block_that_others_have_made_again(client, work, text):
+    """Who still reads what they replaced looks for their corpus then."""
+    old = build_corpus(text, work, PARAMS, RESOURCES, client)
+    whole = open_codes(work, old.shards[1])[:]
+    lost = damage(work, old.shards[1].path, "codes", "c", "0")
+    attempt = old.shards[1].path.rpartition("/")[0]
+    block = attempt.rpartition("/")[0]
+    assert repair(work, lost) == attempt
+    new = build_corpus(text, work, PARAMS, RESOURCES, client)
+    assert repair(work, lost) == attempt
+    assert repair(work, damage(work, block, "manifest.json")) == f"{block}/manifest.json"
+    np.testing.assert_array_equal(open_codes(work, new.shards[1])[:], whole)
+    assert build_corpus(text, work, PARAMS, RESOURCES, client) == new
+
+
+def test_repair__keeps_a_vocabulary_that_others_have_built_again(client, work, text):
+    corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
+    old = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    lost = damage(work, "vocabulary", old.key, old.build, "chosen", old.chosen, "counts", "c", "0")
+    assert repair(work, lost) == f"vocabulary/{old.key}/{old.build}"
+    new = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    repair(work, lost)
+    assert new.load().words == ["one", "three", "two"]
+    assert build_vocabulary(corpus, work, PARAMS, RESOURCES, client) == new
+
+
+@pytest.mark.parametrize("parts", [("corpora", "a.json"), ("shards", "e", "b", "manifest.json"),
+                                   ("vocabulary", "k", "manifest.json")])  # fmt: skip
+def test_repair__keeps_a_manifest_that_others_have_written_again(work, parts):
+    *folder, file = parts
+    place = work / "/".join(folder)
+    place.write_bytes(file, b"half a mani")
+    assert repair(work, damage(work, *parts)) == "/".join(parts)
+    assert place.read_manifest(file) is None
+    place.write_manifest({"a": 1}, file)
+    assert repair(work, damage(work, *parts)) == "/".join(parts)
+    assert place.read_manifest(file)["a"] == 1
+
+
+@pytest.mark.parametrize(
+    "parts", [("runs", "r", "checkpoints", "000003", "input"), ("runs", "r", "weights"), ("models", "v0001-r", "input")]
+)
+def test_repair__leaves_a_run_to_who_is_at_work_on_it(work, parts):
+    (work / "/".join(parts)).write_bytes("content", b"1")
+    with hold_run(work, "r"), pytest.raises(StoreError, match="is at work on the run r in "):
+        repair(work, damage(work, *parts))
+    assert (work / "/".join(parts)).exists()
+    assert repair(work, damage(work, *parts)) in "/".join(parts)
+    assert not (work / "/".join(parts)).exists()
+    assert (work / "leases").children() == []
+
+
+def test_corpus__that_was_removed_meanwhile_is_made_again(work):
+    with pytest.raises(DamageError, match=r"holds no corpus c\. Build one") as caught:
+        Corpus.load(work, "c")
+    assert repair(work, caught.value) == "corpora/c.json"
+
+
+@pytest.mark.parametrize("parts", [("models", "v0001-r", "input"), ("models", "LATEST"), ("elsewhere",)])
+def test_repair__removes_nothing_that_nobody_would_make_again(work, parts):
+    (work / "models" / "v0001-r").write_manifest({})
+    (work / "/".join(parts[:-1])).write_bytes(parts[-1], b"1")
+    assert repair(work, damage(work, *parts)) is None
+    assert (work / "/".join(parts)).exists()

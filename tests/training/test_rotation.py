@@ -1,0 +1,327 @@
+"""Rotation: the same bits on any cluster, whatever dies; and only what a run needs lies and travels."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from daskw2v import Params, Resources, Store, Vectors, train
+from daskw2v.errors import ParameterError, TrainingError
+from daskw2v.models.store import open_table
+from daskw2v.models.versions import latest_version
+from daskw2v.training.rotation import in_memory, memory, rotation
+
+PARAMS = Params(
+    vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
+)
+RESOURCES = Resources(threads=1, block_size="32 KiB")
+SHARE = memory._SHARE
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "text.txt"
+    topics = rng.integers(0, 6, 800)
+    words = [[f"topic{t}_{w}" for w in np.minimum(rng.zipf(1.3, 12), 15)] for t in topics]
+    path.write_text("".join(" ".join(sentence) + "\n" for sentence in words))
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, text, tmp_path_factory):
+    """The model of each rule for negatives, trained when it is first asked for."""
+    work = tmp_path_factory.mktemp("work")
+
+    class Models(dict):
+        def __missing__(self, rule):
+            params = PARAMS.replace(negative_rule=rule)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(memory, "_SHARE", SHARE)  # whoever asks may have left no room
+                self[rule] = train(text, work=work, params=params, resources=RESOURCES, client=client)
+            return self[rule]
+
+    return Models()
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.vectors[:], b.vectors[:])
+
+
+def test_rotation__gives_the_same_bits_on_two_workers(text, undisturbed, tmp_path, two_processes):
+    same(train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=two_processes), undisturbed["tns"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (3, 1), (4, 1), (1, 7)])
+def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers, threads):
+    """The two groups of four share a thread, have one each, one and two, two each, or three and four of one worker."""
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        rules = ["tns", "sns", "bns"] if workers in (1, 2, 4) and threads == 1 else ["tns"]
+        for rule in rules:
+            params, expected = PARAMS.replace(negative_rule=rule), undisturbed[rule]
+            same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint_seconds", [0, 1000])
+def test_rotation__gives_the_same_bits_when_workers_are_killed_in_mid_pass(
+    text, undisturbed, tmp_path, checkpoint_seconds
+):
+    """And when another one joins: two die in different passes, a third comes in between."""
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.stage != "train" or progress.loss is None:
+                return
+            moment = {0.3: 0, 0.7: 1}.get(next((m for m in (0.7, 0.3) if progress.done > m * progress.total), 0))
+            if moment is not None and moment == len(killed):
+                killed.append(client.run(os.getpid).popitem()[1])
+                os.kill(killed[-1], signal.SIGKILL)
+                if moment == 0:
+                    cluster.scale(3)
+
+        resources = RESOURCES.replace(checkpoint_seconds=checkpoint_seconds)
+        vectors = train(text, work=tmp_path, params=PARAMS, resources=resources, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed["tns"])
+
+
+@pytest.mark.slow
+def test_rotation__gives_the_same_bits_when_all_workers_are_killed_at_once(text, undisturbed, tmp_path):
+    """Then there is a moment without any worker, and what became ready in it must find the next one."""
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.loss is not None and progress.done > 0.6 * progress.total and not killed:
+                killed.extend(client.run(os.getpid).values())
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+        resources = RESOURCES.replace(checkpoint_seconds=1000)
+        vectors = train(text, work=tmp_path, params=PARAMS, resources=resources, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed["tns"])
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """A cluster whose memory holds no model."""
+    monkeypatch.setattr(memory, "_SHARE", 0)
+
+
+@pytest.mark.parametrize("rule", [*(pytest.param(rule, marks=pytest.mark.slow) for rule in ("tns", "sns")), "bns"])
+def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
+    client, text, undisturbed, tmp_path, no_room, rule
+):
+    messages, files = [], []
+
+    def listen(progress):
+        messages.append(progress.message)
+        if progress.loss is not None:
+            files.append([path.name.rsplit("-", 1)[0] for path in tmp_path.glob("runs/*/parts/*")])
+
+    params = PARAMS.replace(negative_rule=rule)
+    vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=listen)
+    same(vectors, undisturbed[rule])
+    assert "the cluster's memory does not hold the model: its partitions go through the work directory" in messages
+    every = sorted(f"{table}-{k}" for table in ("input", "output") for k in range(8))
+    assert len(files) == 2 * 2 * 2
+    assert all(sorted(names) == every for names in files), "after each turn, one file of each partition"
+    assert not [*tmp_path.glob("runs/*")]
+
+
+@pytest.mark.slow
+def test_rotation__of_a_model_beyond_the_clusters_memory_survives_a_killed_worker(text, undisturbed, tmp_path, no_room):
+    killed = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def kill(progress):
+            if progress.loss is not None and len(killed) < 2:
+                killed.append(client.run(os.getpid).popitem()[1])
+                os.kill(killed[-1], signal.SIGKILL)
+
+        vectors = train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client, listener=kill)
+    assert len(killed) == 2
+    same(vectors, undisturbed["tns"])
+
+
+def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkpoint(
+    client, text, undisturbed, tmp_path, no_room
+):
+    resources = RESOURCES.replace(checkpoint_seconds=0)
+    options = {"work": tmp_path, "params": PARAMS, "resources": resources, "client": client}
+
+    def stop(progress):
+        if progress.loss is not None and progress.done > 0.6 * progress.total:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(text, **options, listener=stop)
+    (parts,) = tmp_path.glob("runs/*/parts")
+    (parts / "left-over").write_text("a task that was cut short")
+    done, left = [], []
+
+    def watch(progress):
+        if progress.loss is not None:
+            done.append(progress.done)
+            left.extend(path for path in parts.glob("left-over"))
+
+    vectors = train(text, **options, listener=watch)
+    assert len(done) == 2 * 2, "two passes of two steps"
+    assert not left
+    same(vectors, undisturbed["tns"])
+
+
+class Stop(Exception):
+    pass
+
+
+def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, tmp_path):
+    """Passes done are not done again, dealt pairs are not dealt again, and of the old checkpoints one is kept."""
+    resources = RESOURCES.replace(checkpoint_seconds=0)
+
+    def stop(progress):
+        if progress.loss is not None and progress.done > 0.6 * progress.total:  # in the third pass of four
+            raise Stop
+
+    options = {"work": tmp_path, "params": PARAMS, "resources": resources, "client": client}
+    with pytest.raises(Stop):
+        train(text, **options, listener=stop)
+    (run,) = (tmp_path / "runs").iterdir()
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["000001", "000002"]
+    dealt = [path for path in (run / "skipgrams").iterdir() if path.name.startswith("1-0-")]
+    assert dealt == list((run / "skipgrams").iterdir()), "pairs of passes before the checkpoint are gone"
+    manifest, seen = (dealt[0] / "manifest.json").stat().st_mtime_ns, []
+
+    def watch(progress):
+        if progress.loss is not None:
+            seen.append((progress.done, (dealt[0] / "manifest.json").stat().st_mtime_ns))
+
+    same(train(text, **options, listener=lambda p: len(seen) < 1 and watch(p)), undisturbed["tns"])
+    assert seen == [(pytest.approx(seen[0][0]), manifest)]
+    assert seen[0][0] * 2 > undisturbed["tns"].metadata["corpus"]["tokens"] * PARAMS.epochs
+    assert not run.exists()
+
+
+def watch_fetches(client, keys):
+    """Note the keys of all results that a client asks workers for."""
+    fetch = client._gather_remote
+
+    async def watch(direct, local_worker):
+        keys.extend(client._gather_keys)
+        return await fetch(direct, local_worker)
+
+    return watch
+
+
+def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monkeypatch):
+    seen = []
+    gather = in_memory.gather
+
+    def watch(*args):
+        seen.extend(results := gather(*args))
+        return results
+
+    monkeypatch.setattr(in_memory, "gather", watch)
+    monkeypatch.setattr(client, "_gather_remote", watch_fetches(client, fetched := []))
+    train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
+    assert {type(value).__name__ for value in seen} == {"TaskTotals"}
+    assert {key.split("-")[0] for key in fetched} >= {"totals", "deal"}
+    assert not any(key.startswith(("buckets", "input", "output")) for key in fetched), "nor by any other way"
+
+
+MANY = [pytest.param(*case, marks=pytest.mark.slow) for case in ((7, None, 90), (20, None, 20))]
+
+
+@pytest.mark.parametrize(("n", "n_groups", "n_words"), [(1, None, 90), (6, 1, 90), *MANY])
+def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, text, tmp_path, n, n_groups, n_words):
+    """One partition, a number that divides nothing, all in one group, and as many as words."""
+    params = PARAMS.replace(
+        n_partitions=n, n_groups=n_groups, max_final_vocab=n_words, epochs=8, passes_per_epoch=1, alpha=0.1
+    )
+    vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
+    shapes = {"input": [n_words, 12], "output": [n_words, 12]}
+    assert {name: [*open_table(Store(vectors.url), name).shape] for name in shapes} == shapes
+    assert vectors.metadata["tables"] == shapes
+    for word in ("topic0_1", "topic3_1", "topic5_2"):
+        (other, _), *_ = vectors.most_similar(word)
+        assert other.split("_")[0] == word.split("_")[0]
+
+
+@pytest.mark.slow
+def test_rotation__epochs_that_share_their_pairs_deal_them_once(client, text, tmp_path, monkeypatch):
+    dealt = []
+    build = rotation.build_skipgrams
+    monkeypatch.setattr(rotation, "build_skipgrams", lambda *args: dealt.append(found := build(*args)) or found)
+    params = PARAMS.replace(epochs=4, pair_epochs=3)
+    resources = RESOURCES.replace(checkpoint_seconds=0)
+    vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
+    homes = [(grams.home.name.split("-")[0], grams.rows) for grams in dealt]
+    assert [epoch for epoch, _ in homes] == ["0"] * 6 + ["3"] * 2
+    assert homes[0:2] == homes[2:4] == homes[4:6]
+    pairs = [entry["pairs"] for entry in vectors.metadata["metrics"]["history"]]
+    assert pairs[0:2] == pairs[2:4] == pairs[4:6] != pairs[6:8]
+
+
+def test_rotation__stops_when_it_diverges(client, text, tmp_path):
+    with pytest.raises(TrainingError, match=r"A partition in pass \d holds NaN.*lower alpha"):
+        train(text, work=tmp_path, params=PARAMS.replace(alpha=10.0), resources=RESOURCES, client=client)
+    assert latest_version(Store(str(tmp_path)) / "models") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objective": "sg_hs"}, r"objective='sg_hs' has no kernel for buckets for device='cpu'.*sgns on cpu"),
+        ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='rotation'; it is for averaging"),
+        ({"strategy": "averaging"}, r"passes_per_epoch=2 changes nothing for strategy='averaging'; it is for rotation"),
+        ({"negative_sharing": "pair"}, r"negative_sharing='pair' has no kernel for strategy='rotation'"),
+        ({"n_groups": 3}, "n_groups=3 does not divide n_partitions=8"),
+        ({"negative_rule": "dns"}, r"negative_rule='dns' is not one of tns, sns, bns"),
+    ],
+)
+def test_rotation__refuses_what_it_does_not_read(client, tmp_path, change, message):
+    with pytest.raises(ParameterError, match=message):
+        train(tmp_path / "none.txt", work=tmp_path, params=PARAMS.replace(**change), client=client)
+
+
+def test_rotation__refuses_hot_rows_which_no_thread_of_it_has(client, tmp_path):
+    with pytest.raises(ParameterError, match=r"hot_rows=7 changes nothing for strategy='rotation'"):
+        train(tmp_path / "none.txt", work=tmp_path, params=PARAMS, resources=Resources(hot_rows=7), client=client)
+
+
+def test_rotation__refuses_more_partitions_than_words(client, text, tmp_path):
+    with pytest.raises(ParameterError, match="91 partitions of 90 words"):
+        train(text, work=tmp_path, params=PARAMS.replace(n_partitions=91), resources=RESOURCES, client=client)
+
+
+def test_rotation__says_where_threads_have_no_work(client, text, tmp_path):
+    messages = []
+    params = PARAMS.replace(n_partitions=1, epochs=1)
+    train(
+        text, work=tmp_path, params=params, resources=RESOURCES, client=client,
+        listener=lambda p: messages.append(p.message),
+    )  # fmt: skip
+    assert "1 of 2 threads have work: n_partitions=1 are trained at a time" in messages
+
+
+def test_rotation__its_models_open_from_the_store_too(undisturbed):
+    stored = Vectors.open(undisturbed["tns"].url, in_memory=False)
+    same(stored, undisturbed["tns"])
+    assert stored.most_similar("topic0_1") == undisturbed["tns"].most_similar("topic0_1")
