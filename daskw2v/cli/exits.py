@@ -2,8 +2,12 @@
 
 import sys
 import traceback
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from threading import Timer
+from typing import Any
 
 from daskw2v.errors import Daskw2vError
 
@@ -19,6 +23,8 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
     wants_traceback
         Called after an error; whether to print the traceback instead of one sentence.
     """
+    before = sys.unraisablehook
+    sys.unraisablehook = partial(_interrupt_again, before)
     try:
         yield
     except BrokenPipeError:  # as in `daskw2v similar ... | head`, which is not an error
@@ -32,3 +38,16 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
     except KeyboardInterrupt:
         print("Interrupted. The same command goes on where it stopped.", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    finally:
+        sys.unraisablehook = before
+
+
+def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:
+    """Repeat a Ctrl-C that came while an object was deleted: Python ignores what is raised then, and the run goes on.
+
+    Dask's futures send a message when they are deleted, after each round.
+    """
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        Timer(0.05, interrupt_main).start()
+    else:
+        otherwise(ignored)

@@ -27,17 +27,14 @@ def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
 def test_walk__steps_as_often_as_the_reference_says(graph_of, edges, directed, p, q):
     graph = graph_of(edges, directed)
     n_nodes = len(graph.starts) - 1
-    seen = {}
+    seen = np.zeros((n_nodes, n_nodes, n_nodes))
     for seed in range(40):
         walks, _ = walks_on(graph, range(n_nodes), 400, p, q, seed)
-        for before, here, after in zip(
-            walks[:, :-2].ravel(), walks[:, 1:-1].ravel(), walks[:, 2:].ravel(), strict=True
-        ):
-            if after >= 0:
-                counts = seen.setdefault((before, here), np.zeros(n_nodes))
-                counts[after] += 1
+        steps = np.stack([walks[:, :-2].ravel(), walks[:, 1:-1].ravel(), walks[:, 2:].ravel()])
+        np.add.at(seen, tuple(steps[:, steps[2] >= 0]), 1)
     values, tested = [], 0
-    for (before, here), counts in seen.items():
+    for before, here in np.argwhere(seen.any(axis=2)):
+        counts = seen[before, here]
         expected = step_probabilities(graph, here, before, p, q) * counts.sum()
         assert not counts[expected == 0].any()
         usual = expected >= 10
