@@ -1,12 +1,12 @@
 """Errors of programs: one sentence on stderr, and an exit code."""
 
+import signal
 import sys
+import threading
 import traceback
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from threading import Timer
 from typing import Any
 
 from daskw2v.errors import Daskw2vError
@@ -48,6 +48,7 @@ def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:
     Dask's futures send a message when they are deleted, after each round.
     """
     if isinstance(ignored.exc_value, KeyboardInterrupt):
-        Timer(0.05, interrupt_main).start()
+        main = threading.main_thread().ident  # a signal to it ends what it waits for
+        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
     else:
         otherwise(ignored)

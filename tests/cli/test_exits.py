@@ -25,6 +25,7 @@ def test_one_sentence__ends_after_an_interrupt_while_an_object_was_deleted(handl
     def run():
         Interrupted()
         time.sleep(30)
+        pytest.fail("it went on")
 
     with pytest.raises(SystemExit) as ended:
         run()
