@@ -5,13 +5,13 @@ only, in the same environment, each with kernels it has compiled itself.
 
 * Bits: small models of all objectives by all strategies, of one seed; are their tables equal? What one tree refuses,
   the other has to refuse.
-* Speed: words a second of the median round, one worker of one thread, in turn; the ratio of medians, and of the
-  best.
+* Speed: words a second, one worker of one thread. Both trees train side by side, one round at a time in turn, so that
+  each round has a partner that did the same work a moment before or after; the median ratio of partners.
 * Work directories that the commit made: `daskw2v similar` answers as it did there; a training that was killed goes on
   from its checkpoint and comes to the same bits; `retrain` on a text that grew publishes a second version.
 
     python -m benchmarks.against COMMIT [--tables bits speed work] [--objectives sgns "sgns, pair" ...] [--parts 1]
-        [--times 5] [--json]
+        [--times 20] [--json]
 """
 
 import argparse
@@ -25,12 +25,13 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from benchmarks.common import alternate, finish, spread, write_text
+from benchmarks.common import finish, write_text
 from benchmarks.options import Smoke, parsed
 
 HERE = Path(__file__).parents[2]
@@ -76,20 +77,32 @@ class Tree(NamedTuple):
         RuntimeError
             If it does not end with that exit code.
         """
-        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        done = subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd="/", check=False
+        with self._start(arguments, stderr=subprocess.PIPE) as process:
+            out, err = process.communicate()
+        if process.returncode != code:
+            end = "\n".join(err.splitlines()[-20:])
+            raise RuntimeError(
+                f"{self.name}: {' '.join(arguments)} ended with {process.returncode}, not {code}:\n{end}"
+            )
+        return str(out)
+
+    def _start(self, arguments: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
+        environment, pipe = {**os.environ, "PYTHONPATH": str(self.folder)}, subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, *arguments], stdin=pipe, stdout=pipe, text=True, env=environment, cwd="/", **options
         )
-        if done.returncode != code:
-            end = "\n".join(done.stderr.splitlines()[-20:])
-            raise RuntimeError(f"{self.name}: {' '.join(arguments)} ended with {done.returncode}, not {code}:\n{end}")
-        return done.stdout
 
     def child(self, task: str, text: Path, work: Path, argument: Any, *options: str, code: int = 0) -> Any:
         """Return what the child answers."""
         out = self.run(str(CHILD), task, str(text), str(work), json.dumps(argument), *options, code=code)
-        if code:
-            return None
+        return None if code else self.answer(out)
+
+    def begin(self, task: str, text: Path, work: Path, argument: Any) -> "subprocess.Popen[str]":
+        """Start the child, to talk with it."""
+        return self._start([str(CHILD), task, str(text), str(work), json.dumps(argument)])
+
+    def answer(self, out: str) -> Any:
+        """Return the answer in the last line of what the child printed."""
         said = json.loads(out.splitlines()[-1])
         if Path(said["package"]) != self.folder:
             raise RuntimeError(f"{self.name}: daskw2v was imported from {said['package']}, not from {self.folder}")
@@ -107,15 +120,16 @@ class Bits:
 
 @dataclass(frozen=True)
 class Speed:
-    """Million words a second of each tree, and ratios of this tree's to the commit's."""
+    """Million words a second of each tree's median round; the median ratio of this tree's to the commit's, and the
+    interval that holds the true median with 95 %.
+    """
 
     setting: str
+    rounds: int
     before: float
-    before_spread: str
     now: float
-    now_spread: str
     ratio: float
-    ratio_of_best: float
+    interval: str
 
 
 @dataclass(frozen=True)
@@ -164,27 +178,41 @@ def compare_bits(before: Tree, now: Tree, folder: Path, objectives: Sequence[str
 def compare_speed(
     before: Tree, now: Tree, folder: Path, objectives: Sequence[str], parts: float, times: int
 ) -> list[Speed]:
-    """Train in both trees in turn, `times` times each, after once to compile."""
+    """Train in both trees, one round at a time in turn."""
     text = write_text(folder / "speed.txt", parts)
-    chosen = {
-        name: {**TIMED, "objective": name.partition(",")[0], **options}
-        for name, options in OBJECTIVES.items()
-        if name in objectives and "context_size" not in options  # rounds of those have no words
-    }
-    runs = {tree.name: partial(_speeds, tree, text, folder, chosen) for tree in (before, now)}
-    results = alternate(runs, times + 1)
     rows = []
-    for name in chosen:
-        theirs, ours = ([found[name] / 1e6 for found in results[tree.name][1:]] for tree in (before, now))
-        their, our = statistics.median(theirs), statistics.median(ours)
-        rows.append(Speed(name, their, spread(theirs), our, spread(ours), our / their, max(ours) / max(theirs)))
+    for name, options in OBJECTIVES.items():
+        if name in objectives and "context_size" not in options:  # rounds of those have no words
+            setting = {**TIMED, "objective": name.partition(",")[0], **options, "epochs": times}
+            found = _in_turn((before, now), text, folder, setting)
+            pairs = [(theirs, ours) for theirs, ours in zip(*found, strict=True) if theirs and ours]
+            ratios = sorted(ours / theirs for theirs, ours in pairs)
+            n = len(ratios)
+            off = 0.98 * n**0.5  # half the 95 % interval of the median's rank: 1.96 * sqrt(n) / 2
+            low, high = ratios[max(0, int(n / 2 - off))], ratios[min(n - 1, int(n / 2 + off))]
+            theirs, ours = (statistics.median(speeds) / 1e6 for speeds in zip(*pairs, strict=True))
+            rows.append(Speed(name, n, theirs, ours, statistics.median(ratios), f"{low:.3f} to {high:.3f}"))
     return rows
 
 
-def _speeds(tree: Tree, text: Path, folder: Path, chosen: Mapping[str, Any]) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        answer: dict[str, float] = tree.child("speeds", text, Path(work), chosen)
-        return answer
+def _in_turn(trees: Sequence[Tree], text: Path, folder: Path, setting: Mapping[str, Any]) -> list[list[float | None]]:
+    """Return the speed of each round, None if it compiled."""
+    with ExitStack() as ending:
+        talks = []
+        for tree in trees:
+            work = ending.enter_context(tempfile.TemporaryDirectory(dir=folder))
+            child = ending.enter_context(tree.begin("speeds", text, Path(work), setting))
+            assert child.stdin is not None
+            assert child.stdout is not None
+            talks.append((child.stdin, child.stdout))
+        said = [answers.readline() for _, answers in talks]
+        while "round\n" in said:
+            for number, (questions, answers) in enumerate(talks):  # while the others wait for their line
+                if said[number] == "round\n":
+                    questions.write("\n")
+                    questions.flush()
+                    said[number] = answers.readline()
+    return [tree.answer(line) for tree, line in zip(trees, said, strict=True)]
 
 
 def compare_work(before: Tree, now: Tree, folder: Path) -> list[Work]:
@@ -245,7 +273,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=list(OBJECTIVES))
     parser.add_argument("--parts", type=float, default=1, help="tenths of the 100 MB corpus, of speed")
-    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--times", type=int, default=20, help="epochs of each training, of speed")
     options = parsed(parser, SMOKE)
     out, found = sys.stderr if options.json else sys.stdout, dict[str, Sequence[Any]]()
     with tempfile.TemporaryDirectory() as place:

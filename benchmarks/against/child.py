@@ -9,7 +9,6 @@ import argparse
 import hashlib
 import json
 import os
-import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,19 +64,21 @@ def digests(text: str, work: Path, settings: dict[str, dict[str, Any]]) -> dict[
     return found
 
 
-def speeds(text: str, work: Path, settings: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Train each setting; return the words a second of the median round."""
-    found = {}
+def speeds(text: str, work: Path, setting: dict[str, Any]) -> list[float | None]:
+    """Train, waiting for a line on stdin after each round; return each round's words a second, None if it compiled."""
+
+    def wait(progress: Any) -> None:
+        if progress.stage == "train" and progress.words_per_second:
+            print("round", flush=True)
+            sys.stdin.readline()
+
     with one_worker() as client:
-        for name, setting in settings.items():
-            train(
-                text, work=str(work), params=Params(**setting), resources=Resources(threads=1),
-                client=client, listener=None,
-            )  # fmt: skip
-            metrics = json.loads((newest(work) / "manifest.json").read_text())["metrics"]
-            rounds = [e["words"] / e["seconds"] for e in metrics["history"] if not e["compiling"]]
-            found[name] = statistics.median(rounds)
-    return found
+        train(
+            text, work=str(work), params=Params(**setting), resources=Resources(threads=1),
+            client=client, listener=wait,
+        )  # fmt: skip
+    history = json.loads((newest(work) / "manifest.json").read_text())["metrics"]["history"]
+    return [None if e["compiling"] else e["words"] / e["seconds"] for e in history]
 
 
 def run(text: str, work: Path, setting: dict[str, Any], *, stop: bool) -> dict[str, Any]:
