@@ -1,5 +1,7 @@
 """The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
 
+from daskw2v.escapes import escaped_lines
+
 
 class Daskw2vError(Exception):
     """Base class of the package's errors.
@@ -19,7 +21,7 @@ class Daskw2vError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.problem} {self.remedy}".rstrip()
+        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # it may quote what others wrote
 
 
 class ParameterError(Daskw2vError, ValueError):

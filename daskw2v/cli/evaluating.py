@@ -7,7 +7,7 @@ import click
 
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import CommandFunction, Many, storage_option
-from daskw2v.cli.printing import print_json, print_table
+from daskw2v.cli.printing import print_json, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.evaluation import Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
@@ -85,7 +85,7 @@ def evaluate_command(
     if as_json:
         print_json(evaluation.as_dict())
     elif markdown:
-        click.echo(evaluation.as_markdown())
+        say(evaluation.as_markdown())
     else:
         print_table(COLUMNS, evaluation.cells())
 
@@ -114,7 +114,7 @@ def compare_command(
     before, after = (_evaluated(model, sets, storage_options) for model in models)
     chosen = list(words) or None
     if html is not None:
-        click.echo(
+        say(
             write_report(
                 models[1], html, evaluation=after, other=models[0], other_evaluation=before, words=chosen,
                 storage_options=storage_options,
@@ -149,7 +149,7 @@ def report_command(
     """Write a report about MODEL to URL: one HTML file, which needs no network."""
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
-    click.echo(
+    say(
         write_report(
             vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
             other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
@@ -166,7 +166,7 @@ def datasets_command(names: tuple[str, ...], folder: str, as_json: bool) -> None
     """List published evaluation sets, or download the sets NAME."""
     if names:
         for name in names:
-            click.echo(fetch(name, folder))
+            say(fetch(name, folder))
         return
     if as_json:
         print_json({name: asdict(dataset) for name, dataset in DATASETS.items()})

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from daskw2v.errors import Daskw2vError
+from daskw2v.escapes import escaped, escaped_lines
 
 FAILED, INTERRUPTED = 2, 130
 
@@ -31,9 +32,9 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
         raise
     except (Daskw2vError, OSError) as error:
         if wants_traceback():
-            traceback.print_exc()
+            print(escaped_lines(traceback.format_exc()), end="", file=sys.stderr)
         else:
-            print(f"Error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+            print(f"Error: {escaped(' '.join(str(error).splitlines()))}", file=sys.stderr)
         sys.exit(FAILED)
     except KeyboardInterrupt:
         print("Interrupted. The same command goes on where it stopped.", file=sys.stderr)

@@ -6,6 +6,7 @@ import click
 
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
+from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
 from daskw2v.models.export import export
 
@@ -22,4 +23,4 @@ def export_command(model: str, url: str, format: str | None, storage_options: di
     for sentence-transformers and model2vec.
     """
     export(open_once(model, storage_options), url, format, storage_options)
-    click.echo(url)
+    say(url)

@@ -11,13 +11,20 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
+from daskw2v.escapes import escaped, escaped_json, escaped_lines
+
 _LONG = 4  # entries of a list that a table still shows
 _NARROW = 20  # characters that a column has at least
 
 
+def say(text: str) -> None:
+    """Print lines of text, which may hold what others wrote."""
+    click.echo(escaped_lines(text))
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table, with a header if a column has a name. A terminal that is too narrow folds the widest column."""
-    lines = [*([columns] if any(columns) else []), *map(tuple, rows)]
+    lines = [tuple(map(escaped, cells)) for cells in (*([columns] if any(columns) else []), *rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     if widths and sys.stdout.isatty():  # programs that read from a pipe need whole lines
         beyond = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
@@ -38,7 +45,7 @@ def _fold(cell: str, width: int) -> list[str]:
 def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
     """Print tables of two columns, each below its title."""
     for number, (title, rows) in enumerate(groups):
-        click.echo(f"{'' if number == 0 else chr(10)}{title}")
+        click.echo(f"{'' if number == 0 else chr(10)}{escaped(title)}")
         print_table(("", ""), ((f"  {name}", text) for name, text in rows))
 
 
@@ -49,7 +56,7 @@ def print_neighbours(neighbours: Iterable[tuple[str, float]]) -> None:
 
 def print_json(values: Mapping[str, Any]) -> None:
     """Print JSON."""
-    click.echo(json.dumps(values, indent=1, ensure_ascii=False))
+    click.echo(escaped_json(json.dumps(values, indent=1, ensure_ascii=False)))
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

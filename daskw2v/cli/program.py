@@ -1,7 +1,6 @@
 """The group of all commands."""
 
 import os
-import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -76,8 +75,8 @@ def main() -> None:
     """Train word vectors on any Dask cluster, and use them."""
 
 
-def import_from_here() -> None:
-    """Allow tokenizers in modules of the current directory, as with `python -m`; local workers inherit the path."""
-    here = os.getcwd()
-    if not sys.flags.safe_path and here not in sys.path:
-        sys.path.insert(0, here)
+def run() -> None:
+    """Run the command line as a program, whose processes import nothing from the current directory."""
+    # Python would search it first in processes that it starts with -c, such as workers
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    main()

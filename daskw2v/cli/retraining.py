@@ -10,9 +10,10 @@ import click
 
 from daskw2v.cli.config_file import read_config, required, table
 from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import print_json, print_table
-from daskw2v.cli.program import import_from_here, main
+from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -60,7 +61,7 @@ def retrain_command(
     if webhook:
         notices = notices.replace(webhook=webhook)
     params, resources = choose(ctx, {name: value for name, value in values.items() if name not in _SAYS})
-    import_from_here()
+    import_from_here(params)
     signal.signal(signal.SIGTERM, _leave)
     with show_progress() as listener:
         summary = retrain(

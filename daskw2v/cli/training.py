@@ -12,13 +12,15 @@ from rich.console import Console
 from daskw2v.cli import demo as demo_corpus
 from daskw2v.cli.config_file import read_config
 from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import print_table
-from daskw2v.cli.program import import_from_here, main
+from daskw2v.cli.printing import print_table, say
+from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
+from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import write_report
@@ -31,7 +33,7 @@ def _train(inputs: list[str], work: str, params: Params, resources: Resources) -
     with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
     for note in _notes(vectors.metadata):
-        console.print(f"Note: {note}", markup=False, soft_wrap=True)
+        console.print(f"Note: {escaped(note)}", markup=False, soft_wrap=True)
     print_table(("", ""), _outcome(vectors))
     return vectors
 
@@ -90,12 +92,12 @@ def train_command(
     precedence, then the environment.
     """
     params, resources = choose(ctx, read_config(config))
-    import_from_here()
+    import_from_here(params)
     vectors = _train(list(inputs), work, params, resources)
     if report is not None:
         sets: dict[str, Any] = dict(resources.eval_sets)
         evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
-        click.echo(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
+        say(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
 
 
 @main.command()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from daskw2v.cli.options import Command, storage_option
-from daskw2v.cli.printing import flat, print_json, print_table
+from daskw2v.cli.printing import flat, print_json, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
 from daskw2v.models.difference import differences
@@ -66,7 +66,7 @@ def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]
 @storage_option
 def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
     """Serve a VERSION: readers that open WORK get it from then on."""
-    click.echo(Versions.open(work, storage_options).publish(version).name)
+    say(Versions.open(work, storage_options).publish(version).name)
 
 
 @versions.command(no_args_is_help=True)
@@ -74,7 +74,7 @@ def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
 @storage_option
 def rollback(work: str, storage_options: dict[str, Any]) -> None:
     """Serve the previously served version again."""
-    click.echo(Versions.open(work, storage_options).rollback().name)
+    say(Versions.open(work, storage_options).rollback().name)
 
 
 @versions.command(no_args_is_help=True)
@@ -116,12 +116,12 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
     ]  # fmt: skip
     print_table(("word", "count", *(["id"] if found.ids else []), "reason"), rows)
     entered, left = len(found.entered), len(found.left)
-    click.echo(f"{counted(entered, 'word')} entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
+    say(f"{counted(entered, 'word')} entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
     for name, entries in (("entered", found.entered), ("left", found.left)):
         for reason, words in Counter(entry.reason for entry in entries).most_common():
-            click.echo(f"{words} {name}: {reason}")
+            say(f"{words} {name}: {reason}")
     for name, values in found.params.items():
-        click.echo(f"{name}: {_arrow(values)}")
+        say(f"{name}: {_arrow(values)}")
 
 
 @versions.command(no_args_is_help=True)
@@ -132,7 +132,7 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
 def gc(work: str, keep: int, min_age: float, storage_options: dict[str, Any]) -> None:
     """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs."""
     for name in Versions.open(work, storage_options).gc(keep, min_age * 3600):
-        click.echo(name)
+        say(name)
 
 
 def _summary(version: Version) -> dict[str, Any]:

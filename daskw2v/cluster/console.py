@@ -15,6 +15,7 @@ from rich.table import Column
 from rich.text import Text
 
 from daskw2v.errors import ParameterError
+from daskw2v.escapes import escaped
 from daskw2v.kernels.compilation import compiling_said
 from daskw2v.progress import Listener, Progress, Watching, silent
 
@@ -45,12 +46,12 @@ def _rates(report: Progress) -> str:
     """Return words per second, loss and message, as far as known."""
     speed = "" if report.words_per_second is None else f"{_short(report.words_per_second)} words/s"
     loss = "" if report.loss is None else f"loss {report.loss:.3f}"
-    return _joined(speed, loss, report.message)
+    return _joined(speed, loss, escaped(report.message))
 
 
 def _said(report: Progress) -> str | None:
     """Return the line for a report that is only a message; None for a report of progress."""
-    return f"{report.stage}: {report.message}" if report.total == 0 else None
+    return f"{report.stage}: {escaped(report.message)}" if report.total == 0 else None
 
 
 class Lines:

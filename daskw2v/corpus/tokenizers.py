@@ -141,6 +141,11 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
         ) from error
 
 
+def is_import_path(spec: str | LineFunction) -> bool:
+    """Return whether a spec is the text package.module:function."""
+    return isinstance(spec, str) and ":" in spec and not spec.startswith(_REGEX) and not _is_name(spec)
+
+
 def _is_name(spec: str | LineFunction) -> bool:
     return isinstance(spec, str) and (spec in TOKENIZERS or TOKENIZERS.is_added(spec))
 

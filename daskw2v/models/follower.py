@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskw2v.errors import ParameterError, StoreError
+from daskw2v.escapes import escaped
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions
 from daskw2v.store.retries import TIMEOUT
@@ -110,7 +111,7 @@ class Follower:
             self._error = None
             if found is None or self._closed.is_set():
                 return False
-            _log.info("%s takes the place of %s", found.url, self.version)
+            _log.info("%s takes the place of %s", escaped(str(found.url)), escaped(self.version))
             self._vectors = found
             return True
 
@@ -142,7 +143,7 @@ class Follower:
 
     def _tell(self, error: Exception) -> None:
         if str(error) != str(self._error):  # log it once, not at each poll
-            _log.warning("%s is served on: %s", self.version, error)
+            _log.warning("%s is served on: %s", escaped(self.version), escaped(str(error)))
         self._error = error
 
 

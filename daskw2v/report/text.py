@@ -1,29 +1,15 @@
 """Formatting of words and numbers for pages and terminals."""
 
-import unicodedata
+from daskw2v.escapes import escaped
 
 _LONGEST = 60  # characters of a word that are shown
-_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line and paragraph separators
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # bidirectional controls
 _UNKNOWN = "–"
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
-    """Return a text as one line of at most `longest` characters, safe to print.
-
-    Control characters, which could move a terminal's cursor, and bidirectional controls, which could reverse the text
-    that follows, become visible escapes. Joiners stay, as scripts and emoji need them.
-    """
-    visible = "".join(_escaped(c) if _is_harmful(c) else c for c in text[: longest + 1])
+    """Return a text as one line of at most `longest` characters, safe to print."""
+    visible = escaped(text[: longest + 1])
     return visible if len(visible) <= longest else visible[: longest - 1] + "…"
-
-
-def _is_harmful(character: str) -> bool:
-    return character in _TURNING or unicodedata.category(character) in _INVISIBLE
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def plain(value: object) -> str:

@@ -5,9 +5,11 @@ from typing import Any
 
 from daskw2v.errors import Daskw2vError, InputError
 
-_USER = re.compile(r"(?<=://)[^/@]*:[^/]*@")
-_NAMES = "sig|token|secret|pass|pwd|auth|jwt|credential|key"
-_QUERY = re.compile(rf"[?&][^=&]*({_NAMES})[^=&]*=.*", re.IGNORECASE | re.DOTALL)
+# A user alone is a token in URLs of the web, and a name in others; github://owner:repository@branch/ has no password
+_USER = re.compile(r"((?<=http://)|(?<=https://)|(?<=webdav://))[^/?#]*@|(?<=://)(?<!github://)[^/@]*:[^/]*@", re.I)
+_PARTS = "sig|token|secret|pass|pwd|auth|jwt|credential|key"  # of names
+_NAMES = "code|sas"  # whole names: barcode is no secret
+_QUERY = re.compile(rf"[?&;#]([^?&;#=]*({_PARTS})[^&;#=]*|{_NAMES})=.*", re.I | re.DOTALL)
 
 
 class Options(dict[str, Any]):

@@ -154,14 +154,20 @@ def test_train__tells_what_was_repaired_and_what_is_missing(calls, monkeypatch):
     assert rows["loss"].rstrip() == "none: no pair of words was left"
 
 
-@pytest.mark.parametrize("safe_path", [False, True])
-def test_train__imports_from_the_current_directory_as_python_m_does(calls, monkeypatch, tmp_path, safe_path):
+@pytest.mark.parametrize(
+    ("safe_path", "tokenizer", "added"),
+    [(False, "mine:cut", 1), (True, "mine:cut", 0), (False, "lower", 0), (False, "regex:a:b", 0)],
+)
+def test_train__imports_a_tokenizer_from_the_current_directory_last(
+    calls, monkeypatch, tmp_path, safe_path, tokenizer, added
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", path := list(sys.path))
     monkeypatch.setattr(sys, "flags", SimpleNamespace(safe_path=safe_path))
     for _ in range(2):
-        assert run("train", "a", "--work", "w").exit_code == 0
-    assert path.count(os.getcwd()) == (0 if safe_path else 1)
+        assert run("train", "a", "--work", "w", "--tokenizer", tokenizer).exit_code == 0
+    assert path.count(os.getcwd()) == added
+    assert not added or path[-1] == os.getcwd()
 
 
 def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch):

@@ -101,7 +101,7 @@ class Site:
         flags = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
         for name, value in self.options.items():
             flags += ["--storage-option", f"{name}={json.dumps(value)}"]
-        command = (*self.python, "-m", "daskw2v.cli", "train", *inputs, "--work", work, *flags)
+        command = (*self.python, "-m", "daskw2v", "train", *inputs, "--work", work, *flags)
         return Job(self.client.start(*command, environment={**DASK, **(environment or {})}), self, work)
 
     def run(self, program, work):

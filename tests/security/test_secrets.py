@@ -155,6 +155,25 @@ URLS = [
     f"https://host/a.txt?sv=2022&se=2030&SIG={SECRET}",
     f"s3://key:{SECRET}@bucket/a.txt",
     f"simplecache::ftp://user:{SECRET}@host/a.txt",
+    f"https://{SECRET}@host/a.txt",
+    f"https://{SECRET}@raw.githubusercontent.host/owner/repository/main/a.txt",
+    f"zip://a.txt::HTTPS://{SECRET}@host/a.zip",
+    f"git+https://{SECRET}@host/owner/repository",
+    f"https://raw.githubusercontent.host/owner/repository/main/a.txt?token={SECRET}",
+    f"https://site.azurewebsites.host/api/text?code={SECRET}",
+    f"https://host/a.txt?x=1&SAS={SECRET}",
+    f"https://account.blob.core.windows.host/c/a.txt?sp=r&st=2026-01-01T00:00:00Z&sv=2024-11-04&sr=b&sig={SECRET}",
+    "https://bucket.s3.amazonaws.host/a.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F20260101%2Fus"
+    f"-east-1%2Fs3%2Faws4_request&X-Amz-Expires=3600&X-Amz-SignedHeaders=host&X-Amz-Signature={SECRET}",
+    f"https://bucket.s3.amazonaws.host/a.txt?AWSAccessKeyId=AKIA&Expires=1&Signature={SECRET}",
+    "https://storage.googleapis.host/bucket/a.txt?X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=me%40project"
+    f"&X-Goog-Date=20260101T000000Z&X-Goog-Expires=900&X-Goog-SignedHeaders=host&X-Goog-Signature={SECRET}",
+    f"https://storage.googleapis.host/bucket/a.txt?GoogleAccessId=me&Expires=1&Signature={SECRET}",
+    f"https://d111.cloudfront.host/a.txt?Expires=1&Policy=abc&Key-Pair-Id={SECRET}",
+    f"https://host/a.txt?alt=media&access_token={SECRET}",
+    f"https://host/a.txt#access_token={SECRET}&token_type=bearer",
+    f"https://host/a.txt?x=1#code={SECRET}",
+    f"https://host/a.txt;token={SECRET}",
 ]
 VECTORS = Vectors.__new__(Vectors)  # no method of it is reached
 
@@ -198,6 +217,16 @@ def test_redacted__keeps_the_rest(url):
         "https://host/a?page=1",
         "part-?.txt",
         "sftp://user@host/a",
+        "hdfs://user@name:8020/a",
+        "github://owner:repository@main/texts/a.txt",
+        "https://host/a@b.txt",
+        "https://host/a.txt?mail=a@b",
+        "https://host/a.txt?barcode=1&country_code=de&encoding=utf-8",
+        "https://host/a.txt?versionId=3&download=1&raw=true&ref=main#L10",
+        "https://bucket.s3.amazonaws.com/a.txt?versionId=abc",
+        "https://storage.googleapis.com/bucket/a.txt?generation=1&alt=media",
+        "zip://a@b.txt::https://host/a.zip",
+        "gs://bucket/2026-01-01T00:00:00@host/a.txt",
     ],
 )
 def test_url__without_a_secret_is_as_it_was(url):

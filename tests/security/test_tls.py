@@ -76,7 +76,7 @@ def test_command__takes_certificates_from_the_environment(address, certificates,
     variables = {
         "DASK_" + name.upper().replace("-", "_").replace(".", "__"): path for name, path in certificates.items()
     }
-    program = [sys.executable, "-m", "daskw2v.cli", "train", str(text), "--work", str(tmp_path / "work")]
+    program = [sys.executable, "-m", "daskw2v", "train", str(text), "--work", str(tmp_path / "work")]
     environment = {**os.environ, **variables, "PYTHONPATH": str(Path(daskw2v.__file__).parents[1])}
     done = subprocess.run(
         [*program, "--scheduler", address, *LINE], env=environment, capture_output=True, text=True, timeout=200
