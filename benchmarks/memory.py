@@ -4,17 +4,25 @@ Each setting has a cluster, a work directory and a cache of compiled kernels of 
 new machine. A peak is the largest resident size of a worker process during the stage (VmHWM of Linux, set back before
 each stage), of the worker that has most: it counts what the process shares with others too, as Dask's limit does.
 Training is measured with the writing and the checks of the model. The estimate has the true numbers of the text.
-Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit.
+Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit. With --cgroup, each
+worker then has a cgroup of its own with that limit, in which the kernel ends what takes more; it takes root.
 
-    python -m benchmarks.memory [--types 1000000] [--setting NAME ...] [--parts 5] [--work DIR] [--json]
+--random N takes N settings that nobody chose: objective, strategy, workers, threads and sizes are drawn, and what no
+strategy can train is drawn again.
+
+    python -m benchmarks.memory [--types 1000000] [--setting NAME ... | --random N [--seed S]] [--parts 5] [--cgroup]
+        [--work DIR] [--json]
 """
 
 import argparse
 import os
+import random
+import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -27,16 +35,22 @@ from benchmarks.options import Smoke, parsed
 from daskw2v.cluster import peak_memory, usable_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.errors import Daskw2vError
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.stages import estimate
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.pipeline import train_model
+from daskw2v.training.setup import check_choices
+from daskw2v.training.strategies import STRATEGIES
 from daskw2v.vocabulary.count import build_vocabulary
 
 TOKENS_PER_TYPE = 4
 LIMIT = 1.25  # of the estimate
+CGROUPS = Path("/sys/fs/cgroup")
 MB = 1 << 20
 
 
@@ -84,6 +98,58 @@ SETTINGS = [
 ]
 
 
+# What may be drawn for a setting, beside its sizes: a value is drawn of each, and left out if no part reads it
+DRAWN: dict[str, Callable[[random.Random], Any]] = {
+    "window": lambda draw: draw.randint(1, 12),
+    "shrink_windows": lambda draw: draw.random() < 0.5,
+    "sample": lambda draw: draw.choice([0.0, 1e-5, 1e-4, 1e-3]),
+    "negative": lambda draw: draw.randint(1, 15),
+    "negative_sharing": lambda draw: draw.choice(["shared", "pair"]),
+    "cbow_mean": lambda draw: draw.random() < 0.5,
+    "context_size": lambda draw: draw.choice([32, 64, 128, 256, 512]),
+    "centered": lambda draw: draw.random() < 0.5,
+    "n_replicas": lambda draw: draw.randint(1, 4),
+    "rounds_per_epoch": lambda draw: draw.randint(1, 8),
+    "merge": lambda draw: draw.choice(sorted(MERGE_RULES)),
+    "n_partitions": lambda draw: draw.randint(2, 24),
+    "passes_per_epoch": lambda draw: draw.randint(1, 4),
+    "negative_rule": lambda draw: draw.choice(["tns", "sns", "bns"]),
+}
+
+
+def accepted(values: dict[str, Any], threads: int) -> bool:
+    """Tell whether a run with these Params would begin."""
+    try:
+        check_choices(Params(**values), Resources(threads=threads))
+    except Daskw2vError:
+        return False
+    return True
+
+
+def draw_settings(n: int, seed: int) -> Iterator[Setting]:
+    """Yield settings that nobody chose."""
+    draw = random.Random(seed)
+    while n:
+        values: dict[str, Any] = {
+            "epochs": 1,
+            "objective": draw.choice(sorted(set(OBJECTIVES) - {"subwords"})),  # it takes hours for so many words
+            "strategy": draw.choice(sorted(STRATEGIES)),
+            "vector_size": round(16 * 2 ** draw.uniform(0, 4.5)),
+        }
+        workers, threads, types = draw.randint(1, 2), draw.randint(1, 2), 2 ** -draw.uniform(0, 5)
+        fields = {name: drawn(draw) for name, drawn in DRAWN.items()}
+        if not accepted(values, threads):
+            continue
+        for name, value in fields.items():
+            if accepted({**values, name: value}, threads):
+                values[name] = value
+        n -= 1
+        name = (
+            f"{values['objective']} {values['vector_size']} by {values['strategy']}, {types:.2f}, {workers} x {threads}"
+        )
+        yield Setting(name, values, types, workers, threads)
+
+
 class Text(NamedTuple):
     paths: list[str]
     params: dict[str, Any]
@@ -103,44 +169,95 @@ def cluster_of(setting: Setting, memory: str | int) -> Iterator[Client]:
         yield client
 
 
-def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[list[Row], int]:
+@contextmanager
+def cgroup(limit: int) -> Iterator[Path]:
+    """Make a cgroup in which processes get so many bytes, of version 2 or 1."""
+    unified = (CGROUPS / "cgroup.controllers").exists()
+    group = CGROUPS / ("" if unified else "memory") / f"daskw2v-{uuid.uuid4().hex[:8]}"
+    group.mkdir()
+    try:
+        (group / ("memory.max" if unified else "memory.limit_in_bytes")).write_text(str(limit))
+        yield group
+    finally:
+        group.rmdir()
+
+
+@contextmanager
+def confined_cluster_of(setting: Setting, limit: int) -> Iterator[Client]:
+    """Give a cluster whose workers have no nanny, each in a cgroup from its first instruction on."""
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+        ExitStack() as workers,
+    ):
+        for _ in range(setting.workers):
+            procs = workers.enter_context(cgroup(limit)) / "cgroup.procs"
+            command = [
+                "sh", "-c", f'echo $$ > {procs}; exec "$@"', "sh",
+                sys.executable, "-m", "dask", "worker", cluster.scheduler_address, "--no-nanny",
+                "--nthreads", str(setting.threads), "--memory-limit", str(limit), "--no-dashboard",
+            ]  # fmt: skip
+            worker = workers.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            workers.callback(worker.terminate)
+        client.wait_for_workers(setting.workers)
+        yield client
+
+
+def run(setting: Setting, text: Text, folder: Path, client: Client) -> tuple[list[Row], int]:
     """Run all stages; return what each took, and how many workers were started again."""
-    work, params, resources = Store(str(folder)), Params(**text.params, **setting.params), Resources()
-    with cluster_of(setting, memory) as client:
-        pids, peaks = set(client.run(os.getpid).values()), dict[str, int]()
+    work, params = Store(str(folder)), Params(**text.params, **setting.params)
+    resources = Resources(worker_timeout=30)
+    pids, peaks = set(client.run(os.getpid).values()), dict[str, int]()
 
-        def measured(stage: str, function: Callable[..., Any], *args: Any) -> Any:
-            client.run(_measure)
-            result = function(*args, work, params, resources, client)
-            peaks[stage] = max(client.run(_measure).values())
-            return result
+    def measured(stage: str, function: Callable[..., Any], *args: Any) -> Any:
+        client.run(_measure)
+        result = function(*args, work, params, resources, client)
+        peaks[stage] = max(client.run(_measure).values())
+        return result
 
-        corpus = measured("encode", build_corpus, text.paths)
-        vocabulary = measured("vocabulary", build_vocabulary, corpus)
-        measured("train", train_model, corpus, vocabulary)
-        workers = Workers(setting.workers, setting.threads, usable_memory(client))
-        found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
-        restarts = len(set(client.run(os.getpid).values()) - pids)
+    corpus = measured("encode", build_corpus, text.paths)
+    vocabulary = measured("vocabulary", build_vocabulary, corpus)
+    measured("train", train_model, corpus, vocabulary)
+    workers = Workers(setting.workers, setting.threads, usable_memory(client))
+    found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
+    restarts = len(set(client.run(os.getpid).values()) - pids)
     sizes = {stage.name: stage.bytes for stage in found.stages}
     sizes["train"] = max(sizes["train"], sizes.pop("publish"))
     return [Row(setting.name, name, size / MB, peaks[name] / MB) for name, size in sizes.items()], restarts
 
 
-def compare(settings: Sequence[Setting], n_types: int, parts: float, folder: Path, out: TextIO) -> Iterator[list[Row]]:
+def run_with_limits(setting: Setting, text: Text, place: Path, limit: int, *, confined: bool) -> str:
+    """Run again, the workers' memory limited by Dask and, if asked for, by the kernel; return what became of it."""
+    with cluster_of(setting, limit) as client:
+        ends = [f"{run(setting, text, place / 'again', client)[1]} restarts"]
+    if confined:
+        try:
+            with confined_cluster_of(setting, limit) as client:
+                run(setting, text, place / "confined", client)
+        except (Daskw2vError, OSError) as error:
+            ends.append(f"cgroup: {' '.join(str(error).split())[:80]}")
+        else:
+            ends.append("cgroup: done")
+    return f"{limit / MB:7.0f} MB: {', '.join(ends)}"
+
+
+def compare(
+    settings: Sequence[Setting], n_types: int, parts: float, folder: Path, out: TextIO, *, confined: bool
+) -> Iterator[list[Row]]:
     texts: dict[float | None, Text] = {}
-    print(f"{'setting':32} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit", file=out)
+    print(f"{'setting':44} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit", file=out)
     for number, setting in enumerate(settings):
         if setting.types not in texts:
             texts[setting.types] = write(setting.types, n_types, parts, folder)
         text, place = texts[setting.types], folder / str(number)
         os.environ["NUMBA_CACHE_DIR"] = str(place / "cache")
-        rows, restarts = run(setting, text, place / "work", setting.memory)
+        with cluster_of(setting, setting.memory) as client:
+            rows, restarts = run(setting, text, place / "work", client)
         limit = int(LIMIT * MB * max(row.estimated for row in rows))
-        _, again = run(setting, text, place / "again", limit)
+        end = run_with_limits(setting, text, place, limit, confined=confined)
         for row in rows:
-            end = f"{limit / MB:7.0f} MB: {again} restarts" if row is rows[-1] else ""
             figures = f"{row.estimated:6.0f} MB {row.measured:6.0f} MB {row.ratio:6.2f}"
-            print(f"{row.setting:32} {row.stage:12} {figures}   {end}", file=out, flush=True)
+            print(f"{row.setting:44} {row.stage:12} {figures}   {end if row is rows[-1] else ''}", file=out, flush=True)
         if restarts:
             print(f"{setting.name}: {restarts} restarts at {setting.memory}", file=out, flush=True)
         yield rows
@@ -164,12 +281,20 @@ def main() -> None:
     parser.add_argument("--types", type=int, default=1_000_000, help="of the largest text; 2,000,000 take 8 GB")
     parser.add_argument("--parts", type=float, default=5, help="tenths of the 100 MB corpus")
     parser.add_argument("--setting", action="append", help="only settings whose name holds this")
+    parser.add_argument("--random", type=int, metavar="N", help="N settings that are drawn instead")
+    parser.add_argument("--seed", type=int, default=1, help="of --random")
+    parser.add_argument("--cgroup", action="store_true", help="run workers in cgroups too")
     parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
     options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
-    chosen = [s for s in SETTINGS if not options.setting or any(name in s.name for name in options.setting)]
+    settings = SETTINGS if options.random is None else draw_settings(options.random, options.seed)
+    chosen = [s for s in settings if not options.setting or any(name in s.name for name in options.setting)]
     with tempfile.TemporaryDirectory(dir=options.work) as name:
-        rows = [row for rows in compare(chosen, options.types, options.parts, Path(name), out) for row in rows]
+        rows = [
+            row
+            for rows in compare(chosen, options.types, options.parts, Path(name), out, confined=options.cgroup)
+            for row in rows
+        ]
     far = [row for row in rows if not 0.8 <= row.ratio <= 1.2]
     print(f"{len(rows) - len(far)} of {len(rows)} within 20 %", file=out)
     finish(rows, out, as_json=options.json)
