@@ -12,6 +12,7 @@ from distributed import Client
 from benchmarks.papers.tables import Cell, Table
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.batches import batch_blocks
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.evaluation import by_name, evaluate
 from daskw2v.models.vectors import Vectors
@@ -116,8 +117,9 @@ def timed(text: str, work: Path, setting: Setting, run: Callable[[Listener], T])
     began, cpu = time.perf_counter(), time.process_time()
     result = run(clock)
     seconds, cpu, stages = time.perf_counter() - began, time.process_time() - cpu, clock.stages()
-    blocks = plan_blocks(find_sources(text), setting.resources.block_bytes)
-    sizes = {block.key: block.stop - block.start for block in blocks}
+    block_bytes = setting.resources.block_bytes
+    batches = batch_blocks(plan_blocks(find_sources(text), block_bytes), block_bytes)
+    sizes = {batch.key: sum(block.stop - block.start for block in batch.blocks) for batch in batches}
     read = sum(sizes[key] for key, attempt in encoded(work).items() if before.get(key) != attempt)
     return result, Took(seconds, cpu, stages, read / 1e6)
 

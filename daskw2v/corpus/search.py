@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,9 +12,9 @@ from daskw2v.corpus.inputs import shortened
 from daskw2v.errors import Daskw2vError, InputError, StoreError
 from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.retries import with_retries
+from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import absolute, filesystem
 
-_THREADS = 16  # metadata requests at once
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
 _ARRAYS = "zarr.json"  # every folder of a Zarr store has this file
 
@@ -101,8 +100,7 @@ def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, 
 
     The infos of a listing would not do: `open_source` compares them with `info`, and some filesystems differ.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(paths, pool.map(partial(ask, fs.info), paths), strict=True))
+    return dict(zip(paths, in_threads(partial(ask, fs.info), paths), strict=True))
 
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,6 @@
 """Finds input files by name, and divides them into blocks, each of which one task reads."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -15,9 +14,8 @@ from daskw2v.corpus.streams import CHUNK, decompressed
 from daskw2v.errors import InputError
 from daskw2v.extras import needed
 from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import Location
-
-_THREADS = 16  # files that are examined at once
 
 
 def find_sources(
@@ -123,8 +121,7 @@ def plan_blocks(
         If the store fails repeatedly, or does not answer.
     """
     blocks_of = partial(_blocks, block_bytes=block_bytes, storage_options=storage_options or {}, timeout=timeout)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return [block for blocks in pool.map(blocks_of, sources) for block in blocks]
+    return [block for blocks in in_threads(blocks_of, sources) for block in blocks]
 
 
 def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:

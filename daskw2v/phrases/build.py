@@ -148,7 +148,9 @@ def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: 
     )
     passes = (*corpus.passes, found)
     shards = _shards(home, corpus.shards, parts) if pieces else corpus.shards
-    joined = Corpus(asked, shards, corpus.sources, corpus.report, corpus.seconds, corpus.bad_blocks, passes)
+    joined = Corpus(
+        asked, shards, corpus.sources, corpus.report, corpus.seconds, corpus.bad_blocks, passes, corpus.parts
+    )
     results = {"choose/0": chosen["attempt"], **{f"join/{i}": part["attempt"] for i, part in enumerate(parts)}}
     stage.clean(f"{task}/{name}" for task, attempt in results.items() for name in (MANIFEST, attempt))
     joined.save(joining.work)

@@ -1,13 +1,12 @@
 """Novelty of text to a version: the share of unknown words, and the distance of word frequencies."""
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.shards.layout import Corpus, read_places, read_words
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -30,27 +29,26 @@ class Novelty(NamedTuple):
 
 
 def measure_novelty(
-    client: Client, corpus: Corpus, blocks: Collection[str], stored: StoredVocabulary, words: Vocabulary,
-    known: Vocabulary,
-) -> Novelty | None:  # fmt: skip
-    """Return the novelty of some blocks to a version; None if they have no tokens.
+    client: Client, text: Corpus, stored: StoredVocabulary, words: Vocabulary, known: Vocabulary
+) -> Novelty | None:
+    """Return the novelty of text to a version; None if it has no tokens.
 
-    Only the dictionaries of the blocks' shards are read, one task for each shard.
+    Of whole shards only the dictionaries are read, one task for each shard.
 
     Parameters
     ----------
     client
         The cluster.
-    corpus, blocks
-        The corpus, and the keys of its blocks to measure.
+    text
+        An excerpt of a corpus.
     stored, words
-        The vocabulary of the corpus, in the store and in memory.
+        The vocabulary of that corpus, in the store and in memory.
     known
         The vocabulary of the version.
     """
-    paths = dict.fromkeys(shard.path for shard in corpus.shards if shard.block in blocks)
+    jobs = {(shard.path, shard.first, shard.n_tokens): (stored, shard) for shard in text.shards}
     counted = np.zeros(len(words) + 1, np.int64)  # the last entry counts words outside the vocabulary
-    for _, (ids, counts) in run_tasks(client, "novelty", _count, {path: (stored, path) for path in paths}):
+    for _, (ids, counts) in run_tasks(client, "novelty", _count, jobs):
         np.add.at(counted, ids, counts)
     total = int(counted.sum())
     if not total:
@@ -63,8 +61,12 @@ def measure_novelty(
     return Novelty(unknown, float(np.abs(now - before).sum() + unknown) / 2)
 
 
-def _count(vocabulary: StoredVocabulary, path: str) -> tuple[Int32Array, Int64Array]:
+def _count(vocabulary: StoredVocabulary, shard: Shard) -> tuple[Int32Array, Int64Array]:
     """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts."""
-    ids, places = vocabulary.read_map(path), read_places(vocabulary.store, path)
-    *_, counts = read_words(vocabulary.store, path, 0, len(places))
+    store, path = vocabulary.store, shard.path
+    ids, places = vocabulary.read_map(path), read_places(store, path)
+    codes = open_codes(store, shard)
+    if shard.n_tokens < len(codes):
+        return ids, np.bincount(codes[shard.first : shard.first + shard.n_tokens], minlength=len(ids))
+    *_, counts = read_words(store, path, 0, len(places))
     return ids, counts[places]

@@ -5,7 +5,7 @@ models/<version>/          the candidate rotated into the served version's space
 retraining/<version>.json  summary of the run, written after notices were sent; if it is missing, they are sent again
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
 from daskw2v.retraining.novelty import measure_novelty
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
-from daskw2v.sampling.excerpt import ranges_of_blocks
+from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
@@ -103,9 +103,9 @@ class RetrainingRun:
     def _train(self, client: Client, served: Version | None) -> RunResult:
         corpus, vocabulary = read_text(self.inputs, self.work, self.params, self.resources, client, self.listener)
         changes = compare(self._sources(served), corpus.sources)
-        blocks, params, text = self._blocks(changes), self.params, corpus
+        params, text = self.params, corpus
+        unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
         if served is not None and self._made(served) and not self.full:
-            unread = ranges_of_blocks(corpus, blocks)
             text = self.policy.choose(corpus, unread, params.seed + number_of(served.name))  # another sample each time
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
             params = self.policy.params_after(params, served.name, new / all_text, text.n_tokens / all_text)
@@ -121,7 +121,7 @@ class RetrainingRun:
                 self._drop_candidates(run_id)
                 candidate = self._candidates / run_id
                 write_version(candidate, text, vocabulary, self.work, params, self.resources, client, self.listener)
-                stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, blocks)
+                stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
                 if stopped is not None:
                     return stopped
             elif _is_recorded(self.work, version):
@@ -133,7 +133,7 @@ class RetrainingRun:
 
     def _finish(
         self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,
-        vocabulary: StoredVocabulary, changes: Changes, blocks: set[str],
+        vocabulary: StoredVocabulary, changes: Changes, unread: Sequence[Range],
     ) -> RunResult | None:  # fmt: skip
         """Check a candidate and make it a version; if a gate stops it, return that result."""
         home, options = self._models / version, self.resources.storage_options
@@ -147,7 +147,7 @@ class RetrainingRun:
         against = novelty = None
         if before is not None:
             against = Evaluated(before, self._scores(before, sets))
-            novelty = measure_novelty(client, corpus, blocks, vocabulary, new.vocabulary, before.vocabulary)
+            novelty = measure_novelty(client, excerpt(corpus, unread), vocabulary, new.vocabulary, before.vocabulary)
         verdict = judge(self.gates, evaluated, against, novelty)
         if not verdict.passed:
             why = "; ".join(gate.text for gate in verdict.failed)

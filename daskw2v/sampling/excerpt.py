@@ -1,12 +1,15 @@
 """Excerpts: some ranges of a corpus's positions as another corpus, made without reading or copying text."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.shards.layout import Corpus, Shard, digest
+from daskw2v.shards.layout import Corpus, Part, Shard, digest, read_starts
+from daskw2v.store.storage import Store
+from daskw2v.types import Int64Array
 
 Range = tuple[int, int]
 STRETCH = 1 << 20  # fewest positions for each piece of a sample: a chunk of codes, so that a chunk has one piece
@@ -27,7 +30,7 @@ def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
     """
     joined = join_ranges(ranges)
     shards = tuple(part for start, stop in joined for part in _parts(corpus, start, stop))
-    return replace(corpus, asked=digest([corpus.identity, joined]), shards=shards, bad_blocks=())
+    return replace(corpus, asked=digest([corpus.identity, joined]), shards=shards, bad_blocks=(), parts=())
 
 
 def join_ranges(ranges: Sequence[Range]) -> list[Range]:
@@ -54,10 +57,53 @@ def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
         yield replace(shard, n_tokens=b - a, first=shard.first + a, begins=begins)
 
 
-def ranges_of_blocks(corpus: Corpus, blocks: Collection[str]) -> list[Range]:
-    """Return the positions of the blocks with these keys."""
-    named, bounds = set(blocks), corpus.bounds.tolist()
-    return join_ranges([(bounds[i], bounds[i + 1]) for i, shard in enumerate(corpus.shards) if shard.block in named])
+def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
+    """Return the positions of the blocks with these keys.
+
+    Parameters
+    ----------
+    corpus
+        A corpus, not an excerpt.
+    store
+        The work directory: the starts of sentences tell where the blocks of a batch begin.
+    blocks
+        Keys of blocks.
+    """
+    named, parts, before = set(blocks), defaultdict[str, list[Part]](list), Counter[str]()
+    for part in corpus.parts:
+        parts[part.batch].append(part)
+    ranges = list[Range]()
+    for shard, origin in zip(corpus.shards, corpus.bounds.tolist(), strict=False):
+        if shard.block not in parts:
+            ranges += [(origin, origin + shard.n_tokens)] if shard.block in named else []
+        elif not named.isdisjoint(part.block for part in parts[shard.block]):
+            positions = origin + np.append(read_starts(store, shard), shard.n_tokens)
+            ranges += _of_parts(parts[shard.block], named, before[shard.block], origin, positions)
+        before[shard.block] += shard.n_sentences
+    return join_ranges(ranges)
+
+
+def _of_parts(
+    parts: Sequence[Part], named: Collection[str], before: int, origin: int, positions: Int64Array
+) -> Iterator[Range]:
+    """Yield the positions in a shard of some blocks of a batch.
+
+    Parameters
+    ----------
+    parts, named
+        The blocks of the batch, and the keys of those that are wanted.
+    before
+        Number of sentences that start in earlier shards of the batch; it may be in the text several times.
+    origin, positions
+        Position at which the shard begins; positions at which its sentences begin, and its end.
+    """
+    edges = np.cumsum([0, *(part.n_sentences for part in parts)])
+    inside = int(positions[0] > origin)  # the shard begins inside a sentence, which is that of the shard before
+    first = (before - inside) % edges[-1] + inside
+    bounds = np.where(edges < first, origin, positions[np.clip(edges - first, 0, len(positions) - 1)]).tolist()
+    for part, start, stop in zip(parts, bounds, bounds[1:], strict=False):
+        if part.block in named:
+            yield start, stop
 
 
 def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:

@@ -1,9 +1,9 @@
-"""Encodes text as corpus shards: every block is read once, by one task."""
+"""Encodes text as corpus shards: every block is read once, by one task; small files in batches."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.inputs import Inputs
@@ -24,15 +25,15 @@ from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_id
 from daskw2v.errors import DamageError, InputError, counted
 from daskw2v.progress import Watching
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import BadBlock, Corpus, Shard, corpus_identity, digest, write_shard
+from daskw2v.shards.layout import Corpus, Part, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
 from daskw2v.shards.whitespace import split
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
 from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.threads import in_threads
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 LAYOUT = Layout("shards/<encoding>/<block>/<attempt>", unused="shards/<encoding>/<block>")
-_THREADS = 16  # threads that read manifests, which is mostly waiting
 _BATCH = 1 << 14  # words to find before looking them up: some 100 KB of text, which stays in the cache
 SHARD_TYPES = 3 << 19  # distinct words at which a shard ends; with one more piece of text, its dictionary has 200 MB
 
@@ -46,6 +47,7 @@ class _Builder:
         self.n_tokens = 0
         self._starts = [np.zeros(int(new_sentence), np.int64)]
         self._last_start = 0 if new_sentence else -1
+        self._n_starts = int(new_sentence)
         self._found = np.empty((3, _BATCH), np.int64)
 
     @property
@@ -58,6 +60,16 @@ class _Builder:
         """Starts of sentences, without a last sentence that has no words in the shard."""
         starts = np.concatenate(self._starts)
         return starts[: len(starts) - self.new_sentence]
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of starts."""
+        return self._n_starts - self.new_sentence
+
+    def end_sentence(self) -> None:
+        """Let the next word start a sentence."""
+        if not self.new_sentence:
+            self._add_starts(np.array([self.n_tokens]))
 
     def add_text(self, text: RawText) -> None:
         data = padded(text.data)
@@ -74,13 +86,13 @@ class _Builder:
         starts = tokens.starts + self.n_tokens
         self._add_starts(starts[int(self.new_sentence) :])  # the builder has the start of the first word already
         self._add_words(padded(tokens.data), tokens.offsets[:-1], tokens.offsets[1:])
-        if not self.new_sentence:
-            self._add_starts(np.array([self.n_tokens]))
+        self.end_sentence()
 
     def _add_starts(self, starts: Int64Array) -> None:
         if len(starts):
             self._starts.append(starts)
             self._last_start = int(starts[-1])
+            self._n_starts += len(starts)
 
     def _add_words(self, data: UInt8Array, begins: Int64Array, ends: Int64Array) -> None:
         self.codes.append(self.dictionary.encode(data, begins, ends))
@@ -94,8 +106,8 @@ def encoding_signature(params: Params, shard_bytes: int) -> str:
     return digest([tokenizer_identity(params.tokenizer), *rules, shard_bytes])
 
 
-def encode_block(
-    block: TextBlock,
+def encode_batch(
+    batch: Batch,
     store: Store,
     *,
     tokenizer: str | LineFunction,
@@ -103,16 +115,16 @@ def encode_block(
     errors: str,
     shard_bytes: int,
 ) -> dict[str, Any]:
-    """Read a block and write it as corpus shards, unless that was done before.
+    """Read a batch and write it as corpus shards, unless that was done before.
 
     It is idempotent: each attempt writes to its own folder, and the manifest names the valid one.
 
     Parameters
     ----------
-    block
-        The block.
+    batch
+        The batch.
     store
-        Folder of blocks with this encoding (see `encoding_signature`). Its options also open the input.
+        Folder of batches with this encoding (see `encoding_signature`). Its options also open the input.
     tokenizer, column, errors
         As in `Params`.
     shard_bytes
@@ -121,56 +133,62 @@ def encode_block(
     Returns
     -------
     dict
-        Manifest: attempt, shards (path below `store`, n_tokens, n_sentences, n_types) and report.
+        Manifest: attempt, shards (path below `store`, n_tokens, n_sentences, n_types), report, and number of sentences
+        of each block.
 
     Raises
     ------
     InputError
         If the text cannot be read, or the tokenizer fails.
     """
-    find = partial(_finished, store, block.key)
+    find = partial(_finished, store, batch.key)
     rules = {"column": column, "errors": errors, "tokenizer": make_tokenizer(tokenizer)}
-    return run_once(store / block.key, find, partial(_write_shards, block, store, rules, shard_bytes))
+    return run_once(store / batch.key, find, partial(_write_shards, batch, store, rules, shard_bytes))
 
 
 def _write_shards(
-    block: TextBlock, store: Store, rules: Mapping[str, Any], shard_bytes: int, place: Store
+    batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, place: Store
 ) -> dict[str, Any]:
-    """Read a block and write its shards below `place`; return the manifest."""
+    """Read a batch and write its shards below `place`; return the manifest."""
     report = ReadReport()
     shards: list[dict[str, Any]] = []
-    builder, filled = _Builder(new_sentence=True), 0
+    builder, filled, written = _Builder(new_sentence=True), 0, 0
+    sentences: list[int] = []  # of each block
 
     def finish(builder: _Builder) -> _Builder:
         name = str(len(shards))
         numbers = write_shard(place / name, builder.codes, builder.starts, builder.dictionary)
-        shards.append({"path": f"{block.key}/{place.name}/{name}", **numbers})
+        shards.append({"path": f"{batch.key}/{place.name}/{name}", **numbers})
         return _Builder(new_sentence=builder.new_sentence)
 
-    pieces = read_block(block, **rules, storage_options=store.options, report=report, timeout=store.timeout)
-    for piece in pieces:
-        if isinstance(piece, RawText):
-            builder.add_text(piece)
-        else:
-            builder.add_tokens(piece)
-        filled += len(piece.data)
-        if builder.n_tokens and (filled >= shard_bytes or len(builder.dictionary) >= SHARD_TYPES):
-            builder, filled = finish(builder), 0
+    for block in batch.blocks:
+        pieces = read_block(block, **rules, storage_options=store.options, report=report, timeout=store.timeout)
+        for piece in pieces:
+            if isinstance(piece, RawText):
+                builder.add_text(piece)
+            else:
+                builder.add_tokens(piece)
+            filled += len(piece.data)
+            if builder.n_tokens and (filled >= shard_bytes or len(builder.dictionary) >= SHARD_TYPES):
+                written += builder.n_sentences
+                builder, filled = finish(builder), 0
+        builder.end_sentence()
+        sentences.append(written + builder.n_sentences - sum(sentences))
     if builder.n_tokens:
         finish(builder)
-    return {"attempt": place.name, "shards": shards, "report": report.as_dict()}
+    return {"attempt": place.name, "shards": shards, "report": report.as_dict(), "sentences": sentences}
 
 
 def _finished(store: Store, key: str) -> dict[str, Any] | None:
-    """Return a block's manifest if its shards exist."""
+    """Return a batch's manifest if its shards exist."""
     manifest = (store / key).read_manifest()
     if manifest is None or not groups_exist(store, (shard["path"] for shard in manifest["shards"])):
         return None
     return manifest
 
 
-def _encode(block: TextBlock, store: Store, rules: Mapping[str, Any]) -> None:
-    encode_block(block, store, **rules)
+def _encode(batch: Batch, store: Store, rules: Mapping[str, Any]) -> None:
+    encode_batch(batch, store, **rules)
 
 
 def build_corpus(
@@ -183,7 +201,7 @@ def build_corpus(
 ) -> Corpus:
     """Read the text once, and write it as corpus shards.
 
-    A corpus that was built before is returned. An interrupted build resumes, block by block.
+    A corpus that was built before is returned. An interrupted build resumes, batch by batch.
 
     Parameters
     ----------
@@ -231,22 +249,28 @@ def _build(
 ) -> Corpus:
     began, home = time.monotonic(), stage.home
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
-    bad = _encode_all(stage, blocks, params, resources)
+    batches = batch_blocks(blocks, resources.block_bytes)
+    quarantine = _encode_all(stage, batches, params, resources)
+    bad = quarantine.bad
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
-    blocks = [block for block in blocks if block.key not in bad]
-    manifests = _read_manifests(home, (block.key for block in blocks))
-    report, shards = ReadReport(), list[Shard]()
-    for block in blocks:
-        manifest = manifests[block.key]
+    good = [part for batch in batches for part in quarantine.good(batch)]
+    manifests = _read_manifests(home, [batch.key for batch in good])
+    report, shards, parts = ReadReport(), list[Shard](), dict[str, list[Part]]()
+    for batch in good:
+        manifest = manifests[batch.key]
         report.merge(ReadReport(**manifest["report"]))
         shards += [
-            Shard(**{**s, "path": f"{LAYOUT.folder}/{home.name}/{s['path']}", "block": block.key})
+            Shard(**{**s, "path": f"{LAYOUT.folder}/{home.name}/{s['path']}", "block": batch.key})
             for s in manifest["shards"]
         ]
+        if len(batch.blocks) > 1:
+            counts = zip(batch.blocks, manifest["sentences"], strict=True)
+            parts[batch.key] = [Part(batch.key, block.key, n) for block, n in counts]
     if not shards:
         raise _no_word(sources, report)
     seconds = round(time.monotonic() - began, 3)
-    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks)
+    all_parts = tuple(chain.from_iterable(parts.values()))
+    corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
     stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(store)
     return corpus
@@ -263,8 +287,8 @@ def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
     )
 
 
-def _encode_all(stage: OpenStage, blocks: list[TextBlock], params: Params, resources: Resources) -> dict[str, BadBlock]:
-    """Run a task for each block; return the bad blocks that are left out, by key."""
+def _encode_all(stage: OpenStage, batches: list[Batch], params: Params, resources: Resources) -> Quarantine:
+    """Run a task for each batch; return which blocks are left out."""
     rules = {
         "tokenizer": params.tokenizer,
         "column": params.column,
@@ -272,27 +296,37 @@ def _encode_all(stage: OpenStage, blocks: list[TextBlock], params: Params, resou
         "shard_bytes": resources.block_bytes,
     }
     home = Store(stage.home.url, {**resources.storage_options, **stage.home.options}, stage.home.timeout)
-    distinct = {block.key: block for block in blocks}  # a file that is named twice is read once
-    units: dict[str, int] = {}  # bytes, or row groups
-    for block in distinct.values():
+    todo = {batch.key: batch for batch in batches}  # a file that is named twice is read once
+    sizes = _sizes(todo.values())
+    quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0
+    stage.expect(sum(sizes.values()), message=counted(len(todo), "block"))
+    while todo:
+        jobs = {key: (batch, home, rules) for key, batch in todo.items()}
+        for finished, (key, _) in enumerate(stage.run("encode", _encode, jobs, excuse=quarantine.suspect), 1):
+            done += sizes.get(key, 0.0)
+            stage.report(done, f"{finished} of {counted(len(jobs), 'block')}")
+        # Dask blames all tasks on a worker that died, so each suspect runs once more, alone
+        for key in quarantine.take_suspects():
+            for _ in stage.run("encode", _encode, {key: jobs[key]}, excuse=quarantine.condemn):
+                pass
+        todo = quarantine.parts_of(todo)
+    return quarantine
+
+
+def _sizes(batches: Iterable[Batch]) -> dict[str, float]:
+    """Return the bytes of batches, as stored, by key: of a block its share of the file, in bytes or row groups."""
+    units: dict[str, int] = {}
+    for block in chain.from_iterable(batch.blocks for batch in batches):
         units[block.source.url] = units.get(block.source.url, 0) + block.stop - block.start
-    weights = {key: b.source.size * (b.stop - b.start) / units[b.source.url] for key, b in distinct.items()}
-    done, total = 0.0, sum(weights.values())
-    jobs = {key: (block, home, rules) for key, block in distinct.items()}
-    stage.expect(total, message=counted(len(jobs), "block"))
-    quarantine = Quarantine(distinct, params.max_bad_blocks, stage.listener)
-    for finished, (key, _) in enumerate(stage.run("encode", _encode, jobs, excuse=quarantine.suspect), 1):
-        done += weights[key]
-        stage.report(done, f"{finished} of {counted(len(jobs), 'block')}")
-    # Dask blames all tasks on a worker that died, so each suspect runs once more, alone
-    for key in list(quarantine.suspects):
-        for _ in stage.run("encode", _encode, {key: jobs[key]}, excuse=quarantine.condemn):
-            pass
-    return quarantine.bad
+
+    def size(block: TextBlock) -> float:
+        return block.source.size * (block.stop - block.start) / units[block.source.url]
+
+    return {batch.key: sum(map(size, batch.blocks)) for batch in batches}
 
 
-def _read_manifests(home: Store, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Read the manifests of blocks, by key.
+def _read_manifests(home: Store, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Read the manifests of batches, by key.
 
     Manifests that tasks return may be outdated: if a task ran twice, the run whose result Dask dropped may have written
     its manifest last.
@@ -304,5 +338,4 @@ def _read_manifests(home: Store, keys: Iterable[str]) -> dict[str, dict[str, Any
             raise DamageError.of(f"{home.url}/{key}/{MANIFEST}", "is gone")
         return key, manifest
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(pool.map(read, keys))
+    return dict(in_threads(read, keys))

@@ -56,7 +56,7 @@ class Shard:
     begins
         Whether its first token always starts a sentence, because an excerpt leaves out the text before it.
     block
-        Key of the block of text that it was read from.
+        Key of the batch of text that it was read from: that of the block, or of `Part`.
     """
 
     path: str
@@ -66,6 +66,23 @@ class Shard:
     first: int = 0
     begins: bool = False
     block: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of a batch of several.
+
+    Parameters
+    ----------
+    batch, block
+        The keys of the two.
+    n_sentences
+        Number of sentences. They are those of the batch's shards, in the order of its blocks.
+    """
+
+    batch: str
+    block: str
+    n_sentences: int
 
 
 @dataclass(frozen=True)
@@ -133,6 +150,8 @@ class Corpus:
         Blocks that were left out, as `Params.max_bad_blocks` allows.
     passes
         Passes that joined bigrams.
+    parts
+        The blocks of batches that have several, batch by batch, in order.
     """
 
     asked: str
@@ -142,6 +161,7 @@ class Corpus:
     seconds: float = field(default=0.0, compare=False)
     bad_blocks: tuple[BadBlock, ...] = ()
     passes: tuple[PhrasePass, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @cached_property
     def identity(self) -> str:
@@ -208,9 +228,9 @@ class Corpus:
                     typed(ReadReport, report, place),
                     seconds,
                     tuple(typed(BadBlock, block, place) for block in blocks),
-                    tuple(
-                        typed(PhrasePass, value, place) for value in values.get("passes", ())
-                    ),  # older ones have none
+                    # Older ones have none of the following
+                    tuple(typed(PhrasePass, value, place) for value in values.get("passes", ())),
+                    tuple(typed(Part, value, place) for value in values.get("parts", ())),
                 )
         raise StoreError(f"{place} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
 

@@ -7,12 +7,15 @@ space) is told at once; and nobody waits for ever for an answer that does not co
 import asyncio
 import errno
 import io
+import os
+import queue
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any, NoReturn, TypeVar
+from itertools import chain
+from typing import IO, Any, NoReturn, TypeVar, cast
 
 from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
@@ -26,6 +29,8 @@ from daskw2v.store.zarr_schema import check_metadata
 T = TypeVar("T")
 TIMEOUT = 300.0  # seconds that an answer is waited for
 _PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
+_Call = tuple[Callable[..., Any], tuple[Any, ...], queue.SimpleQueue[tuple[Any, BaseException | None]]]
+_callers = threading.local()  # to each thread its own
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FINAL = _FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 # What tells of a mistake, or is an answer: asked again it would be the same
@@ -67,8 +72,9 @@ def _what(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _pauses() -> list[float]:
-    return [pause * random.uniform(0.7, 1.3) for pause in _PAUSES]  # many workers shall not ask at the same moment
+def _pauses() -> Iterator[float]:
+    for pause in _PAUSES:
+        yield pause * random.uniform(0.7, 1.3)  # many workers shall not ask at the same moment
 
 
 def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: float = TIMEOUT) -> T:
@@ -90,7 +96,7 @@ def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: fl
     Exception
         What the function raised, where that is an answer, such as FileNotFoundError.
     """
-    for pause in (*_pauses(), None):
+    for pause in chain(_pauses(), (None,)):
         try:
             return in_time(function, args, timeout)
         except Exception as error:
@@ -101,7 +107,7 @@ def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: fl
 
 
 def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -> T:
-    """Call in a thread of its own: one that hangs in the system cannot be called back, only left behind.
+    """Call in another thread: one that hangs in the system cannot be called back, only left behind.
 
     Raises
     ------
@@ -110,23 +116,48 @@ def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -
     Exception
         What the function raised.
     """
-    answer: list[T] = []
-    failure: list[BaseException] = []
+    caller = getattr(_callers, "caller", None)
+    if caller is None or caller.process != os.getpid():  # a fork copies no threads
+        caller = _Caller()
+    _callers.caller = None  # unless it answers: a thread that is left behind is not asked again
+    answer, failure = caller.call(function, args, timeout)
+    _callers.caller = caller
+    if failure is not None:
+        raise failure
+    return cast(T, answer)
 
-    def call() -> None:
+
+class _Caller:
+    """A thread that makes calls for another one; starting a thread for each call would take ten times as long."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._calls = queue.SimpleQueue[_Call | None]()
+        threading.Thread(target=_make_calls, args=(self._calls,), daemon=True).start()
+
+    def __del__(self) -> None:
+        self._calls.put(None)  # the thread ends with the one that it calls for
+
+    def call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], timeout: float
+    ) -> tuple[Any, BaseException | None]:
+        """Return the answer, or what was raised."""
+        answers = queue.SimpleQueue[tuple[Any, BaseException | None]]()
+        self._calls.put((function, args, answers))
         try:
-            answer.append(function(*args))
-        except BaseException as error:
-            failure.append(error)
+            return answers.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError(f"no answer for {timeout:g} s") from None
 
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(timeout)
-    if failure:
-        raise failure[0]
-    if not answer:
-        raise TimeoutError(f"no answer for {timeout:g} s")
-    return answer[0]
+
+def _make_calls(calls: "queue.SimpleQueue[_Call | None]") -> None:
+    while (call := calls.get()) is not None:
+        function, args, answers = call
+        try:
+            answers.put((function(*args), None))
+        except BaseException as error:
+            answers.put((None, error))
+        del call, function, args, answers  # not kept while the thread waits
 
 
 class RetryingStore(WrapperStore[ZarrStore]):
@@ -155,7 +186,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return self._url
 
     async def _with_retries(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
-        for pause in (*_pauses(), None):
+        for pause in chain(_pauses(), (None,)):
             try:
                 async with asyncio.timeout(self._timeout):
                     return await ask()

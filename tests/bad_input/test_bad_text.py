@@ -18,12 +18,13 @@ from fsspec.registry import known_implementations
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.batches import Batch
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.shards.encode import build_corpus, encode_block
+from daskw2v.shards.encode import build_corpus, encode_batch
 from daskw2v.shards.layout import Shard, open_codes, read_words
 from daskw2v.store import retries
 from daskw2v.store.storage import Store
@@ -300,7 +301,7 @@ def test_one_sentence_of_ten_million_tokens__becomes_shards_of_bounded_size(tmp_
     path, store = tmp_path / "long.txt", Store(str(tmp_path / "work"))
     long_line(path, n_tokens)
     (block,) = plan_blocks(find_sources(path), 1 << 30)
-    shards = [Shard(**s) for s in encode_block(block, store, **RULES, shard_bytes=16 << 20)["shards"]]
+    shards = [Shard(**s) for s in encode_batch(Batch((block,)), store, **RULES, shard_bytes=16 << 20)["shards"]]
     assert len(shards) > 2
     assert sum(shard.n_tokens for shard in shards) == n_tokens
     assert [shard.n_sentences for shard in shards] == [1] + [0] * (len(shards) - 1)
@@ -321,7 +322,7 @@ def test_huge_token__is_kept_whole(tmp_path, name, n_bytes):
     }[name]()
     (block,) = plan_blocks(find_sources(write(tmp_path, name, content)), 1 << 30)
     store = Store(str(tmp_path / "work"))
-    (shard,) = [Shard(**s) for s in encode_block(block, store, **RULES, shard_bytes=1 << 30)["shards"]]
+    (shard,) = [Shard(**s) for s in encode_batch(Batch((block,)), store, **RULES, shard_bytes=1 << 30)["shards"]]
     assert (shard.n_tokens, shard.n_types) == (3, 3)
     data, offsets, _ = read_words(store, shard.path, 0, 3)
     assert sorted(data[a:b].tobytes() for a, b in pairwise(offsets)) == sorted([b"one", word, b"two"])

@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v import Params, Resources
+from daskw2v.corpus import streams
+from daskw2v.corpus.batches import Batch
+from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.excerpt import STRETCH, excerpt, join_ranges, ranges_of_blocks, sample_ranges
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.shards.encode import build_corpus
-from daskw2v.shards.layout import Corpus
+from daskw2v.shards.encode import build_corpus, encode_batch
+from daskw2v.shards.layout import Corpus, Part, Shard
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
@@ -89,9 +92,36 @@ def test_excerpt__has_an_identity_of_its_own(text):
 
 
 def test_ranges_of_blocks__are_the_text_of_files(text):
-    folder, resources, corpus, _ = text
+    folder, resources, corpus, vocabulary = text
     blocks = plan_blocks(find_sources(str(folder / "b.txt")), resources.block_bytes)
-    assert ranges_of_blocks(corpus, [block.key for block in blocks]) == [(STARTS[250], len(WORDS))]
+    assert ranges_of_blocks(corpus, vocabulary.store, [block.key for block in blocks]) == [(STARTS[250], len(WORDS))]
+
+
+FILES = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=6)  # tokens of each sentence
+
+
+@settings(max_examples=30)
+@given(files=FILES, shard_bytes=st.integers(1, 60), wanted=st.sets(st.integers(0, 5)), twice=st.booleans())
+def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):
+    """Whatever its shards are: a sentence may be in several."""
+    folder = tmp_path_factory.mktemp("batch")
+    for number, sentences in enumerate(files):
+        (folder / f"{number}.txt").write_text("".join("w " * n + "\n" for n in sentences) or "\n")
+    batch = Batch(tuple(plan_blocks(find_sources(str(folder / "*.txt")), 1 << 30)))
+    store = Store(str(folder / "work"))
+    rules = {"column": "text", "errors": "strict", "tokenizer": "whitespace", "shard_bytes": shard_bytes}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "CHUNK", 4)
+        patch.setattr(streams, "LONGEST", 4)
+        manifest = encode_batch(batch, store, **rules)
+    shards = tuple(Shard(**shard, block=batch.key) for shard in manifest["shards"]) * (1 + twice)
+    counts = zip(batch.blocks, manifest["sentences"], strict=True)
+    parts = tuple(Part(batch.key, block.key, n) for block, n in counts)
+    corpus = Corpus("", shards, (), ReadReport(), parts=parts)
+    keys = [block.key for number, block in enumerate(batch.blocks) if number in wanted]
+    edges = np.cumsum([0, *(sum(sentences) for sentences in files * (1 + twice))]).tolist()
+    expected = [(edges[i], edges[i + 1]) for i in range(len(edges) - 1) if i % len(files) in wanted]
+    assert ranges_of_blocks(corpus, store, keys) == join_ranges(expected)
 
 
 @given(edges=st.lists(st.integers(0, 10**7), unique=True, min_size=2, max_size=6), share=st.floats(0, 1))

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus import streams
+from daskw2v.corpus.batches import Batch
 from daskw2v.corpus.pieces import RawText, tokens_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, StoreError
 from daskw2v.shards import encode
-from daskw2v.shards.encode import build_corpus, encode_block, encoding_signature
+from daskw2v.shards.encode import build_corpus, encode_batch, encoding_signature
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words
 from daskw2v.store.storage import Store
 
@@ -46,7 +47,7 @@ def sentences_of(store, shards):
 
 def a_block(path, content, block_bytes=1 << 30):
     path.write_bytes(content)
-    return plan_blocks(find_sources(str(path)), block_bytes)[0]
+    return Batch((plan_blocks(find_sources(str(path)), block_bytes)[0],))
 
 
 def shards_of(manifest):
@@ -58,10 +59,10 @@ lines = st.lists(st.lists(st.sampled_from(["the", "a", "of", "Übermaß", "x" * 
 
 @settings(max_examples=10)
 @given(lines, st.integers(1, 400))
-def test_encode_block__keeps_every_sentence(tmp_path_factory, lines, shard_bytes):
+def test_encode_batch__keeps_every_sentence(tmp_path_factory, lines, shard_bytes):
     folder = tmp_path_factory.mktemp("block")
     block = a_block(folder / "a.txt", "\n".join([*map(" ".join, lines), "end"]).encode())
-    manifest = encode_block(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
+    manifest = encode_batch(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
     expected = [[word.encode() for word in line] for line in [*lines, ["end"]] if line]
     assert sentences_of(Store(str(folder / "work")), shards_of(manifest)) == expected
 
@@ -74,7 +75,7 @@ pieces = st.one_of(
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(pieces, max_size=12), st.integers(1, 20))
-def test_encode_block__joins_text_and_tokens(tmp_path_factory, monkeypatch, pieces, shard_bytes):
+def test_encode_batch__joins_text_and_tokens(tmp_path_factory, monkeypatch, pieces, shard_bytes):
     """A sentence goes on from piece to piece and from shard to shard, until a newline or tokens end it."""
     expected, open_ = [], False
     for piece in pieces:
@@ -92,58 +93,58 @@ def test_encode_block__joins_text_and_tokens(tmp_path_factory, monkeypatch, piec
     monkeypatch.setattr(encode, "read_block", lambda block, **_: iter(pieces))
     folder = tmp_path_factory.mktemp("block")
     block = a_block(folder / "a.txt", b"unread")
-    manifest = encode_block(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
+    manifest = encode_batch(block, Store(str(folder / "work")), **RULES, shard_bytes=shard_bytes)
     assert sentences_of(Store(str(folder / "work")), shards_of(manifest)) == expected
 
 
-def test_encode_block__bounds_shards_of_one_long_line(tmp_path, monkeypatch):
+def test_encode_batch__bounds_shards_of_one_long_line(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "LONGEST", 1 << 16)
     content = gzip.compress(" ".join(str(i * i * 7919) for i in range(20_000)).encode())
     block = a_block(tmp_path / "a.txt.gz", content)
     store = Store(str(tmp_path / "work"))
-    shards = shards_of(encode_block(block, store, **RULES, shard_bytes=1 << 16))
+    shards = shards_of(encode_batch(block, store, **RULES, shard_bytes=1 << 16))
     assert len(shards) > 1
     assert sum(shard.n_tokens for shard in shards) == 20_000
     assert max(shard.n_tokens for shard in shards) < 12_000
     assert [shard.n_sentences for shard in shards] == [1] + [0] * (len(shards) - 1)
 
 
-def test_encode_block__bounds_dictionaries(tmp_path, monkeypatch):
+def test_encode_batch__bounds_dictionaries(tmp_path, monkeypatch):
     monkeypatch.setattr(encode, "SHARD_TYPES", 100)
     lines = [[str(i * j % 5003) for j in range(9)] for i in range(1, 200)]
     pieces = [RawText(" ".join(line).encode() + b"\n") for line in lines]
     monkeypatch.setattr(encode, "read_block", lambda block, **_: iter(pieces))
     store = Store(str(tmp_path / "work"))
-    shards = shards_of(encode_block(a_block(tmp_path / "a.txt", b"unread"), store, **RULES, shard_bytes=1 << 30))
+    shards = shards_of(encode_batch(a_block(tmp_path / "a.txt", b"unread"), store, **RULES, shard_bytes=1 << 30))
     assert 100 <= max(shard.n_types for shard in shards[:-1]) < 100 + 9
     assert sentences_of(store, shards) == [[word.encode() for word in line] for line in lines]
 
 
-def test_encode_block__run_twice_does_no_harm(tmp_path, monkeypatch):
+def test_encode_batch__run_twice_does_no_harm(tmp_path, monkeypatch):
     block = a_block(tmp_path / "a.txt", b"a b\nc\n")
     store = Store(str(tmp_path / "work"))
-    first = encode_block(block, store, **RULES, shard_bytes=100)
+    first = encode_batch(block, store, **RULES, shard_bytes=100)
     (store / block.key).remove()
     read = encode.read_block
 
     def meanwhile(block, **options):  # another worker finishes the same block first
         monkeypatch.setattr(encode, "read_block", read)
-        encode_block(block, store, **RULES, shard_bytes=100)
+        encode_batch(Batch((block,)), store, **RULES, shard_bytes=100)
         yield from read(block, **options)
 
     monkeypatch.setattr(encode, "read_block", meanwhile)
-    second = encode_block(block, store, **RULES, shard_bytes=100)
+    second = encode_batch(block, store, **RULES, shard_bytes=100)
     assert len((store / block.key).children()) == 3  # two attempts and the manifest
     assert second["attempt"] == (store / block.key).read_manifest()["attempt"] != first["attempt"]
     assert sentences_of(store, shards_of(second)) == [[b"a", b"b"], [b"c"]]
 
 
-def test_encode_block__is_done_again_when_shards_are_gone(tmp_path):
+def test_encode_batch__is_done_again_when_shards_are_gone(tmp_path):
     block = a_block(tmp_path / "a.txt", b"a b\nc\n")
     store = Store(str(tmp_path / "work"))
-    first = encode_block(block, store, **RULES, shard_bytes=100)
+    first = encode_batch(block, store, **RULES, shard_bytes=100)
     (store / block.key / first["attempt"]).remove()
-    second = encode_block(block, store, **RULES, shard_bytes=100)
+    second = encode_batch(block, store, **RULES, shard_bytes=100)
     assert sentences_of(store, shards_of(second)) == [[b"a", b"b"], [b"c"]]
     assert (store / block.key).read_manifest()["attempt"] == second["attempt"]
 
@@ -162,8 +163,9 @@ def text(tmp_path):
     return str(tmp_path / "*.txt")
 
 
-def build(text, folder, client, listener=lambda _: None, **resources):
-    return build_corpus(text, Store(str(folder)), Params(), Resources(**resources), client, listener)
+def build(text, folder, client, listener=lambda _: None, block_size=2000):
+    """By default each file of `text` is a block: too large for a batch, and not cut."""
+    return build_corpus(text, Store(str(folder)), Params(), Resources(block_size=block_size), client, listener)
 
 
 def test_build_corpus__is_read_once(text, tmp_path, client, monkeypatch):
@@ -201,6 +203,35 @@ def test_build_corpus__goes_on_block_by_block(text, tmp_path, client, monkeypatc
     assert corpus.n_tokens == 750
 
 
+def test_build_corpus__of_small_files_has_the_positions_of_large_ones(text, tmp_path, client):
+    store = Store(str(tmp_path / "work"))
+    large = build(text, tmp_path / "work", client)
+    (store / "corpora" / f"{large.name}.json").remove()
+    small = build(text, tmp_path / "work", client, block_size="64 MiB")
+    assert (len(large.shards), len(small.shards)) == (3, 1)
+    assert small.identity == large.identity
+    assert sentences_of(store, small.shards) == sentences_of(store, large.shards)
+    assert [part.n_sentences for part in small.parts] == [51] * 3
+    assert Corpus.load(store, small.name) == small
+
+
+def test_build_corpus__reads_what_was_written_before_there_were_batches(text, tmp_path, client, monkeypatch):
+    corpus, store = build(text, tmp_path / "work", client), Store(str(tmp_path / "work"))
+    folder = store / "corpora"
+    values = folder.read_manifest(f"{corpus.name}.json")
+    assert values.pop("parts") == []
+    folder.write_manifest(values, f"{corpus.name}.json")
+    for shard in corpus.shards:
+        block = store / shard.path.rsplit("/", 2)[0]
+        manifest = block.read_manifest()
+        assert manifest.pop("sentences") == [51]
+        block.write_manifest(manifest)
+    monkeypatch.setattr(encode, "read_block", None)
+    assert build(text, tmp_path / "work", client, block_size="64 MiB") == corpus  # small now, but finished
+    (folder / f"{corpus.name}.json").remove()
+    assert build(text, tmp_path / "work", client) == corpus
+
+
 def test_build_corpus__reads_a_file_named_twice_once(text, tmp_path, client):
     corpus = build([text, text], tmp_path / "work", client)
     assert corpus.n_tokens == 1500
@@ -226,9 +257,9 @@ def test_build_corpus__keeps_what_a_late_run_of_a_task_wrote(text, tmp_path, cli
     """Two runs of a task overlap: the one whose result counts for Dask is the first to write its manifest."""
 
     def twice(block, store, rules):
-        first = encode_block(block, store, **rules)
+        first = encode_batch(block, store, **rules)
         (store / block.key / "manifest.json").remove()  # which the late run looked for a moment too early
-        assert encode_block(block, store, **rules) != first
+        assert encode_batch(block, store, **rules) != first
         return first
 
     monkeypatch.setattr(encode, "_encode", twice)
@@ -243,7 +274,7 @@ def test_build_corpus__keeps_what_a_late_run_of_a_task_wrote(text, tmp_path, cli
 
 def test_build_corpus__stops_where_blocks_vanish(text, tmp_path, client, monkeypatch):
     def vanishes(block, store, rules):
-        encode_block(block, store, **rules)
+        encode_batch(block, store, **rules)
         (store / block.key).remove()
 
     monkeypatch.setattr(encode, "_encode", vanishes)
