@@ -136,4 +136,4 @@ def _check_versions(client: Client) -> None:
 
 
 def _sees(work: Store, name: str, token: str) -> bool:
-    return work.read_bytes(name) == token.encode()
+    return any(work.read_bytes(name) == token.encode() for _ in range(2))  # half an answer, or an old one, may come

@@ -28,6 +28,7 @@ from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import Corpus, Part, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
 from daskw2v.shards.whitespace import split
+from daskw2v.store.checksums import twice
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.threads import in_threads
@@ -338,4 +339,4 @@ def _read_manifests(home: Store, keys: Sequence[str]) -> dict[str, dict[str, Any
             raise DamageError.of(f"{home.url}/{key}/{MANIFEST}", "is gone")
         return key, manifest
 
-    return dict(in_threads(read, keys))
+    return dict(in_threads(lambda key: twice(partial(read, key)), keys))

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def twice(read: Callable[[], T]) -> T:
-    """Read once more what seems damaged: half an answer may have come."""
+    """Read once more what seems damaged or missing: half an answer may have come, or an old one."""
     try:
         return read()
     except DamageError:

@@ -201,6 +201,15 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         """Return a value, or None where there is none and may be none."""
+        if not key.endswith(METADATA):  # chunks are asked for again where their checksums are verified
+            return await self._get(key, prototype, byte_range)
+        with suppress(DamageError):  # half an answer, or an old one, may come
+            value = await self._get(key, prototype, byte_range)
+            if value is not None or not self._complete:
+                return value
+        return await self._get(key, prototype, byte_range)
+
+    async def _get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None) -> Buffer | None:
         value = await self._with_retries(key, lambda: self._store.get(key, prototype, byte_range))
         if self._complete and _is_chunk(key):
             if value is None:
