@@ -12,6 +12,7 @@ from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError
 
 T = TypeVar("T")
+_LARGEST = 1 << 20  # bytes
 
 
 def _names(cls: type) -> list[str]:
@@ -28,8 +29,14 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
     """
     if path is None:
         return {}
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ParameterError(f"{path} has more than {_LARGEST:,} bytes.", "Give a file of settings.")
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(content.decode())
+    except RecursionError:
+        raise ParameterError(f"{path} is nested too deeply.", "Write lines such as vector_size = 200.") from None
     except ValueError as error:  # not TOML, or not UTF-8
         raise ParameterError(f"{path} is not TOML: {error}.", "Write lines such as vector_size = 200.") from None
     known = [*more, *_names(Params), *_names(Resources)]

@@ -63,7 +63,7 @@ def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _rows(value, name)
         elif isinstance(value, list) and len(value) > _LONG:
             yield name, f"{len(value)} entries (shown by --json)"
-        elif isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
+        elif isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
             for number, entry in enumerate(value):
                 yield name if number == 0 else "", _joined(_rows(entry))
         elif value is not None and value != []:

@@ -41,7 +41,10 @@ def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> 
     if as_json:
         print_json({"versions": [_summary(version) for version in found]})
         return
-    rows = (("*" if v.served else "", v.name, v.manifest["created"], str(_words(v)), ", ".join(v.tags)) for v in found)
+    rows = (
+        ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
+        for v in found
+    )
     print_table(("", "version", "finished", "words", "tags"), rows)
 
 
@@ -136,12 +139,8 @@ def gc(work: str, keep: int, min_age: float, storage_options: dict[str, Any]) ->
 
 
 def _summary(version: Version) -> dict[str, Any]:
-    values = {"name": version.name, "created": version.manifest["created"], "served": version.served}
-    return {**values, "tags": list(version.tags), "words": _words(version)}
-
-
-def _words(version: Version) -> int:
-    return int(version.manifest["tables"]["input"][0])
+    values = {"name": version.name, "created": version.manifest.get("created"), "served": version.served}
+    return {**values, "tags": list(version.tags), "words": version.words}
 
 
 def _arrow(values: tuple[Any, Any]) -> str:

@@ -1,6 +1,6 @@
 """Finds input files by name, and divides them into blocks, each of which one task reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -132,20 +132,22 @@ def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, A
     return [TextBlock(source, 0, source.size)]
 
 
-def read_file(url: Location, storage_options: Mapping[str, Any], most: int, timeout: float = TIMEOUT) -> bytes:
-    """Return the decompressed content of a small file, or of all files that a pattern matches.
+def read_chunks(
+    url: Location, storage_options: Mapping[str, Any], most: int, timeout: float = TIMEOUT
+) -> Iterator[bytes]:
+    """Yield the decompressed content of a file, or of all files that a pattern matches, in chunks of bounded size.
 
     Raises
     ------
     InputError
         If a file cannot be found or read, or the content has more than `most` bytes.
     """
-    content = bytearray()
+    read = 0
     for source in find_sources(url, TEXT.name, storage_options, timeout, folders=False):
         with open_source(source, storage_options, timeout) as file:
             parts = iter(partial(file.read, CHUNK), b"")
             for chunk in decompressed(file, source.compression, source.url) if source.compression else parts:
-                content += chunk
-                if len(content) > most:
+                read += len(chunk)
+                if read > most:
                     raise InputError(f"{url} is longer than {most:,} bytes.", "Give a shorter one.")
-    return bytes(content)
+                yield chunk

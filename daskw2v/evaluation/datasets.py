@@ -9,6 +9,7 @@ import fsspec
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset
 from daskw2v.evaluation.layouts import unpack
+from daskw2v.evaluation.reading import MOST_BYTES
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -65,7 +66,7 @@ def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
     """Download a set and return its files by name; a set that is a single file has the name ""."""
     try:
         with fsspec.open(url, "rb") as f:
-            content: bytes = f.read()
+            content: bytes = f.read(MOST_BYTES + 1)
     except ImportError as error:
         raise MissingExtraError(
             f"{url} cannot be read: {error}.", "Install the missing package; for https, run: pip install aiohttp."
@@ -75,6 +76,11 @@ def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
             f"{url} cannot be downloaded: {error!r}.",
             f"Check the network and try again, or get {dataset.name} from {dataset.page}.",
         ) from error
+    if len(content) > MOST_BYTES:
+        raise InputError(
+            f"{url} has more than {MOST_BYTES:,} bytes.",
+            f"The file may have been replaced: get {dataset.name} from {dataset.page}.",
+        )
     _check(dataset, url, content)
     try:
         return unpack(dataset.layout, content)

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
+from daskw2v.models.manifest import read_finished
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
 from daskw2v.objectives.subwords.network import Subwords
@@ -44,5 +45,5 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
     rows = stored[:] if in_memory else stored
     ids = read_ids(store)
     return Opened(
-        vocabulary, rows, store.read_manifest() or {}, store.url, read_subwords(store), None if ids is None else ids.ids
+        vocabulary, rows, read_finished(store) or {}, store.url, read_subwords(store), None if ids is None else ids.ids
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from daskw2v.errors import StoreError
+from daskw2v.models.manifest import read_finished
 from daskw2v.models.versions import resolve
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
@@ -57,10 +58,14 @@ class Phrases:
         """
         store = resolve(url, storage_options)
         passes = []
-        for i, told in enumerate((store.read_manifest() or {}).get(_HOME, [])):
-            match told:
-                case {"delimiter": str(delimiter), "pieces": int(pieces)}:
-                    passes.append((delimiter, _read_pass([store / f"{_HOME}/{i}/{k}" for k in range(pieces)])))
+        told = (read_finished(store) or {}).get(_HOME, [])
+        if not isinstance(told, list):
+            raise _unreadable(store)
+        for i, one in enumerate(told):
+            match one:
+                case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
+                    # One by one: where the manifest lies about their number, the first that is missing ends it
+                    passes.append((delimiter, _read_pass(store / f"{_HOME}/{i}/{k}" for k in range(pieces))))
                 case _:
                     raise _unreadable(store)
         return cls(tuple(passes))

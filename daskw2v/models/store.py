@@ -21,7 +21,7 @@ from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.store.checksums import METADATA, StoredArray
-from daskw2v.store.limits import typed
+from daskw2v.store.limits import check_name, typed
 from daskw2v.store.storage import Store, open_array, write_rows
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
@@ -323,6 +323,7 @@ def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[
 
 
 def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
+    check_name(name)
     if name not in group:
         raise DamageError(
             f"{store.url} has no table {name!r}.",
@@ -344,8 +345,8 @@ def _part(store: Store, name: str) -> zarr.Group | None:
     group = model.get(name)
     if isinstance(group, zarr.Group):
         return group
-    if model.attrs.get(name):
-        raise DamageError.of(f"{store.url}/{name}", "is missing")
+    if group is not None or model.attrs.get(name):
+        raise DamageError.of(f"{store.url}/{name}", "is missing, or no group")
     return None
 
 
@@ -364,7 +365,7 @@ def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
 def _tables(store: Store, group: zarr.Group) -> list[str]:
     """Return the names of the declared tables, whether they exist or not."""
     names: Any = group.attrs.get(_TABLES)
-    if not isinstance(names, list) or "input" not in names:
+    if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
         raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
     return names
 
@@ -374,7 +375,7 @@ def _fits(array: StoredArray) -> bool:
     if array.ndim != 3:
         return array.ndim == 2
     n_words = array.attrs.get("n_words")
-    return isinstance(n_words, int) and array.shape[0] == -(-n_words // array.shape[1])
+    return type(n_words) is int and array.shape[0] == -(-n_words // array.shape[1])
 
 
 def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:

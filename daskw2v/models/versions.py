@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from daskw2v.errors import Daskw2vError, StoreError
+from daskw2v.models.manifest import read_finished
 from daskw2v.models.store import finish, has_ids
 from daskw2v.store.lease import hold, hold_run
+from daskw2v.store.limits import refused, shown
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -37,8 +39,28 @@ class Version(NamedTuple):
 
     @property
     def created(self) -> datetime:
-        """Time at which it was finished."""
-        return datetime.fromisoformat(self.manifest["created"])
+        """Time at which it was finished.
+
+        Raises
+        ------
+        StoreError
+            If its manifest holds no time.
+        """
+        try:
+            return datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
+        except (LookupError, TypeError, ValueError, OverflowError):
+            raise self._damaged("created") from None
+
+    @property
+    def words(self) -> int:
+        """Number of its words; raises as `created` does."""
+        match self.manifest["tables"]:
+            case {"input": [int(words), int()]}:
+                return words
+        raise self._damaged("tables")
+
+    def _damaged(self, entry: str) -> StoreError:
+        return refused(f"The manifest of {self.name}", f"holds {entry}={shown(self.manifest.get(entry))}")
 
 
 @dataclass(frozen=True)
@@ -80,11 +102,11 @@ class Versions:
         """Return all finished versions, in order of their numbers."""
         served, tags = latest_version(self.models), self.tags()
         names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=number_of)
-        manifests = ((name, (self.models / name).read_manifest()) for name in names)
+        manifests = ((name, read_finished(self.models / name)) for name in names)
         return [
             Version(name, manifest, tuple(tag for tag, tagged in tags.items() if tagged == name), name == served)
             for name, manifest in manifests
-            if _is_finished(manifest)
+            if manifest is not None
         ]
 
     def find(self, name: str) -> Version:
@@ -141,8 +163,17 @@ class Versions:
         return finished[served[earlier[0]]]._replace(served=True)
 
     def tags(self) -> dict[str, str]:
-        """Return the version of each tag."""
-        return dict((self.models.read_manifest(_TAGS) or {}).get("tags", {}))
+        """Return the version of each tag.
+
+        Raises
+        ------
+        StoreError
+            If their file is damaged.
+        """
+        tags = (self.models.read_manifest(_TAGS) or {}).get("tags", {})
+        if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
+            raise refused(f"{self.models.url}/{_TAGS}", f"holds tags={shown(tags)}")
+        return tags
 
     def tag(self, name: str, tag: str) -> Version:
         """Give a version a tag, which moves if another version has it.
@@ -219,7 +250,7 @@ class Versions:
             if match is None or name in finished:
                 continue
             with suppress(StoreError), hold_run(self.work, match[2]):
-                if not _is_finished((self.models / name).read_manifest()):
+                if read_finished(self.models / name) is None:
                     (self.models / name).remove()
                     removed.append(name)
         return removed
@@ -312,7 +343,7 @@ def resolve(
     if version is not None:
         versions = Versions(store)
         return versions.models / versions.find(version).name
-    if _is_finished(store.read_manifest()):
+    if read_finished(store) is not None:
         return store
     for models in (store, store / _FOLDER):
         served, finished = _served_model(models)
@@ -322,7 +353,7 @@ def resolve(
             return finished
         if served is not None:
             names = ", ".join(
-                name for name in models.children() if _VERSION.fullmatch(name) and _finished(models, name)
+                name for name in models.children() if _VERSION.fullmatch(name) and read_finished(models / name)
             )
             raise StoreError(
                 f"{models.url}/{_POINTER} names {served!r}, which is not a finished model.",
@@ -360,14 +391,6 @@ def read_resolved(
 def _served_model(models: Store) -> tuple[str | None, Store | None]:
     """Return the name of the served version, and its folder if it is finished."""
     served = latest_version(models)
-    if served is None or not _VERSION.fullmatch(served) or not _finished(models, served):
+    if served is None or not _VERSION.fullmatch(served) or read_finished(models / served) is None:
         return served, None
     return served, models / served
-
-
-def _is_finished(manifest: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
-    return manifest is not None and "tables" in manifest
-
-
-def _finished(models: Store, name: str) -> bool:
-    return _is_finished((models / name).read_manifest())

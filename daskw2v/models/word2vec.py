@@ -10,11 +10,15 @@ import numpy as np
 from daskw2v.errors import InputError
 from daskw2v.models.files import reading
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.limits import check_room
 from daskw2v.store.urls import Location, as_url, filesystem
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _LONGEST_WORD = 1 << 16  # bytes; the file of a longer word has another format
+_MOST_DIMENSIONS = 1 << 16
+_WORD = 100  # bytes of memory that a short word takes
+_LONGEST_NUMBER = 64  # bytes of a number in text, with the blanks before it
 _GZIP_RATIO = 1032  # highest compression ratio of deflate
 _PICKLE = b"\x80"  # first byte of a pickle, and of no number
 _NUMBERS = np.dtype("<f4")
@@ -69,7 +73,9 @@ def import_word2vec(
     Raises
     ------
     InputError
-        If the file cannot be read, is truncated, contradicts its header, or has a word twice.
+        If the file cannot be read, is truncated, contradicts its header, or has a word twice; if a line is too long.
+    StoreError
+        If the vectors take more memory than is free.
     """
     url = as_url(url, "file")
     if binary is None:
@@ -83,6 +89,7 @@ def import_word2vec(
                 f"{url} is too small for the {rows} vectors of {columns} dimensions in its header.",
                 "It is cut short or in another format: copy it again, or give binary=True or False.",
             )
+        check_room((rows, 4 * columns + _WORD), ..., 1, url)
         words, matrix = [], np.empty((rows, columns), np.float32)
         for i, (word, row) in enumerate((_binary_rows if binary else _text_rows)(f, url, rows, columns)):
             words.append(_decode(word, url, i))
@@ -100,9 +107,10 @@ def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
             "In gensim, if you trust it: KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True), "
             "and import that file; or daskw2v.from_gensim(KeyedVectors.load(path)).",
         )
-    if match is None or int(match[2]) < 1:
+    if match is None or not 1 <= int(match[2]) <= _MOST_DIMENSIONS:
         raise InputError(
-            f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions.",
+            f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions "
+            f"(at most {_MOST_DIMENSIONS:,}).",
             "Give a file in word2vec's format; add a first line such as '400000 100' to a GloVe file.",
         )
     return int(match[1]), int(match[2])
@@ -114,8 +122,12 @@ def _most_bytes(url: str, storage_options: Mapping[str, Any] | None) -> int:
 
 
 def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Float32Array]]:
+    longest = _LONGEST_WORD + _LONGEST_NUMBER * columns
     for i in range(rows):
-        word, *numbers = f.readline().split() or [b""]
+        line = f.readline(longest)
+        if len(line) == longest:
+            raise _malformed(url, i, f"{longest:,} bytes without an end of its line")
+        word, *numbers = line.split() or [b""]
         if len(numbers) != columns:
             raise _malformed(url, i, f"{len(numbers)} numbers, not {columns}")
         try:

@@ -21,10 +21,12 @@ from daskw2v.phrases.score import PhraseRules, check_phrases, with_threshold
 from daskw2v.phrases.tasks import PhraseJob, finished
 from daskw2v.progress import Listener, Watching
 from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest
+from daskw2v.store.limits import refused
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.count import build_vocabulary
 
+_MOST_PIECES = 1 << 16  # of a million phrases each
 LAYOUT = Layout("phrases/<key>/<step>/<number>", unused="phrases/<key>")
 
 
@@ -121,7 +123,15 @@ def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:
 
 
 def pieces_of(found: PhrasePass) -> list[str]:
-    """Return the paths of a pass's pieces of phrases, below the work directory."""
+    """Return the paths of a pass's pieces of phrases, below the work directory.
+
+    Raises
+    ------
+    StoreError
+        If the manifest names more pieces than any text has.
+    """
+    if found.pieces > _MOST_PIECES:
+        raise refused(f"The list of phrases at {found.path}", f"has {found.pieces:,} pieces")
     return [f"{found.path}/{number}" for number in range(found.pieces)]
 
 

@@ -24,6 +24,7 @@ try:
 except ImportError:  # build_graph tells the user
     pa = pc = pa_csv = pq = None
 
+_COLUMNS = 1 << 12  # most of a text file
 _ROWS = 1 << 16  # rows of a Parquet file read at once
 _COMMENT = re.compile(rb"^[#%].*\n", re.MULTILINE)
 _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
@@ -111,7 +112,10 @@ def _header(source: Source, storage_options: Mapping[str, Any], timeout: float) 
     """Return the column names in the first line of a CSV file, for blocks that do not start there."""
     with open_source(source, storage_options, timeout) as file:
         piece = next(text_pieces(file, TextBlock(source, 0, 1), ReadReport(), whole_lines=True), (0, b"\n"))[1]
-    line = piece[: piece.index(b"\n")].decode(errors="replace")
+    end = piece.index(b"\n")
+    if piece.count(b",", 0, end) >= _COLUMNS:
+        raise InputError(f"{source.url} has a header of more than {_COLUMNS:,} columns.", "Leave columns out.")
+    line = piece[:end].decode(errors="replace")
     return [name.strip().strip('"') for name in line.split(",")]
 
 
@@ -129,8 +133,9 @@ def _read_text(
         if header is None:
             content = squeezed(_COMMENT.sub(b"", content)).lstrip(b"\n")
         if content:
-            with _explained(f"{url} from byte {offset} on", edges):
-                yield _parsed(content, header, edges)
+            place = f"{url} from byte {offset} on"
+            with _explained(place, edges):
+                yield _parsed(content, header, edges, place)
 
 
 _READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {PARQUET.name: _read_parquet, TEXT.name: _read_text}
@@ -146,10 +151,12 @@ def squeezed(data: bytes) -> bytes:
     return kept[1:][~at_start].tobytes()
 
 
-def _parsed(content: bytes, header: list[str] | None, edges: EdgeList) -> list[Any]:
+def _parsed(content: bytes, header: list[str] | None, edges: EdgeList, place: str) -> list[Any]:
     names = header
     if names is None:
-        n_columns = content[: content.index(b"\n")].count(b" ") + 1
+        n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
+        if n_columns > _COLUMNS:
+            raise InputError(f"{place} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
         names = edges.columns + [f"column {i}" for i in range(len(edges.columns), n_columns)]
     node = pa.large_string() if edges.strings else pa.int64()
     kinds = dict(zip(edges.columns, [node, node, pa.float64()], strict=False))

@@ -220,7 +220,7 @@ class Corpus:
                 "report": report,
                 "seconds": float(seconds) | int(seconds),
                 "bad_blocks": [*blocks],
-            }:
+            } if isinstance(values.get("passes", []), list):
                 return cls(
                     asked,
                     tuple(typed(Shard, shard, place) for shard in shards),

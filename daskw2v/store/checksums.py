@@ -15,7 +15,7 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import DamageError
-from daskw2v.store.limits import check_room
+from daskw2v.store.limits import check_room, parsed
 
 METADATA = "zarr.json"
 CHECKSUM = "seal"  # its key in JSON
@@ -55,10 +55,10 @@ def verify_metadata(content: bytes, place: str) -> None:
         If they are not what was written.
     """
     try:
-        values = json.loads(content)
+        values = parsed(content)
         found = values["attributes"].pop(CHECKSUM)
         whole = found == checksum_of(values)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         whole = False
     if not whole:
         raise DamageError.of(place, "is not what was written")

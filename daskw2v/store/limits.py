@@ -4,6 +4,7 @@ A model or a shard may be a stranger's. Which arrays are read is said in `daskw2
 """
 
 import asyncio
+import json
 import math
 import os
 import shutil
@@ -24,7 +25,30 @@ T = TypeVar("T")
 
 MOST_METADATA = 1 << 24  # bytes of a Zarr node's metadata
 MOST_MANIFEST = 1 << 28  # bytes of a manifest: a million files, and more
+_DEEPEST = 32  # levels of JSON; ours have five
+_HOLDERS = dict, list
 _SMALL = 1 << 28  # bytes that are read without asking how much memory is free
+
+
+def parsed(content: bytes) -> Any:
+    """Return JSON values.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or nested so deeply that a function that calls itself would fail.
+    """
+    try:
+        values = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    level = [values] if isinstance(values, _HOLDERS) else []
+    for _ in range(_DEEPEST):
+        within = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [value for held in within for value in held if isinstance(value, _HOLDERS)]
+    if level:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep")
+    return values
 
 
 def check_name(name: str) -> None:
@@ -139,7 +163,7 @@ def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) 
     if size > _SMALL and size > (free := free_memory()):
         raise StoreError(
             f"{place} declares {size:,} bytes of what is to be read; {free:,} of memory are free.",
-            "Open the model with in_memory=False, or take a machine with more memory. If it should be smaller, it is "
+            "Take a machine with more memory, or open a model with in_memory=False. If it should be smaller, it is "
             "damaged, or made to do harm.",
         )
 

@@ -23,7 +23,7 @@ from zarr.storage import FsspecStore
 from daskw2v.errors import DamageError, ParameterError, StoreError
 from daskw2v.store.checksums import CHECKSUM, StoredArray, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
-from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name
+from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 from daskw2v.store.zarr_schema import bounded
@@ -193,8 +193,8 @@ class Store:
         if content is None:
             return None
         try:
-            values = json.loads(content)
-        except (ValueError, RecursionError) as error:
+            values = parsed(content)
+        except ValueError as error:
             raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
         checksum = values.pop(CHECKSUM, None) if isinstance(values, dict) else None
         if checksum is not None and checksum != checksum_of(values):
@@ -248,7 +248,7 @@ class Store:
             return zarr.open_group(
                 self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
             )
-        except (FileNotFoundError, KeyError) as error:
+        except (FileNotFoundError, KeyError, ValueError, TypeError) as error:  # an array, and what else is none
             raise DamageError(
                 f"{self.url} holds no Zarr group.",
                 "Check the URL. In a work directory the same command makes again what can be made again.",

@@ -4,9 +4,8 @@ These are plain numbers, in chunks of bounded size, by codecs that run no code a
 declared. Metadata are checked before Zarr looks at them.
 """
 
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from zarr.codecs import BloscCodec, ShardingCodec
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import Buffer
 
-from daskw2v.store.limits import refused, shown
+from daskw2v.store.limits import parsed, refused, shown
 
 _CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
 _FILES = 1 << 17  # of an array: Zarr makes a task for each
@@ -28,9 +27,31 @@ _ENTRIES = {
     "attributes", "chunk_grid", "chunk_key_encoding", "codecs", "consolidated_metadata", "data_type", "dimension_names",
     "fill_value", "node_type", "shape", "storage_transformers", "zarr_format",
 }  # fmt: skip
+_OF_GROUPS = {"attributes", "consolidated_metadata", "node_type", "zarr_format"}
 _TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
 _PLAIN = (["bytes"], ["bytes", "blosc"], ["bytes", "crc32c"], ["bytes", "blosc", "crc32c"])
 _INDEX = ["bytes", "crc32c"]
+_LARGEST_TYPE, _CLEVEL = 255, 9  # of Blosc
+# What a configuration may hold, by the name that it belongs to: Zarr takes others for arguments of its own
+_CONFIGURATIONS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "regular": {"chunk_shape": lambda value: isinstance(value, list)},
+    "default": {"separator": lambda value: value == "/"},
+    "sharding_indexed": {
+        "chunk_shape": lambda value: isinstance(value, list),
+        "codecs": lambda value: isinstance(value, list),
+        "index_codecs": lambda value: isinstance(value, list),
+        "index_location": lambda value: value in ("start", "end"),
+    },
+    "bytes": {"endian": lambda value: value in ("little", "big")},
+    "crc32c": {},
+    "blosc": {
+        "typesize": lambda value: type(value) is int and 1 <= value <= _LARGEST_TYPE,
+        "cname": lambda value: value == "lz4",
+        "clevel": lambda value: type(value) is int and 0 <= value <= _CLEVEL,
+        "shuffle": lambda value: value in ("noshuffle", "shuffle", "bitshuffle"),
+        "blocksize": lambda value: type(value) is int and 0 <= value <= _CHUNK,
+    },
+}
 _HEADER = 16  # bytes before what Blosc packed
 
 
@@ -43,8 +64,8 @@ def check_metadata(content: bytes, place: str) -> None:
         If it is another node, or an array of another type, layout or codec, or of absurd size.
     """
     try:
-        problem = _problem(json.loads(content))
-    except (ValueError, RecursionError) as error:
+        problem = _problem(parsed(content))
+    except ValueError as error:
         problem = f"is not JSON ({error})"
     if problem:
         raise refused(place, problem)
@@ -55,21 +76,22 @@ def _problem(values: Any) -> str:
     if not isinstance(values, dict) or not values.keys() <= _ENTRIES:
         return "is no group or array that daskw2v writes"
     match values:
-        case {"zarr_format": 3, "node_type": "group", "attributes": {}}:
-            return "holds the metadata of others" if values.get("consolidated_metadata") else ""
+        case {"zarr_format": int(3), "node_type": "group", "attributes": {}} if values.keys() <= _OF_GROUPS:
+            return "" if values.get("consolidated_metadata") is None else "holds the metadata of others"
         case {
-            "zarr_format": 3,
+            "zarr_format": int(3),
             "node_type": "array",
             "data_type": kind,
             "shape": [*shape],
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*chunk]}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*chunk]}} as grid,
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}} as encoding,
             "codecs": [*codecs],
             "attributes": {},
-        }:
+        } if _is_known(grid) and _is_known(encoding):
             if not isinstance(kind, str) or kind not in _TYPES:
                 return f"is of type {str(kind)[:60]!r}, not of numbers"
-            if values.get("storage_transformers") or values.get("dimension_names") or not _fills(values, kind):
+            others = [values.get(name) for name in ("storage_transformers", "dimension_names", "consolidated_metadata")]
+            if any(other not in (None, []) for other in others) or not _fills(values, kind):
                 return "has entries that daskw2v does not write"
             return _shape_problem(shape, chunk, np.dtype(kind).itemsize, codecs)
     return "is no group or array that daskw2v writes"
@@ -92,8 +114,10 @@ def _shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: lis
                 "configuration": {"chunk_shape": [*chunk], "codecs": [*inner], "index_codecs": [*index]},
             }
         ]:
-            if _names(index) != _INDEX:
+            if _names(index) != _INDEX or not all(map(_is_known, index)):
                 return f"has the codecs {shown(index)} of an index"
+            if not _is_known(codecs[0]):
+                return f"has the codec {shown(codecs[0])}, which daskw2v does not write"
         case _:
             chunk, inner = file, codecs
     if not len(shape) == len(file) == len(chunk) or not 1 <= len(shape) <= _AXES:
@@ -113,12 +137,23 @@ def _codec_problem(codecs: list[Any]) -> str:
     if _names(codecs) not in _PLAIN:
         return f"has the codecs {shown(codecs)}, which daskw2v does not write"
     for codec in codecs:
-        match codec:
-            case {"name": "blosc", "configuration": {"cname": "lz4", "typesize": int()}} | {"name": "bytes" | "crc32c"}:
-                pass
-            case _:
-                return f"has the codec {shown(codec)}, which daskw2v does not write"
+        if not _is_known(codec):
+            return f"has the codec {shown(codec)}, which daskw2v does not write"
     return ""
+
+
+def _is_known(values: Any) -> bool:
+    """Tell whether a codec, grid or encoding, of a name that is known, is configured by what Zarr knows of it."""
+    if not isinstance(values, dict):
+        return False
+    known, given = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
+    return (
+        values.keys() <= {"name", "configuration"}
+        and isinstance(given, dict)
+        and given.keys() <= known.keys()
+        and all(known[name](value) for name, value in given.items())
+        and (values["name"] != "blosc" or given.keys() == known.keys())
+    )
 
 
 def _names(codecs: Sequence[Any]) -> list[Any]:

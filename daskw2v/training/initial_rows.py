@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
+from daskw2v.models.manifest import read_finished
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary
 from daskw2v.models.versions import Versions
 from daskw2v.objectives.registry import find_objective
@@ -34,7 +35,7 @@ def find_base(work: Store, params: Params) -> Store:
     """
     versions = Versions(work)
     model = versions.models / str(params.base_model)
-    manifest = model.read_manifest()
+    manifest = read_finished(model)
     if manifest is None:
         names = ", ".join(version.name for version in versions.all()) or "there is none"
         raise ParameterError(

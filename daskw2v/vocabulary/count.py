@@ -1,5 +1,6 @@
 """Counts words over all shards, and builds the vocabulary and the maps from codes to ids."""
 
+import codecs
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,8 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.sources import read_file
+from daskw2v.corpus.sources import read_chunks
+from daskw2v.corpus.streams import pieces
 from daskw2v.errors import InputError
 from daskw2v.progress import Watching
 from daskw2v.shards.layout import Corpus, digest
@@ -234,13 +236,17 @@ def _take_steps(
 def read_list(url: str, resources: Resources) -> list[str]:
     """Read a list of words, one on each line, without duplicates."""
     try:
-        content = read_file(url, resources.storage_options, _LIST, resources.store_timeout)
-        lines = content.decode("utf-8-sig").split("\n")
+        chunks = read_chunks(url, resources.storage_options, _LIST, resources.store_timeout)
+        found: dict[bytes, None] = {}
+        # Piece by piece: a list of all lines could take far more memory than the words that differ
+        for offset, piece in pieces(chunks, 0, whole_lines=True):
+            lines = piece.split(b"\n") if offset else piece.removeprefix(codecs.BOM_UTF8).split(b"\n")
+            found.update(dict.fromkeys(line.strip(b" \t\r") for line in lines))
+        words = [word.decode() for word in found if word]
     except UnicodeDecodeError as error:
         raise InputError(
             f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."
         ) from error
-    words = list(dict.fromkeys(word for line in lines if (word := line.strip(" \t\r"))))
     if not words:
         raise InputError(f"The list of words {url} is empty.", "Give one word a line.")
     return words

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import fsspec
@@ -19,10 +20,14 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from click.testing import CliRunner
 
+from daskw2v.cli import main
 from daskw2v.cli.config_file import read_config
+from daskw2v.cli.facts import groups_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -34,9 +39,24 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
-from daskw2v.models.store import create_model, ids_after, write_ids, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.difference import differences
+from daskw2v.models.index.build import build_index
+from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.phrases import Phrases
+from daskw2v.models.store import (
+    create_model,
+    finish,
+    ids_after,
+    read_sources,
+    write_ids,
+    write_partition,
+    write_sources,
+    write_subwords,
+    write_table_rows,
+    write_vocabulary,
+)
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import publish
+from daskw2v.models.versions import Versions, publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
@@ -44,13 +64,15 @@ from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import Store, write_array
 from daskw2v.vocabulary.count import read_list
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.fuzz.fields import Fields
 
 _TEXT = "the quick brown fox\njumps over\tthe lazy dog\r\n\n naïve 東京 \U0001f98a\n"
 _TOKENIZERS = ("whitespace", "lower", "normalize", "regex:[a-z]+|.")
 _ERRORS = ("strict", "replace", "skip")
+_SEEDS = 7  # of a structure, of the changes of all its fields
 _WORDS = ["king", "queen", "naïve", "東京"]
 
 
@@ -286,6 +308,64 @@ def read_corpus(folder: Path) -> None:
         layout.read_words(work, shard.path, 0, shard.n_types)
 
 
+def write_models(folder: Path) -> Store:
+    """Write a work directory with two versions: all that a version may have, and a table in partitions."""
+    store = write_model(folder)
+    phrases = store.open_group(writable=True).create_group("phrases/0/0")
+    words = np.frombuffer(b"newyork", np.uint8)
+    for name, values in {"words": words, "offsets": np.array([0, 3, 7]), "counts": np.array([5])}.items():
+        write_array(phrases, name, values)
+    write_array(phrases, "scores", np.array([2.5]))
+    write_sources(store, [Source("/text", 16, "1", "text", None)])
+    passes = [{"delimiter": "_", "pieces": 1, "n_phrases": 1, "n_bigrams": 2, "scoring": "default"}]
+    finish(store, {"params": Params().as_dict(), "phrases": passes, "metrics": {"loss": 0.5, "seconds": 1.0}})
+    if find_spec("usearch"):
+        build_index(store.url, threads=1)
+    models = folder / "models"
+    parted = Store(str(models)) / "v0002-fuzz"
+    create_model(parted, {"input": (4, 3)}, 2, 2)
+    for part in range(2):
+        write_partition(parted, "input", part, np.ones((2, 3), np.float32))
+    write_vocabulary(parted, Vocabulary.from_words(_WORDS, [4, 3, 2, 1]))
+    publish(Store(str(models)), "v0002-fuzz", {"params": {"epochs": 2}})
+    Versions.open(folder).tag("v0001-fuzz", "first")
+    return store
+
+
+def _ask_each(*asked: Callable[[], object]) -> None:
+    for ask in asked:
+        with suppress(Daskw2vError):
+            ask()
+
+
+def ask_version(version: Path) -> None:
+    """Ask all that can be asked of one version."""
+    _ask_each(
+        lambda: ask_model(version),
+        lambda: Phrases.open(version).apply(["new", "york"]),
+        lambda: read_sources(Store(str(version))),
+        lambda: find_spec("usearch") and IndexedVectors.open(version).nearest([1.0, 2.0, 3.0]),
+    )
+
+
+def _compare_versions(folder: Path) -> None:
+    every = Versions.open(folder)
+    _ = [(version.created, version.tags, version.words) for version in every.all()]
+    _ = every.newest_with_ids()
+    differences(every, every.find("v0001-fuzz"), every.find("v0002-fuzz")).as_dict()
+
+
+def ask_versions(folder: Path) -> None:
+    """Ask all that can be asked of the versions of a work directory."""
+    _ask_each(
+        lambda: [*groups_of(Vectors.open(folder / "models" / "v0001-fuzz"))],
+        lambda: Vectors.open(folder, version="first"),
+        lambda: _compare_versions(folder),
+        lambda: CliRunner().invoke(main, ["versions", "show", str(folder), "first"], catch_exceptions=False),
+        lambda: CliRunner().invoke(main, ["versions", "list", str(folder)], catch_exceptions=False),
+    )
+
+
 _written: list[Path] = []
 
 
@@ -301,12 +381,35 @@ def _of_folder(write: Callable[[Path], Store], read: Callable[[Path], object]) -
     return Target(lambda data: _folder(write, read).run(data), lambda: _folder(write, read).seeds())
 
 
+def fields_of(name: str) -> Fields:
+    """Return the fields of a target's files."""
+    write, read, below, pattern = STRUCTURES[name]
+    folder = _folder(write, read)
+    return Fields(folder.path / below, folder.read, _whole, pattern)
+
+
+def _of_fields(name: str) -> Target:
+    def seeds() -> list[bytes]:
+        every = fields_of(name).every()
+        return every[:: len(every) // _SEEDS]
+
+    return Target(lambda data: fields_of(name).run(data), seeds)
+
+
 def clean() -> None:
     """Remove the folders that targets wrote."""
     while _written:
         shutil.rmtree(_written.pop())
     _folder.cache_clear()
 
+
+# What writes the files, what reads them, the folder that is read, and the names of the files
+STRUCTURES: dict[str, tuple[Callable[[Path], Store], Callable[[Path], object], str, str]] = {
+    "fields of a version": (write_models, ask_version, "models/v0001-fuzz", "*.json"),
+    "fields of partitions": (write_models, ask_version, "models/v0002-fuzz", "*.json"),
+    "fields of versions": (write_models, ask_versions, "", "[mt]a*.json"),
+    "fields of a corpus": (write_corpus, read_corpus, "", "*.json"),
+}
 
 TARGETS = {
     "text": Target(lambda data: _read("a.txt", data), lambda: _with_rules(_TEXT.encode())),
@@ -320,4 +423,5 @@ TARGETS = {
     "config": Target(_config, lambda: [b"vector_size = 200\nworkers = 2\nalpha = 0.1\n[storage_options]\nkey = 'x'\n"]),
     "model": _of_folder(write_model, ask_model),
     "corpus": _of_folder(write_corpus, read_corpus),
+    **{name: _of_fields(name) for name in STRUCTURES},
 }

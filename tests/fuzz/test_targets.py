@@ -1,10 +1,12 @@
 """What is fuzzed, on a few inputs: seeds are read, findings stay mended, and mutations end in the package's errors."""
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.targets import TARGETS, clean
+from tests.fuzz.targets import STRUCTURES, TARGETS, clean, fields_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,6 +39,13 @@ def test_mutation__ends_in_an_error_of_ours_or_is_read(name, data):
 @settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_bytes__end_in_an_error_of_ours_or_are_read(name, content):
     TARGETS[name](content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_field__of_any_value_ends_in_an_error_of_ours_or_is_read(name):
+    for change in random.Random(1).sample(fields_of(name).every(), 150):
+        TARGETS[name](change)
 
 
 # Smallest inputs of what the fuzzers found: the seed, where it was changed, and to what

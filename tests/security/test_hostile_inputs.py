@@ -7,21 +7,27 @@ import json
 import lzma
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from daskw2v.cli.config_file import read_config
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
-from daskw2v.errors import InputError
-from daskw2v.evaluation import layouts
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.evaluation import datasets, layouts
+from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.word2vec import import_word2vec
+from daskw2v.sequences.edges import EdgeList, read_edges
 from daskw2v.vocabulary.count import read_list
 from tests.security.hostile import attempt, outcomes_of
 
@@ -92,7 +98,48 @@ def _one_pair(path):
     return len(read_pairs(path / "a.tsv.gz"))
 
 
+def _one_vector(path):
+    with gzip.open(path / "a.txt.gz", "wb") as file:
+        file.write(b"1 2\nword ")
+    with open(path / "a.txt.gz", "ab") as file:
+        file.write(gzip.compress(b"1" * _MB) * 1500)
+    return len(import_word2vec(path / "a.txt.gz"))
+
+
+def _dimensions(path):
+    with gzip.open(path / "a.txt.gz", "wb") as file:
+        file.write(b"1 100000000\nword")
+    with open(path / "a.txt.gz", "ab") as file:
+        file.write(gzip.compress(b" 1" * (_MB // 2)) * 200)
+    return len(import_word2vec(path / "a.txt.gz"))
+
+
+def _list(path):
+    _gzip(path / "a.txt.gz", b"a\nb\nc\nd\n" * (_MB // 8), 200)
+    return len(read_list(str(path / "a.txt.gz"), Resources()))
+
+
+def _columns(path):
+    (path / "a.txt").write_bytes(b"1 2" + b" 3" * (8 * _MB) + b"\n")
+    return _edges(path / "a.txt")
+
+
+def _header_of_edges(path):
+    (path / "a.csv").write_bytes(b"source,target" + b",x" * (8 * _MB) + b"\n1,2\n")
+    return _edges(path / "a.csv")
+
+
+def _edges(path):
+    (source,) = find_sources(path, None, tables=True)
+    return sum(len(batch[0]) for batch in read_edges(TextBlock(source, 0, source.size), EdgeList(), {}))
+
+
 BOMBS = {
+    "one vector": (_one_vector, False),
+    "dimensions of word2vec": (_dimensions, False),
+    "list of words": (_list, True),
+    "columns of edges": (_columns, False),
+    "header of edges": (_header_of_edges, False),
     "words": (_words, True),
     "one word": (_one_word, False),
     "one line of JSON": (_one_line, False),
@@ -153,6 +200,31 @@ def test_list__of_words_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("daskw2v.vocabulary.count._LIST", 100)
     with pytest.raises(InputError, match=r"longer than 100 bytes"):
         read_list(str(tmp_path / "words.txt.gz"), Resources())
+
+
+def test_config__is_bounded(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"#" * _MB)
+    assert read_config(path) == {}
+    path.write_bytes(b"#" * (_MB + 1))
+    with pytest.raises(ParameterError, match=r"has more than 1,048,576 bytes\. Give a file of settings"):
+        read_config(path)
+
+
+def test_config__of_any_depth_is_refused(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("window = " + "[" * 10**5)
+    with pytest.raises(ParameterError, match=r"is nested too deeply|is not TOML"):
+        read_config(path)
+
+
+def test_download__is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "MOST_BYTES", 9)
+    name = next(name for name, dataset in DATASETS.items() if dataset.url)
+    fsspec.filesystem("memory").pipe_file("/large", b"0" * 10)
+    monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], url="memory://large", checksum=None))
+    with pytest.raises(InputError, match="has more than 9 bytes"):
+        datasets.fetch(name, tmp_path)
 
 
 def test_list__that_is_no_archive_is_refused(tmp_path):

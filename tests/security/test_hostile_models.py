@@ -8,7 +8,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from daskw2v.errors import Daskw2vError, StoreError, VocabularyError
+from daskw2v.models.phrases import Phrases
 from daskw2v.models.vectors import Vectors
+from daskw2v.models.versions import Versions
+from daskw2v.phrases.build import pieces_of
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.store.storage import Store, read_array
 from tests.fuzz.targets import write_corpus, write_model
@@ -16,6 +19,12 @@ from tests.security import hostile
 from tests.security.hostile import BOMBS, COUNTS, codecs, edit, grid, put_chunk
 
 _GROWTH = 300 << 20  # bytes that opening may take
+
+
+PASS = {
+    "path": "phrases/x", "pieces": 1, "n_phrases": 1, "n_bigrams": 1, "min_count": 1, "threshold": 1.0,
+    "scoring": "default", "delimiter": "_",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -229,6 +238,88 @@ def test_network__of_absurd_widths_is_refused(model, tmp_path, change):
 def test_table__of_partitions_that_says_another_number_of_words_is_refused(model, tmp_path, n_words):
     edit(model, "input", shape=[2, 2, 3], chunk_grid=grid(1, 1, 3), attributes={"n_words": n_words})
     with pytest.raises(StoreError, match="which no model has"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("node", "entry", "change"),
+    [
+        (COUNTS, "chunk_grid", {**grid(4), "configuration": {"chunk_shape": [4], "x": 1}}),
+        (COUNTS, "chunk_key_encoding", {"name": "default", "configuration": {"separator": "/", "x": 1}}),
+        (COUNTS, "chunk_key_encoding", {"name": "default", "configuration": {"separator": "/"}, "x": 1}),
+        (COUNTS, "codecs", [{"name": "bytes", "configuration": {"endian": "little", "x": 1}}]),
+        (COUNTS, "codecs", [{"name": "bytes", "configuration": "little"}]),
+        (COUNTS, "codecs", [{"name": "bytes", "configuration": {"endian": 0}}]),
+        (COUNTS, "codecs", [*codecs("bytes"), {"name": "crc32c", "configuration": {"x": 1}}]),
+        (COUNTS, "codecs", [*codecs("bytes"), {"name": "blosc", "configuration": {"cname": "lz4", "typesize": True}}]),
+        (COUNTS, "codecs", [*codecs("bytes"), {"name": "blosc", "configuration": {"cname": "lz4", "typesize": 8}}]),
+        (COUNTS, "dimension_names", 0),
+        (".", "shape", [4]),
+        ("vocabulary", "consolidated_metadata", {}),
+    ],
+    ids=str,
+)
+def test_metadata__whose_configurations_hold_other_entries_are_refused(model, tmp_path, node, entry, change):
+    edit(model, node, **{entry: change})
+    with pytest.raises(StoreError, match=rf"{node if node != '.' else 'v0001-fuzz'}/zarr\.json"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("node", ["vocabulary", "subwords", "."])
+def test_group__that_is_an_array_is_refused(model, tmp_path, node):
+    (model / node / "zarr.json").write_bytes((model / COUNTS / "zarr.json").read_bytes())
+    with pytest.raises(StoreError):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("pieces", [3_000_000, 1 << 60, -1, True, 1.0, None])
+def test_phrases__of_absurd_number_are_refused(model, pieces):
+    Store(str(model)).write_manifest({"tables": {}, "phrases": [{"delimiter": "_", "pieces": pieces}]})
+    with pytest.raises(StoreError, match=r"phrases/0/0 holds no Zarr group|holds no list of phrases"):
+        Phrases.open(model)
+
+
+@pytest.mark.parametrize("passes", [[{}], 3, [{**PASS, "pieces": 1 << 40}]], ids=str)
+def test_corpus__whose_passes_are_absurd_is_refused(tmp_path, passes):
+    work = write_corpus(tmp_path)
+    (file,) = (work / "corpora").children()
+    values = (work / "corpora").read_manifest(file)
+    (work / "corpora").write_manifest({**values, "passes": passes}, file)
+    with pytest.raises(StoreError):
+        pieces_of(Corpus.load(work, file.removesuffix(".json")).passes[0])
+
+
+@pytest.mark.parametrize("entry", ["params", "corpus", "metrics", "tables", "vocabulary", "resources"])
+def test_manifest__whose_entries_have_other_types_is_refused(model, tmp_path, entry):
+    Store(str(model)).write_manifest({"tables": {"input": [4, 3]}, entry: [1]})
+    with pytest.raises(StoreError, match=rf"manifest\.json holds {entry}=\[1\]"):
+        Vectors.open(tmp_path)
+
+
+@pytest.mark.parametrize("created", [None, 5, "yesterday", ["2026-01-01"]])
+def test_version__that_was_finished_at_no_time_is_refused_when_asked(model, tmp_path, created):
+    Store(str(model)).write_manifest({"tables": {"input": [4, 3]}, "created": created})
+    (version,) = Versions.open(tmp_path).all()
+    with pytest.raises(StoreError, match="holds created="):
+        _ = version.created
+    Store(str(model)).write_manifest({"tables": {"input": created}})
+    with pytest.raises(StoreError, match="holds tables="):
+        _ = Versions.open(tmp_path).all()[0].words
+
+
+@pytest.mark.parametrize("tags", [5, ["a"], {"a": 5}, "a"])
+def test_tags__that_name_no_versions_are_refused(model, tmp_path, tags):
+    Store(str(tmp_path / "models")).write_manifest({"tags": tags}, "tags.json")
+    with pytest.raises(StoreError, match="holds tags="):
+        Versions.open(tmp_path).tags()
+
+
+def test_json__that_is_nested_deeply_is_refused(model, tmp_path):
+    nested = [1]
+    for _ in range(40):
+        nested = [nested]
+    Store(str(model)).write_manifest({"tables": {"input": [4, 3]}, "more": nested})
+    with pytest.raises(StoreError, match="nested more than 32 deep"):
         Vectors.open(tmp_path)
 
 

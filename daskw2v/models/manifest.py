@@ -1,0 +1,28 @@
+"""The manifest of a finished version, which a stranger may have written: what is in it has the type that it should."""
+
+from typing import Any
+
+from daskw2v.store.limits import refused, shown
+from daskw2v.store.storage import MANIFEST, Store
+
+_PARTS = ("corpus", "metrics", "params", "resources", "tables", "vocabulary")
+
+
+def read_finished(store: Store) -> dict[str, Any] | None:
+    """Return the manifest of a version; None if the version is not finished.
+
+    Raises
+    ------
+    StoreError
+        If it is damaged, or an entry has the wrong type.
+    """
+    manifest = store.read_manifest()
+    if manifest is None or "tables" not in manifest:
+        return None
+    place = f"{store.url}/{MANIFEST}"
+    for name in _PARTS:
+        if manifest.get(name) is None:
+            manifest.pop(name, None)
+        elif not isinstance(manifest[name], dict):
+            raise refused(place, f"holds {name}={shown(manifest[name])}")
+    return manifest
