@@ -91,7 +91,12 @@ def test_queries__load_what_reads_a_model_and_no_more(model):
     assert imported(ASKED, model).isdisjoint(HEAVY - {"zarr"})
 
 
-@pytest.mark.parametrize("command", [["similar", "king"], ["analogy", "man", "king", "woman"], ["info"]])
+OTHERS = [["analogy", "man", "king", "woman"], ["info"]]
+
+
+@pytest.mark.parametrize(
+    "command", [["similar", "king"], *(pytest.param(command, marks=pytest.mark.slow) for command in OTHERS)]
+)
 def test_commands__that_ask_a_model_load_what_reads_it_and_no_more(model, command):
     name, *words = command
     assert imported("from daskw2v.cli import main; main()", name, model, *words).isdisjoint(HEAVY - {"zarr"})

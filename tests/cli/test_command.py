@@ -1,4 +1,4 @@
-"""The command line for real: train, ask, evaluate, export, in processes of its own."""
+"""The command line for real: train and ask in processes of its own; evaluate and export what was trained."""
 
 import json
 import os
@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import daskw2v
 from daskw2v import Vectors
+from daskw2v.cli import main
 from daskw2v.models.word2vec import import_word2vec
 
 # What an installed program is: Python finds the modules beside it, and none in the current directory.
@@ -67,6 +69,13 @@ def test_command__tells_how_it_went_and_what_it_repaired(trained):
     assert "text.txt at byte 2450: invalid start byte." in result.stderr
 
 
+def here(*words):
+    """Run a command in this process, and return what it prints."""
+    result = CliRunner().invoke(main, [*map(str, words)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def test_command__asks_evaluates_and_exports(command, trained, tmp_path):
     work, _ = trained
     asked = command("similar", work, "one", "--topn", "3")
@@ -74,20 +83,20 @@ def test_command__asks_evaluates_and_exports(command, trained, tmp_path):
 
     (tmp_path / "pairs.tsv").write_text("one\ttwo\t9\nsix\tseven\t8\none\tsix\t1\nnone\tsix\t1\n")
     (tmp_path / "quads.txt").write_text(": numbers\none two six seven\none two six absent\n")
-    evaluated = command(
+    evaluated = here(
         "evaluate", work, "--similarity", tmp_path / "pairs.tsv", "--analogy", tmp_path / "quads.txt", "--json"
     )
-    report = json.loads(evaluated.stdout)
+    report = json.loads(evaluated)
     assert report["similarity"]["pairs"]["pairs"] == 3
     assert report["similarity"]["pairs"]["missing"] == 1
     assert report["analogy"]["quads"]["questions"] == report["analogy"]["quads"]["skipped"] == 1
 
     version = Vectors.open(str(work)).url
-    assert command("export", version, tmp_path / "vectors.bin").returncode == 0
+    here("export", version, tmp_path / "vectors.bin")
     exported = import_word2vec(str(tmp_path / "vectors.bin"))
     assert exported.vocabulary.words == Vectors.open(version).vocabulary.words
 
-    info = json.loads(command("info", work, "--json").stdout)
+    info = json.loads(here("info", work, "--json"))
     assert info["params"]["vector_size"] == 8
 
 

@@ -19,7 +19,15 @@ from daskw2v import (
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.shards.layout import digest
 
-CHOSEN = {"vector_size": 8, "min_count": 1, "epochs": 2, "alpha": 0.05, "phrases": 1, "phrase_threshold": 1.0}
+CHOSEN = {
+    "vector_size": 8,
+    "min_count": 1,
+    "epochs": 2,
+    "rounds_per_epoch": 2,
+    "alpha": 0.05,
+    "phrases": 1,
+    "phrase_threshold": 1.0,
+}
 ONE = Resources(threads=1)
 AFTER = {  # the stages that have to be made again
     "read": {"encode", "phrases", "vocabulary", "train"},

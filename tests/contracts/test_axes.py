@@ -265,6 +265,12 @@ def test_estimate__asks_the_plug_ins(site, text):
     assert "table of negatives" not in result.output, "the objective prepares none"
 
 
+def test_command__lists_what_a_plug_in_reads(site):
+    described = CliRunner().invoke(main, ["train", "--help-for", "solitary"]).output
+    assert "--n-replicas" in described
+    assert "--n-partitions" not in described
+
+
 def test_command__knows_trains_and_reports_all_plug_ins(site, tmp_path):
     """In processes of its own, workers too, which find the plug-ins by themselves."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(Path(daskw2v.__file__).parents[1])])}
@@ -273,9 +279,6 @@ def test_command__knows_trains_and_reports_all_plug_ins(site, tmp_path):
         line = [sys.executable, "-m", "daskw2v", *map(str, words)]
         return subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    described = command("train", "--help-for", "solitary").stdout
-    assert "--n-replicas" in described
-    assert "--n-partitions" not in described
     (tmp_path / "text.sem").write_text(";".join(SENTENCES))
     chosen = [word for field, (_, name, _) in DUMMIES.items() for word in (f"--{field}", name)]
     settings = ["--vector-size", 4, "--min-count", 1, "--epochs", 1, "--sample", 0, "--alpha", 0.5, "--min-alpha", 0.5]

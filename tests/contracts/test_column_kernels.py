@@ -129,7 +129,7 @@ def test_columns__are_the_same_bits_however_words_are_shared_out(objective, devi
                 np.testing.assert_array_equal(rows, expected[a:b])
     tables = trained
     for a, b in itertools.pairwise(cuts):
-        here = columns._replace(contexts=columns.contexts[:, a:b], first=columns.first + a)
+        here = columns._replace(contexts=np.ascontiguousarray(columns.contexts[:, a:b]), first=columns.first + a)
         tables, _ = train(params, device, here, tables, others, prepared)
     for rows, expected in zip(tables, whole, strict=True):
         np.testing.assert_array_equal(rows, expected)

@@ -65,32 +65,31 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
         assert not trained[:, params.vector_size :].any(), "padding must stay zero"
 
 
-# Each length of a group of targets is compiled anew, so they are few: of six one group (5) and three (17); where there
-# is time a group of two (1) too, and two with one place to fill (10). Hierarchical softmax has groups of five to eight.
-NEGATIVE, MORE_NEGATIVE = [5, 17], [1, 10]
+# What only some objectives read. Each combination is compiled anew, and so is each length of a group of targets: of six
+# there are one group (5) and three (17), of two one group (1), and of eleven two with one place to fill (10).
+# Hierarchical softmax has groups of five to eight.
+OPTIONS = {"negative": [5, 17, 1, 10], "negative_sharing": ["shared", "pair"], "cbow_mean": [True, False]}
+# Besides the defaults, one combination of other values, where it is compiled fast
+OTHERS = {
+    "sgns": {"negative": 17, "negative_sharing": "pair"},
+    "cbow_ns": {"negative": 17, "negative_sharing": "pair", "cbow_mean": False},
+}
+
+
+def combinations(objective):
+    """Return all values of what only some objectives read."""
+    read = [name for name in OPTIONS if reads(OBJECTIVES[objective], name)]
+    return [dict(zip(read, values, strict=True)) for values in itertools.product(*(OPTIONS[name] for name in read))]
 
 
 @st.composite
-def options(draw, objective, negative=NEGATIVE):
-    """Draw what only some objectives read."""
-    chosen = {}
-    if reads(OBJECTIVES[objective], "negative"):
-        chosen["negative"] = draw(st.sampled_from(negative))
-    if reads(OBJECTIVES[objective], "negative_sharing"):
-        chosen["negative_sharing"] = draw(st.sampled_from(["shared", "pair"]))
-    if reads(OBJECTIVES[objective], "cbow_mean"):
-        chosen["cbow_mean"] = draw(st.booleans())
-    return chosen
-
-
-@st.composite
-def cases(draw, objective, negative=NEGATIVE):
+def cases(draw, objective, options):
     """Draw Params, sentences, the number of words and hot rows, and a source of tables."""
     seed, n_words = draw(st.integers(0, 2**31)), draw(st.sampled_from([1, 2, 3, 12, 30, 100, 500]))
     rng = np.random.default_rng(seed)
     params = Params(
         objective=objective, vector_size=draw(st.sampled_from([1, 2, 3, 15, 16, 17, 40, 100])), seed=seed,
-        window=draw(st.integers(1, 12)), shrink_windows=draw(st.booleans()), **draw(options(objective, negative)),
+        window=draw(st.integers(1, 12)), shrink_windows=draw(st.booleans()), **draw(st.sampled_from(options)),
     )  # fmt: skip
     segment = make_segment(draw(st.lists(st.integers(1, 30), max_size=6)), n_words, rng)
     return params, segment, n_words, rng, draw(st.sampled_from([0, 0, 3, 100]))
@@ -100,16 +99,16 @@ def cases(draw, objective, negative=NEGATIVE):
 @settings(max_examples=50)
 @given(data=st.data())
 def test_cpu__equals_its_reference(objective, data):
-    *case, hot_rows = data.draw(cases(objective))
+    *case, hot_rows = data.draw(cases(objective, [{}, OTHERS.get(objective, {})]))
     compare(*case, hot_rows=hot_rows)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["sgns", "cbow_ns"])
-@settings(max_examples=50)
+@pytest.mark.parametrize("objective", ALL)
+@settings(max_examples=200)
 @given(data=st.data())
-def test_cpu__equals_its_reference_with_other_numbers_of_negatives(objective, data):
-    *case, hot_rows = data.draw(cases(objective, MORE_NEGATIVE))
+def test_cpu__equals_its_reference_with_all_options(objective, data):
+    *case, hot_rows = data.draw(cases(objective, combinations(objective)))
     compare(*case, hot_rows=hot_rows)
 
 
@@ -160,8 +159,7 @@ def test_cpu__a_range_of_centers_trains_these_only(objective):
 def test_cpu__chunks_in_turn_equal_one_pass(objective):
     """But for CBOW that shares negatives: its batches take windows from all of a range."""
     rng = np.random.default_rng(0)
-    sharing = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
-    params = Params(objective=objective, vector_size=20, **sharing)
+    params = Params(objective=objective, vector_size=20, **(OTHERS[objective] if objective == "cbow_ns" else {}))
     segment = make_segment([50, 170], 12, rng)
     prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, 12))
     results = []
@@ -175,7 +173,7 @@ def test_cpu__chunks_in_turn_equal_one_pass(objective):
 
 
 @pytest.mark.parametrize(
-    ("objective", "options"), [(o, {"negative_sharing": s}) for o in ("sgns", "cbow_ns") for s in ("shared", "pair")]
+    ("objective", "options"), [(objective, options) for objective, others in OTHERS.items() for options in ({}, others)]
 )
 def test_ns__a_negative_equal_to_the_center_does_not_count(objective, options):
     """With one word all negatives are the center itself: contexts and center only ever come closer."""

@@ -21,7 +21,7 @@ WORDS = [f"w{i}" for i in range(V)]
 MOST = 24  # rows of a block: two chunks
 
 
-@pytest.fixture(scope="module", params=[1, 4, 7])
+@pytest.fixture(scope="module", params=[1, pytest.param(4, marks=pytest.mark.slow), 7])
 def url(request, tmp_path_factory):
     """A model in that many partitions; w3 has no length, w4 and w5 are equal."""
     n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
@@ -59,7 +59,7 @@ def vectors(url, asked):
     return Vectors.open(url, in_memory=False)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def loaded(url):
     return Vectors.open(url, in_memory=True)
 
@@ -97,17 +97,17 @@ def same(found, expected):
         assert found == (pytest.approx(expected, abs=1e-6) if isinstance(expected, float) else expected)
 
 
-@pytest.mark.parametrize("scores", [20, 1 << 22])
 @pytest.mark.parametrize("query", QUERIES)
-def test_vectors__answer_from_the_store_as_from_memory(vectors, loaded, asked, query, scores, monkeypatch):
-    monkeypatch.setattr(module, "_SCORES", scores)
-    assert isinstance(vectors.vectors, StoredRows)
+def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query, monkeypatch):
     assert isinstance(loaded.vectors, np.ndarray)
-    expected = QUERIES[query](loaded)
-    asked.clear()
-    same(QUERIES[query](vectors), expected)
-    assert asked
-    assert max(asked) <= MOST
+    for scores in (20, 1 << 22):
+        monkeypatch.setattr(module, "_SCORES", scores)
+        expected, vectors = QUERIES[query](loaded), Vectors.open(url, in_memory=False)
+        assert isinstance(vectors.vectors, StoredRows)
+        asked.clear()
+        same(QUERIES[query](vectors), expected)
+        assert asked
+        assert max(asked) <= MOST
 
 
 def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):

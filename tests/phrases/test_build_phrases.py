@@ -163,7 +163,7 @@ def test_build_phrases__are_the_same_whatever_holds_the_text(tmp_path, client, f
             (tmp_path / f"text{i}").write_text(" ".join(line))
     else:
         (tmp_path / "text").write_text(TEXT)
-    store, resources = Store(str(tmp_path / "work")), Resources(block_size=20 if form == "small blocks" else "64 MiB")
+    store, resources = Store(str(tmp_path / "work")), Resources(block_size=60 if form == "small blocks" else "64 MiB")
     corpus = build_corpus(str(tmp_path / "text*"), store, PARAMS, resources, client)
     joined = build_phrases(corpus, store, PARAMS, resources, client)
     (expected,), left = by_reference(lines, PARAMS)

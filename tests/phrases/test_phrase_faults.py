@@ -19,7 +19,7 @@ from daskw2v.training.repair import repair
 PARAMS = Params(
     phrases=2, phrase_min_count=3, phrase_threshold=0.5, vector_size=4, min_count=1, epochs=1, sample=1.0, window=2
 )
-RESOURCES = Resources(threads=1, block_size="2 KiB")
+RESOURCES = Resources(threads=1, block_size="4 KiB")
 
 
 class CutShort(Exception):

@@ -16,7 +16,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS = [[f"t{topic}w{i}" for i in range(11)] for topic in range(12)]
 EVERY = [word for topic in TOPICS for word in topic]
-PARAMS = Params(vector_size=12, min_count=1, sample=0, epochs=20, window=4, alpha=0.1)
+PARAMS = Params(vector_size=12, min_count=1, sample=0, epochs=20, rounds_per_epoch=1, window=4, alpha=0.1)
 
 
 def sentences(seed, n=600):

@@ -1,5 +1,6 @@
 """Retraining: only new text is read, a version that passes is served, and a run that was cut short is called again."""
 
+import shutil
 import threading
 from collections import Counter
 from types import SimpleNamespace
@@ -19,20 +20,45 @@ from daskw2v.store.storage import Store
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
 
 
-@pytest.fixture
-def nights(tmp_path, client):
-    """A folder with the text of a day, and what runs on it."""
-    folder = tmp_path / "text"
-    folder.mkdir()
-    write_day(folder, 0)
+def nights_in(place, client):
+    """Return a folder, and what runs on the text in it."""
+    folder = place / "text"
 
     def run(**changes):
         given = {"params": PARAMS, "resources": ONE, "gates": LOOSE, **changes}
-        return retrain(str(folder / "*.txt"), work=tmp_path / "work", client=client, **given)
+        return retrain(str(folder / "*.txt"), work=place / "work", client=client, **given)
 
     return SimpleNamespace(
-        folder=folder, work=tmp_path / "work", run=run, write=lambda day, **size: write_day(folder, day, **size)
+        folder=folder, work=place / "work", run=run, write=lambda day, **size: write_day(folder, day, **size)
     )
+
+
+@pytest.fixture
+def nights(tmp_path, client):
+    """A folder with the text of a day, and what runs on it."""
+    (tmp_path / "text").mkdir()
+    write_day(tmp_path / "text", 0)
+    return nights_in(tmp_path, client)
+
+
+@pytest.fixture(scope="module")
+def first_night(tmp_path_factory, client):
+    """Where a first night ran, its summary, and a copy of all that it left."""
+    place, copy = (tmp_path_factory.mktemp(name) for name in ("night", "copy"))
+    (place / "text").mkdir()
+    write_day(place / "text", 0)
+    summary = nights_in(place, client).run()
+    shutil.copytree(place, copy, dirs_exist_ok=True)
+    return place, summary, copy
+
+
+@pytest.fixture
+def later(first_night, client):
+    """As `nights`, after a first night, whose summary is `first`."""
+    place, summary, copy = first_night
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
+    return SimpleNamespace(first=summary, **vars(nights_in(place, client)))
 
 
 def manifest(nights, version):
@@ -47,16 +73,15 @@ def test_first_run__trains_on_all_text(nights):
     assert len(Vectors.open(nights.work)) == summary.figures["words"] == 61
 
 
-def test_first_run__has_the_bits_of_train(nights, tmp_path, client):
-    nights.run()
-    trained = train(nights.folder / "0.txt", work=tmp_path / "other", params=PARAMS, resources=ONE, client=client)
-    np.testing.assert_array_equal(Vectors.open(nights.work).vectors, trained.vectors)
+def test_first_run__has_the_bits_of_train(later, tmp_path, client):
+    trained = train(later.folder / "0.txt", work=tmp_path / "other", params=PARAMS, resources=ONE, client=client)
+    np.testing.assert_array_equal(Vectors.open(later.work).vectors, trained.vectors)
 
 
-def test_same_text__changes_nothing_and_needs_no_cluster(nights, monkeypatch):
-    first = nights.run()
+def test_same_text__changes_nothing_and_needs_no_cluster(later, monkeypatch):
+    first = later.first
     monkeypatch.setattr(retraining_run, "ready_cluster", None)
-    again = nights.run()
+    again = later.run()
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 
 
@@ -67,49 +92,46 @@ def test_model_of_train__is_gone_on_from(nights, client):
     assert manifest(nights, nights.run().version)["retraining"]["parent"] == trained.url.rsplit("/", 1)[1]
 
 
-def test_new_file__is_read_alone_and_trained_on_from_the_version_before(nights):
-    parent = nights.run().version
-    nights.write(1, sentences=40)
+def test_new_file__is_read_alone_and_trained_on_from_the_version_before(later):
+    parent = later.first.version
+    later.write(1, sentences=40)
     read = []
-    summary = nights.run(listener=lambda p: read.append(p.total) if p.stage == "encode" and p.unit == "bytes" else None)
-    assert read[-1] == sum((nights.folder / f"{day}.txt").stat().st_size for day in (0, 1))
-    found = manifest(nights, summary.version)
+    summary = later.run(listener=lambda p: read.append(p.total) if p.stage == "encode" and p.unit == "bytes" else None)
+    assert read[-1] == sum((later.folder / f"{day}.txt").stat().st_size for day in (0, 1))
+    found = manifest(later, summary.version)
     assert (found["retraining"]["parent"], found["params"]["base_model"]) == (parent, parent)
     assert summary.figures["tokens_trained"] == 40 * 11 + 83  # 5 % of the old text
-    assert "day1" in Vectors.open(nights.work)
+    assert "day1" in Vectors.open(later.work)
     assert summary.alignment.shared == 61
 
 
 @pytest.mark.parametrize(
     ("text", "tokens"), [("new", 440), ("sample", 440 + 825), pytest.param("all", 440 + 1650, marks=pytest.mark.slow)]
 )
-def test_policy__says_what_is_trained_on(nights, text, tokens):
-    nights.run()
-    nights.write(1, sentences=40)
-    summary = nights.run(policy=Policy(text=text, old_share=0.5, alpha=0.01, epochs=3))
+def test_policy__says_what_is_trained_on(later, text, tokens):
+    later.write(1, sentences=40)
+    summary = later.run(policy=Policy(text=text, old_share=0.5, alpha=0.01, epochs=3))
     assert summary.figures["tokens_trained"] == tokens
-    params = manifest(nights, summary.version)["params"]
+    params = manifest(later, summary.version)["params"]
     assert (params["alpha"], params["epochs"]) == (0.01, 3)
 
 
 @pytest.mark.slow
-def test_sample__is_another_one_each_night(nights):
-    nights.run()
+def test_sample__is_another_one_each_night(later):
     identities = set()
     for day in (1, 2):
-        nights.write(day, sentences=10)
+        later.write(day, sentences=10)
         policy = Policy(old_share=0.1)
-        version = nights.run(policy=policy).version
-        identities.add(manifest(nights, version)["corpus"]["identity"])
+        version = later.run(policy=policy).version
+        identities.add(manifest(later, version)["corpus"]["identity"])
     assert len(identities) == 2
 
 
-def test_unaligned__versions_are_as_they_were_trained(nights):
-    nights.run()
-    nights.write(1)
-    summary = nights.run(policy=Policy(align=False))
+def test_unaligned__versions_are_as_they_were_trained(later):
+    later.write(1)
+    summary = later.run(policy=Policy(align=False))
     assert summary.alignment is None
-    assert "rotation" not in Store(str(nights.work / "models" / summary.version)).children()
+    assert "rotation" not in Store(str(later.work / "models" / summary.version)).children()
 
 
 def test_changed_file__is_read_again_and_its_words_leave(nights):
@@ -134,19 +156,19 @@ def test_file_that_is_gone__alone_makes_no_version_of_new_text(nights):
     assert "day1" not in Vectors.open(nights.run(policy=Policy(text="all")).work)
 
 
-def test_bad_day__is_stopped_and_the_version_before_is_served(nights):
-    served = nights.run().version
-    before = Vectors.open(nights.work).vectors
+def test_bad_day__is_stopped_and_the_version_before_is_served(later):
+    served = later.first.version
+    before = Vectors.open(later.work).vectors
     rng = np.random.default_rng(0)
     letters = rng.choice(list("abcdefgh"), (400, 4))
-    (nights.folder / "1.txt").write_text(" ".join("".join(word) for word in letters) + " w1" * 100)
-    stopped = nights.run(gates=Gates(min_kept=None, min_stability=None))
+    (later.folder / "1.txt").write_text(" ".join("".join(word) for word in letters) + " w1" * 100)
+    stopped = later.run(gates=Gates(min_kept=None, min_stability=None))
     assert (stopped.outcome, stopped.served, stopped.version) == (Outcome.STOPPED, served, None)
     assert [gate.name for gate in stopped.verdict.failed] == ["max_unknown", "max_shift"]
     assert stopped.verdict.failed[0].value == 400 / 500
-    np.testing.assert_array_equal(Vectors.open(nights.work).vectors, before)
-    (nights.folder / "1.txt").unlink()
-    assert nights.run().outcome is Outcome.NOTHING_NEW
+    np.testing.assert_array_equal(Vectors.open(later.work).vectors, before)
+    (later.folder / "1.txt").unlink()
+    assert later.run().outcome is Outcome.NOTHING_NEW
 
 
 @pytest.mark.parametrize("block_size", ["64 MiB", pytest.param("400 B", marks=pytest.mark.slow)])
@@ -162,18 +184,16 @@ def test_unknown_words__are_counted_in_new_text_only(nights, block_size):
     assert gates["max_shift"] == pytest.approx(shift)
 
 
-def test_spam__of_known_words_is_stopped_by_their_frequencies(nights):
-    nights.run()
-    (nights.folder / "1.txt").write_text("w1 w2 w3\n" * 500)
-    stopped = nights.run()
+def test_spam__of_known_words_is_stopped_by_their_frequencies(later):
+    (later.folder / "1.txt").write_text("w1 w2 w3\n" * 500)
+    stopped = later.run()
     assert [gate.name for gate in stopped.verdict.failed] == ["max_shift"]
 
 
-def test_stopped_run__names_the_files_that_are_new(nights):
-    nights.run()
-    nights.write(1)
-    message = nights.run(gates=STRICT).message
-    assert f"New since the served version: {nights.folder / '1.txt'}." in message
+def test_stopped_run__names_the_files_that_are_new(later):
+    later.write(1)
+    message = later.run(gates=STRICT).message
+    assert f"New since the served version: {later.folder / '1.txt'}." in message
 
 
 @pytest.mark.slow
@@ -196,79 +216,73 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
     assert [url.rsplit("/", 2)[1] for url in asked[1:]] == ["candidates", "models"]
 
 
-def test_stopped_candidate__passes_other_gates_without_being_trained_again(nights, monkeypatch):
-    nights.run()
-    nights.write(1)
-    assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
+def test_stopped_candidate__passes_other_gates_without_being_trained_again(later, monkeypatch):
+    later.write(1)
+    assert later.run(gates=STRICT).outcome is Outcome.STOPPED
     monkeypatch.setattr(retraining_run, "write_version", lambda home, *_: home.open_group())
-    assert nights.run(gates=STRICT).outcome is Outcome.STOPPED
-    assert nights.run().outcome is Outcome.PUBLISHED
+    assert later.run(gates=STRICT).outcome is Outcome.STOPPED
+    assert later.run().outcome is Outcome.PUBLISHED
 
 
-def test_other_params__are_trained_from_scratch_on_all_text(nights):
-    nights.run()
-    summary = nights.run(params=PARAMS.replace(window=3))
+def test_other_params__are_trained_from_scratch_on_all_text(later):
+    summary = later.run(params=PARAMS.replace(window=3))
     assert summary.figures["tokens_trained"] == summary.figures["tokens"]
-    assert manifest(nights, summary.version)["params"]["base_model"] is None
+    assert manifest(later, summary.version)["params"]["base_model"] is None
     assert summary.alignment is not None
 
 
-def test_full__is_trained_from_scratch_once(nights):
-    nights.run()
-    nights.write(1)
-    nights.run()
-    summary = nights.run(full=True)
-    assert manifest(nights, summary.version)["params"]["base_model"] is None
+def test_full__is_trained_from_scratch_once(later):
+    later.write(1)
+    later.run()
+    summary = later.run(full=True)
+    assert manifest(later, summary.version)["params"]["base_model"] is None
     assert summary.alignment.after > summary.alignment.before
-    assert nights.run(full=True).outcome is Outcome.NOTHING_NEW
+    assert later.run(full=True).outcome is Outcome.NOTHING_NEW
 
 
 @pytest.mark.slow
-def test_rolled_back_version__is_not_published_again(nights):
-    first = nights.run().version
-    nights.write(1)
-    second = nights.run().version
-    Versions.open(nights.work).rollback()
-    summary = nights.run()
+def test_rolled_back_version__is_not_published_again(later):
+    first = later.first.version
+    later.write(1)
+    second = later.run().version
+    Versions.open(later.work).rollback()
+    summary = later.run()
     assert (summary.outcome, summary.served) == (Outcome.NOTHING_NEW, first)
     assert second in summary.message
-    nights.write(2)
-    assert manifest(nights, nights.run().version)["retraining"]["parent"] == first
+    later.write(2)
+    assert manifest(later, later.run().version)["retraining"]["parent"] == first
 
 
 @pytest.mark.slow
-def test_words__keep_their_ids_whatever_is_rolled_back(nights):
-    nights.run()
-    first = Vectors.open(nights.work)
-    nights.write(1)
-    nights.run()
-    second = Vectors.open(nights.work)
-    Versions.open(nights.work).rollback()
-    (nights.folder / "1.txt").unlink()
-    nights.write(2)
-    nights.run()
-    third = Vectors.open(nights.work)
+def test_words__keep_their_ids_whatever_is_rolled_back(later):
+    first = Vectors.open(later.work)
+    later.write(1)
+    later.run()
+    second = Vectors.open(later.work)
+    Versions.open(later.work).rollback()
+    (later.folder / "1.txt").unlink()
+    later.write(2)
+    later.run()
+    third = Vectors.open(later.work)
     ids = [dict(zip(v.vocabulary.words, v.stable_ids.tolist(), strict=True)) for v in (first, second, third)]
     assert all(ids[0][word] == ids[1][word] == ids[2][word] for word in ids[0])
     assert ids[1]["day1"] == 61
     assert ids[2]["day2"] == 62  # 61 was given already
 
 
-def test_manifest__tells_which_words_came_and_went(nights):
-    nights.run()
-    nights.write(1)
-    assert manifest(nights, nights.run().version)["retraining"]["vocabulary"] == {
+def test_manifest__tells_which_words_came_and_went(later):
+    later.write(1)
+    assert manifest(later, later.run().version)["retraining"]["vocabulary"] == {
         "kept": 61, "entered": {"min_count": 1}, "left": {},
     }  # fmt: skip
 
 
-def test_second_run__is_told_that_it_is_busy(nights):
-    nights.run()
-    nights.write(1)
+def test_second_run__is_told_that_it_is_busy(later):
+    later.write(1)
     held, done = threading.Event(), threading.Event()
 
     def work():
-        with hold(Store(str(nights.work)), "retrain", "it"):
+        with hold(Store(str(later.work)), "retrain", "it"):
             held.set()
             done.wait()
 
@@ -276,26 +290,25 @@ def test_second_run__is_told_that_it_is_busy(nights):
     other.start()
     held.wait()
     try:
-        summary = nights.run()
+        summary = later.run()
     finally:
         done.set()
         other.join()
     assert summary.outcome is Outcome.BUSY
     assert "is at work on the retraining" in summary.message
-    assert nights.run().outcome is Outcome.PUBLISHED
+    assert later.run().outcome is Outcome.PUBLISHED
 
 
-def test_failure__is_told_and_raised(nights, monkeypatch):
-    nights.run()
-    nights.write(1)
+def test_failure__is_told_and_raised(later, monkeypatch):
+    later.write(1)
 
     def diverge(*_, **__):
         raise TrainingError("It diverged.", "Lower alpha.")
 
     monkeypatch.setattr(retraining_run, "write_version", diverge)
-    told = nights.folder.parent / "summary.json"
+    told = later.folder.parent / "summary.json"
     with pytest.raises(TrainingError, match="It diverged"):
-        nights.run(notices=Notices(summary=str(told)))
+        later.run(notices=Notices(summary=str(told)))
     assert '"outcome": "failed"' in told.read_text()
     assert "It diverged. Lower alpha." in told.read_text()
 
@@ -340,8 +353,10 @@ def test_index__is_there_when_a_version_is_served(nights):
 
 
 MODELS = {
-    "rotation": PARAMS.replace(strategy="rotation", n_partitions=3),
-    "columns": PARAMS.replace(objective="context_matrix", strategy="columns", context_size=8, alpha=None),
+    "rotation": PARAMS.replace(strategy="rotation", rounds_per_epoch=None, n_partitions=3),
+    "columns": PARAMS.replace(
+        objective="context_matrix", strategy="columns", rounds_per_epoch=None, context_size=8, alpha=None
+    ),
     "subwords": Params(objective="subwords", strategy="columns", vector_size=8, min_count=2, epochs=1, context_size=8),
     "hierarchical softmax": PARAMS.replace(objective="sg_hs"),
     "phrases": PARAMS.replace(phrases=1),

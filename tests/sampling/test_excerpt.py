@@ -24,7 +24,7 @@ WORDS = [word for sentence in SENTENCES for word in sentence]
 STARTS = np.cumsum([0, *map(len, SENTENCES)])[:-1]
 
 
-@pytest.fixture(scope="module", params=["64 MiB", "600 B"])
+@pytest.fixture(scope="module", params=["64 MiB", "2 KiB"])
 def text(request, tmp_path_factory, client):
     """A corpus of two files, in two shards or many, with its vocabulary."""
     folder = tmp_path_factory.mktemp("text")

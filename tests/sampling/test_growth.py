@@ -43,7 +43,7 @@ def make(client, files):
 
     def make(parts, base=None, **changes):
         params = PARAMS.replace(base_matrix=None if base is None else base.name, **changes)
-        store, resources = Store(str(files / "work")), Resources(block_size="8 KiB")
+        store, resources = Store(str(files / "work")), Resources(block_size="32 KiB")
         corpus = build_corpus([files / part for part in parts], store, params, resources, client)
         vocabulary = build_vocabulary(corpus, store, params, resources, client)
         run = Run(store, corpus.name, vocabulary, params, "cpu")
@@ -103,7 +103,7 @@ def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch,
     grown, run = make("ab", first, seed=9)
     rows, seen = rows_of(grown, run)
     grown.home.remove()
-    monkeypatch.setattr(context_matrix, "PAIRS", 777)
+    monkeypatch.setattr(context_matrix, "PAIRS", 3333)
     monkeypatch.setattr(matrix_tasks, "BAND", 64 * SIZE)
     again = build_matrix(client, run)
     np.testing.assert_array_equal(rows_of(again, run)[0], rows)

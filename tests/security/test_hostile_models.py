@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 from dataclasses import asdict, replace
 
 import pytest
@@ -27,10 +28,19 @@ PASS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A work directory, and the name of its version."""
+    work = tmp_path_factory.mktemp("written")
+    return work, hostile.model_in(work).name
+
+
 @pytest.fixture
-def model(tmp_path):
+def model(written, tmp_path):
     """A version's path; `tmp_path` is its work directory."""
-    return hostile.model_in(tmp_path)
+    work, name = written
+    shutil.copytree(work, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "models" / name
 
 
 @pytest.fixture(scope="module")

@@ -35,11 +35,14 @@ def graph_of():
         rows = [sorted(table[node].items()) for node in range(max(table) + 1)]
         weights = [np.cumsum([weight for _, weight in row]) for row in rows]
         even = all(weight == 1 for row in rows for _, weight in row)
-        return Graph(
+        arrays = (
             np.cumsum([0, *map(len, rows)]),
             np.array([target for row in rows for target, _ in row], np.int32),
             np.empty(0) if even else np.concatenate(weights),
         )
+        for array in arrays:
+            array.setflags(write=False)  # as what is read has, for which kernels are compiled
+        return Graph(*arrays)
 
     return make
 

@@ -131,7 +131,7 @@ def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, ro
     (worker,) = client.scheduler_info()["workers"].values()
     monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
     with pytest.raises(ClusterError, match=f"{what} takes .* of each worker's memory.*Give workers a memory_limit of"):
-        built(path, tmp_path, client)
+        built(path, tmp_path, client, block_size="1 MiB")
 
 
 def test_graph__that_is_damaged_is_told(client, tmp_path):

@@ -17,14 +17,25 @@ DENSE = [(a, b, float(w)) for a, b, w in zip(*RANDOM.integers(0, 12, (2, 60)), R
 
 def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
     found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
-    walk(graph, np.asarray(first, np.int32), stream(seed, Purpose.WALK), p, q, found, lengths)
+    walk(graph, np.asarray(first, np.int32), stream(seed, Purpose.WALK), float(p), float(q), found, lengths)
     return found, lengths
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("edges", [HUB, DENSE], ids=["hub", "dense"])
-@pytest.mark.parametrize(("p", "q"), [(1, 1), (0.5, 2), (0.01, 1), (4, 0.25), (1000, 1000), (0.3, 0.3)])
-def test_walk__steps_as_often_as_the_reference_says(graph_of, edges, directed, p, q):
+BIASES = [(1, 1), (0.5, 2), (0.01, 1), (4, 0.25), (1000, 1000), (0.3, 0.3)]
+QUICK = {("dense", False, *bias) for bias in BIASES} | {
+    ("hub", True, 1, 1),
+    ("hub", False, 0.5, 2),
+    ("dense", True, 0.5, 2),
+}
+CASES = [
+    pytest.param(name, directed, *bias, marks=() if (name, directed, *bias) in QUICK else pytest.mark.slow)
+    for bias in BIASES for name in ("hub", "dense") for directed in (False, True)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "directed", "p", "q"), CASES)
+def test_walk__steps_as_often_as_the_reference_says(graph_of, name, directed, p, q):
+    edges = {"hub": HUB, "dense": DENSE}[name]
     graph = graph_of(edges, directed)
     n_nodes = len(graph.starts) - 1
     seen = np.zeros((n_nodes, n_nodes, n_nodes))

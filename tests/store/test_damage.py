@@ -19,7 +19,7 @@ SHAPE = {"vector_size": 6, "min_count": 1, "epochs": 1, "sample": 1.0, "window":
 RUNS = {
     "averaging": Params(**SHAPE, n_replicas=2, rounds_per_epoch=3, objective="sg_hs"),
     "rotation": Params(**SHAPE, strategy="rotation", n_partitions=2, passes_per_epoch=3),
-    "columns": Params(**SHAPE, objective="context_matrix", strategy="columns", context_size=48, gather_every=4),
+    "columns": Params(**SHAPE, objective="context_matrix", strategy="columns", context_size=48, gather_every=12),
 }
 RESOURCES = Resources(threads=1, block_size="4 KiB", checkpoint_seconds=0)
 

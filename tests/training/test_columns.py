@@ -254,7 +254,7 @@ def test_columns__never_bring_rows_to_the_client(client, text, tmp_path, monkeyp
 
 
 def test_columns__stop_when_they_diverge(client, text, tmp_path):
-    params = PARAMS.replace(optimizer="sgd", alpha=10.0, vector_size=100, negative=100)
+    params = PARAMS.replace(optimizer="sgd", alpha=10.0, vector_size=100, epochs=8)
     with pytest.raises(TrainingError, match=r"A part in round \d+ holds NaN.*lower alpha"):
         train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     assert latest_version(Store(str(tmp_path)) / "models") is None

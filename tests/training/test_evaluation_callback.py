@@ -38,6 +38,12 @@ def trained(text, work, client, strategy="averaging", messages=None, **resources
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=STRATEGIES)
+def plain(request, text, tmp_path_factory, client):
+    """A strategy, and the model of a run without evaluation."""
+    return request.param, trained(text, tmp_path_factory.mktemp("plain"), client, request.param)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, client, strategy, monkeypatch):
     monkeypatch.setattr(evaluation, "_AT_ONCE", 100)
@@ -58,12 +64,11 @@ def test_judge__without_eval_every_scores_the_last_round_only(text, pairs, tmp_p
     assert ["scores" in entry for entry in metrics["history"]] == [False] * (len(metrics["history"]) - 1) + [True]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_judge__changes_no_vector(text, pairs, tmp_path, client, strategy):
-    plain = trained(text, tmp_path / "plain", client, strategy)
-    judged = trained(text, tmp_path / "judged", client, strategy, eval_every=1, eval_similarity=[pairs])
-    np.testing.assert_array_equal(plain.vectors[:], judged.vectors[:])
-    assert plain.metadata["metrics"]["evaluations"] == []
+def test_judge__changes_no_vector(plain, text, pairs, tmp_path, client):
+    strategy, vectors = plain
+    judged = trained(text, tmp_path, client, strategy, eval_every=1, eval_similarity=[pairs])
+    np.testing.assert_array_equal(vectors.vectors[:], judged.vectors[:])
+    assert vectors.metadata["metrics"]["evaluations"] == []
 
 
 def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client, monkeypatch):
@@ -108,9 +113,8 @@ def test_train__refuses_eval_every_without_sets(text, tmp_path, client):
         trained(text, tmp_path, client, eval_every=2)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_train__tells_what_each_worker_and_stage_took(text, tmp_path, client, strategy):
-    metrics = trained(text, tmp_path, client, strategy).metadata["metrics"]
+def test_train__tells_what_each_worker_and_stage_took(plain):
+    metrics = plain[1].metadata["metrics"]
     assert [stage["stage"] for stage in metrics["stages"]] == ["encode", "vocabulary", "train"]
     assert all(stage["seconds"] > 0 for stage in metrics["stages"])
     (worker,) = metrics["workers"]

@@ -21,9 +21,9 @@ from daskw2v.training.initial_rows import find_base, first_rows, first_weights
 ONE = Resources(threads=1)
 SMALL = Params(vector_size=8, min_count=1, epochs=1)
 MODELS = {
-    "averaging": SMALL.replace(n_replicas=2),
-    "hierarchical softmax": SMALL.replace(objective="sg_hs"),
-    "rotation": SMALL.replace(strategy="rotation", n_partitions=3),
+    "averaging": SMALL.replace(n_replicas=2, rounds_per_epoch=2),
+    "hierarchical softmax": SMALL.replace(objective="sg_hs", rounds_per_epoch=2),
+    "rotation": SMALL.replace(strategy="rotation", n_partitions=3, passes_per_epoch=1),
     "columns": SMALL.replace(objective="context_matrix", strategy="columns", context_size=8, centered=False),
 }
 

@@ -9,7 +9,12 @@ from daskw2v.store.storage import Store
 
 MATRIX = {"strategy": "columns", "context_size": 4}
 RUNS = [
-    *({"objective": name} for name in OBJECTIVES if name not in ("context_matrix", "subwords")),
+    {"objective": "sgns"},
+    *(
+        pytest.param({"objective": name}, marks=pytest.mark.slow)
+        for name in OBJECTIVES
+        if name not in ("sgns", "context_matrix", "subwords")
+    ),
     {"objective": "sgns", "n_replicas": 2},
     {"strategy": "rotation", "n_partitions": 2},
     {"objective": "context_matrix", **MATRIX},

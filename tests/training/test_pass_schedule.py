@@ -21,7 +21,7 @@ def flat(steps):
 
 
 @given(
-    n=st.integers(1, 70), grouped=st.integers(0, 9), passes=st.integers(1, 5), epochs=st.integers(1, 4),
+    n=st.integers(1, 40), grouped=st.integers(0, 9), passes=st.integers(1, 3), epochs=st.integers(1, 2),
     seed=st.integers(0, 9),
 )  # fmt: skip
 def test_steps__of_a_pass_train_each_bucket_once_and_no_partition_twice_a_round(n, grouped, passes, epochs, seed):
@@ -38,7 +38,7 @@ def test_steps__of_a_pass_train_each_bucket_once_and_no_partition_twice_a_round(
         assert len(trained) == len({*trained}) == n * n
 
 
-@given(n=st.integers(1, 70), number=st.integers(0, 19))
+@given(n=st.integers(1, 40), number=st.integers(0, 19))
 def test_steps__come_in_an_order_that_keeps_the_rounds_of_each_partition(n, number):
     """Otherwise a bucket would be submitted before those that it depends on."""
     last = defaultdict(lambda: -1)
@@ -68,11 +68,11 @@ def test_steps__keep_groups_together(n, n_groups, size):
 
 
 def test_steps__of_passes_come_in_different_orders():
-    rotations = make(64)
+    rotations = make(32)
     orders = [[one.pairs[0] for one in flat(rotations.steps(number))] for number in range(20)]
     assert len({*map(tuple, orders)}) == 20
-    assert orders[3] == [one.pairs[0] for one in flat(make(64).steps(3))], "but each has its own"
-    assert orders[3] != [one.pairs[0] for one in flat(make(64, seed=2).steps(3))]
+    assert orders[3] == [one.pairs[0] for one in flat(make(32).steps(3))], "but each has its own"
+    assert orders[3] != [one.pairs[0] for one in flat(make(32, seed=2).steps(3))]
 
 
 @given(length=st.integers(0, 5000), passes=st.integers(1, 7), epochs=st.integers(1, 4))

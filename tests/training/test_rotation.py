@@ -122,7 +122,7 @@ def no_room(monkeypatch):
     monkeypatch.setattr(memory, "_SHARE", 0)
 
 
-@pytest.mark.parametrize("rule", [*(pytest.param(rule, marks=pytest.mark.slow) for rule in ("tns", "sns")), "bns"])
+@pytest.mark.parametrize("rule", ["tns", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))])
 def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
     client, text, undisturbed, tmp_path, no_room, rule
 ):

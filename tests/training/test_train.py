@@ -59,7 +59,7 @@ def same(a, b):
 
 
 MEETING = {  # how two workers meet, by strategy
-    "averaging": Params(strategy="averaging", n_replicas=2, rounds_per_epoch=4),
+    "averaging": Params(strategy="averaging", n_replicas=2, rounds_per_epoch=2),
     "rotation": Params(strategy="rotation", n_partitions=2, passes_per_epoch=1),
     "columns": Params(objective="context_matrix", strategy="columns", context_size=50),
 }
@@ -97,7 +97,10 @@ def test_train__again_returns_at_once(client, text, undisturbed):
     assert "train" not in dict(stages)
 
 
-@pytest.mark.parametrize("form", ["ten files", "gz", "parquet", "jsonl", "one line a block"])
+SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl")]
+
+
+@pytest.mark.parametrize("form", ["ten files", "parquet", "one line a block", *SLOW_FORMS])
 def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, undisturbed, tmp_path, form):
     resources, params = ONE_THREAD, SMALL
     lines = [" ".join(s) + "\n" for s in sentences]
@@ -275,7 +278,7 @@ def test_train__rare_words_keep_their_windows_wherever_work_is_cut(client, tmp_p
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__every_objective_gives_the_same_bits_again_and_loads(client, text, tmp_path, objective):
     """Two replicas, so that tables of both lengths are cut, merged, written and read."""
-    params = Params(objective=objective, vector_size=12, min_count=1, epochs=2, n_replicas=2, sample=1e-2)
+    params = SMALL.replace(objective=objective, n_replicas=2, warmup=0.0)
     options = {"params": params, "resources": ONE_THREAD, "client": client}
     first, again = (train(text, work=tmp_path / name, **options) for name in ("first", "again"))
     same(first, again)
@@ -293,7 +296,7 @@ def test_train__min_alpha_above_the_objectives_own_rate_is_refused_before_any_te
     assert not (tmp_path / "work").exists()
 
 
-@pytest.mark.parametrize("objective", READERS)
+@pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, objective):
     """Whether it is given or left open, the experiment is one."""
     params = SMALL.replace(objective=objective, n_replicas=1, epochs=1)
@@ -305,7 +308,7 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
 
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__several_threads_learn_the_topics(client, text, tmp_path, objective):
-    params = Params(objective=objective, vector_size=12, min_count=1, epochs=8, sample=1e-2, alpha=0.1)
+    params = SMALL.replace(objective=objective, n_replicas=1, epochs=8, alpha=0.1, rounds_per_epoch=2, warmup=0.0)
     resources = Resources(threads=2, hot_rows=20, flush_words=16, block_size="32 KiB")
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
     for word in ("topic0_1", "topic3_2", "topic5_3"):
@@ -355,7 +358,7 @@ def test_train__works_in_any_fsspec_store(client, text, undisturbed):
     same(Vectors.open("memory://w2v-train"), undisturbed)
 
 
-@pytest.mark.parametrize("objective", READERS)
+@pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__one_word_is_refused_and_nothing_is_published(client, tmp_path, objective):
     path = tmp_path / "one.txt"
     path.write_text("word word\nword\n")
