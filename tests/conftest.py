@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 # The first example compiles kernels: no deadline.
-hypothesis.settings.register_profile("daskw2v", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("daskw2v", deadline=None, max_examples=15)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("daskw2v")
 

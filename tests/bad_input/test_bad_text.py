@@ -309,8 +309,11 @@ def test_one_sentence_of_ten_million_tokens__becomes_shards_of_bounded_size(tmp_
     assert open_codes(store, shards[-1])[-1] == open_codes(store, shards[-1])[-1001]
 
 
-@pytest.mark.parametrize("n_bytes", [1 << 20, 20 << 20])
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.parquet"])
+PACKED = ["a.txt.gz", "a.jsonl", "a.parquet"]
+LARGEST = [("a.txt", 20 << 20), *(pytest.param(name, 20 << 20, marks=pytest.mark.slow) for name in PACKED)]
+
+
+@pytest.mark.parametrize(("name", "n_bytes"), [*((name, 1 << 20) for name in ("a.txt", *PACKED)), *LARGEST])
 def test_huge_token__is_kept_whole(tmp_path, name, n_bytes):
     word = np.random.default_rng(n_bytes).integers(97, 123, n_bytes, np.uint8).tobytes()
     line = b"one " + word + b" two\n"

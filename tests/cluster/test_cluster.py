@@ -203,7 +203,7 @@ def test_connect__says_that_no_scheduler_answers(monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other ways elsewhere")
 def test_peak_memory__is_of_this_process_alone():
     """Not of the one that began it, whose memory a fork has for a moment."""
-    held = np.ones(100 << 20)
+    held = np.ones(40 << 20)
     line = [sys.executable, "-c", "from daskw2v.cluster import peak_memory; print(peak_memory())"]
     peak = int(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     assert 1 << 20 < peak < held.nbytes

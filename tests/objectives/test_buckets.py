@@ -58,15 +58,15 @@ def compare_drawn(n, m, rows, vector_size, negatives, seed):
 
 
 @settings(max_examples=60)
-@given(**DRAWN, negatives=st.sampled_from([(5, 0), (0, 0), (0, 5), (5, 5)]))
+@given(**DRAWN, negatives=st.sampled_from([(5, 0), (0, 5), (5, 5)]))
 def test_train_bucket__equals_its_reference(**drawn):
-    """Centers with negatives, centers alone, negatives alone, and nothing at all."""
+    """Centers with negatives, noise with negatives, and both."""
     compare_drawn(**drawn)
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(**DRAWN, negatives=st.sampled_from([(1, 0), (17, 0), (0, 1), (0, 17), (5, 17)]))
+@given(**DRAWN, negatives=st.sampled_from([(0, 0), (1, 0), (17, 0), (0, 1), (0, 17), (5, 17)]))
 def test_train_bucket__equals_its_reference_with_other_numbers_of_negatives(**drawn):
     compare_drawn(**drawn)
 

@@ -22,11 +22,8 @@ def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
 
 
 BIASES = [(1, 1), (0.5, 2), (0.01, 1), (4, 0.25), (1000, 1000), (0.3, 0.3)]
-QUICK = {("dense", False, *bias) for bias in BIASES} | {
-    ("hub", True, 1, 1),
-    ("hub", False, 0.5, 2),
-    ("dense", True, 0.5, 2),
-}
+DENSE_CASES = {("dense", False, *bias) for bias in BIASES}
+QUICK = DENSE_CASES | {("hub", True, 1, 1), ("hub", False, 0.5, 2), ("dense", True, 0.5, 2)}
 CASES = [
     pytest.param(name, directed, *bias, marks=() if (name, directed, *bias) in QUICK else pytest.mark.slow)
     for bias in BIASES for name in ("hub", "dense") for directed in (False, True)

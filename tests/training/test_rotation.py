@@ -49,10 +49,6 @@ def same(a, b):
     np.testing.assert_array_equal(a.vectors[:], b.vectors[:])
 
 
-def test_rotation__gives_the_same_bits_on_two_workers(text, undisturbed, tmp_path, two_processes):
-    same(train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=two_processes), undisturbed["tns"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (3, 1), (4, 1), (1, 7)])
 def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers, threads):

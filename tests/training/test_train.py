@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
-from daskw2v.errors import ClusterError, ParameterError, TrainingError, VocabularyError
+from daskw2v.errors import ParameterError, TrainingError, VocabularyError
 from daskw2v.models.versions import latest_version, resolve
 from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
 from daskw2v.training.strategies import STRATEGIES
@@ -122,10 +122,6 @@ def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, un
         inputs, resources = text, ONE_THREAD.replace(block_size="16 KiB")
     vectors = train(inputs, work=tmp_path / "work", params=params, resources=resources, client=client)
     same(vectors, undisturbed)
-
-
-def test_train__same_vectors_on_any_number_of_workers(text, undisturbed, tmp_path, two_processes):
-    same(train(text, work=tmp_path, params=SMALL, resources=ONE_THREAD, client=two_processes), undisturbed)
 
 
 @pytest.mark.slow
@@ -345,11 +341,6 @@ def test_train__refuses_an_unknown_device(client, tmp_path):
 def test_train__says_when_no_word_is_left(client, text, tmp_path):
     with pytest.raises(VocabularyError, match="min_count"):
         train(text, work=tmp_path, params=SMALL.replace(min_count=10**6), client=client)
-
-
-def test_train__refuses_a_work_url_that_workers_do_not_see(text, two_processes):
-    with pytest.raises(ClusterError, match="do not see the work URL memory://"):
-        train(text, work="memory://alone", params=SMALL, client=two_processes)
 
 
 def test_train__works_in_any_fsspec_store(client, text, undisturbed):
