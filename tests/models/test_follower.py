@@ -221,17 +221,18 @@ def test_follower__refuses_what_it_cannot_follow(work, served):
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
 def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
     """A new version is served and the old one deleted, after its name was read or after its manifest was."""
-    true, calls = versions_module._is_finished, []
+    read, calls = versions_module.read_finished, []
 
-    def is_finished(manifest):
-        calls.append(manifest)
-        if len(calls) == 2:  # the first looks for a version at the URL itself
-            Versions(work).publish(served[0])
-            (work / "models" / served[1]).remove()
-            return moment == "rows"
-        return true(manifest)
+    def read_finished(store):
+        calls.append(store)
+        if len(calls) != 2:  # the first looks for a version at the URL itself
+            return read(store)
+        manifest = read(store)
+        Versions(work).publish(served[0])
+        (work / "models" / served[1]).remove()
+        return manifest if moment == "rows" else None
 
-    monkeypatch.setattr(versions_module, "_is_finished", is_finished)
+    monkeypatch.setattr(versions_module, "read_finished", read_finished)
     vectors = Vectors.open(work.url)
     assert is_whole(vectors)
     assert vectors.url.endswith(served[0])

