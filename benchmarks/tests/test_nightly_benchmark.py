@@ -39,7 +39,7 @@ def setting(client, tmp_path):
         (f"t{a}w{i}", f"t{b}w{i + 1}", int(a == b)) for a in range(12) for b in (a, (a + 1) % 12) for i in range(8)
     ]
     (tmp_path / "topics.tsv").write_text("".join(f"{a}\t{b}\t{score}\n" for a, b, score in pairs))
-    resources = Resources(threads=1, eval_similarity=[str(tmp_path / "topics.tsv")])
+    resources = Resources(threads=1, block_size="64 KiB", eval_similarity=[str(tmp_path / "topics.tsv")])
     policy = Policy(old_share=0.1, alpha=0.1, epochs=5, anchor=0.0)  # a bad day leaves its marks
     return nights.Setting(Params(**PARAMS), resources, client, policy, replace(nights.OPEN, min_stability=0.95))
 

@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from tests.fuzz.targets import STRUCTURES, TARGETS, clean, fields_of
 
 
+# Threads of a cluster that other tests left open draw random numbers too, which Hypothesis takes for a strategy's
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _folders():
     yield
