@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.fuzz.targets import STRUCTURES, TARGETS, clean, fields_of
 
-
 # Threads of a cluster that other tests left open draw random numbers too, which Hypothesis takes for a strategy's
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
 
