@@ -1,6 +1,7 @@
 """Commands about the versions of a model: list, show, publish, roll back, tag, compare and delete."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -8,7 +9,8 @@ import click
 from daskw2v.cli.options import Command, storage_option
 from daskw2v.cli.printing import flat, print_json, print_table, say
 from daskw2v.cli.program import main
-from daskw2v.errors import counted
+from daskw2v.errors import DamageError, counted
+from daskw2v.escapes import escaped
 from daskw2v.models.difference import differences
 from daskw2v.models.versions import Version, Versions
 
@@ -21,7 +23,7 @@ class _Group(click.Group):
 
 @main.group(cls=_Group, no_args_is_help=True)
 def versions() -> None:
-    """List, publish, roll back, tag, compare and delete versions of a model.
+    """List, publish, roll back, tag, compare, verify and delete versions of a model.
 
     WORK is the work folder of train. VERSION is a version's name, one of its tags, or LATEST.
     """
@@ -37,15 +39,18 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @storage_option
 def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
-    found = Versions.open(work, storage_options).all()
+    every = Versions.open(work, storage_options)
+    found, damaged = every.all(), every.damaged()
     if as_json:
-        print_json({"versions": [_summary(version) for version in found]})
+        problems = {name: [damage.problem for damage in files] for name, files in damaged.items()}
+        print_json({"versions": [_summary(version) for version in found], "damaged": problems})
         return
     rows = (
         ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
         for v in found
     )
     print_table(("", "version", "finished", "words", "tags"), rows)
+    _warn(damaged)
 
 
 @versions.command(no_args_is_help=True)
@@ -76,8 +81,10 @@ def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
 @_work
 @storage_option
 def rollback(work: str, storage_options: dict[str, Any]) -> None:
-    """Serve the previously served version again."""
-    say(Versions.open(work, storage_options).rollback().name)
+    """Serve the previously served version again; damaged ones are passed over."""
+    every = Versions.open(work, storage_options)
+    say(every.rollback().name)
+    _warn(every.damaged())
 
 
 @versions.command(no_args_is_help=True)
@@ -131,11 +138,50 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
 @_work
 @click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
 @click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
+@click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag.")
 @storage_option
-def gc(work: str, keep: int, min_age: float, storage_options: dict[str, Any]) -> None:
-    """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs."""
-    for name in Versions.open(work, storage_options).gc(keep, min_age * 3600):
+def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> None:
+    """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs.
+
+    With --damaged, the version served before is served again if the served one is deleted.
+    """
+    every = Versions.open(work, storage_options)
+    for name in every.gc(keep, min_age * 3600, damaged=damaged):
         say(name)
+    _warn(every.damaged())
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("version", default="LATEST")
+@click.option("--all", "every", is_flag=True, help="Check all versions.")
+@_json
+@storage_option
+@click.pass_context
+def verify(
+    ctx: click.Context, /, work: str, version: str, every: bool, as_json: bool, storage_options: dict[str, Any]
+) -> None:
+    """Read a VERSION and compare it with its checksums.
+
+    Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
+    """
+    found = Versions.open(work, storage_options).verify(None if every else version)
+    if as_json:
+        print_json({name: [damage.problem for damage in files] for name, files in found.items()})
+    else:
+        print_table(
+            ("version", "found"),
+            ((name, line) for name, files in found.items() for line in [d.problem for d in files] or ["whole"]),
+        )
+    ctx.exit(int(any(found.values())))
+
+
+def _warn(damaged: Mapping[str, Sequence[DamageError]]) -> None:
+    """Name damaged versions, and what helps."""
+    for name, files in damaged.items():
+        click.echo(escaped(f"{name} is damaged: {files[0].problem}"), err=True)
+    if damaged:
+        click.echo("See `daskw2v versions verify --all`; `daskw2v versions gc --damaged` deletes them.", err=True)
 
 
 def _summary(version: Version) -> dict[str, Any]:

@@ -9,12 +9,13 @@ import numpy as np
 
 from daskw2v.errors import StoreError
 from daskw2v.models.manifest import read_finished
-from daskw2v.models.versions import resolve
+from daskw2v.models.resolving import resolve
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus
 from daskw2v.shards.words import are_words
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 
 _HOME = "phrases"

@@ -6,8 +6,7 @@ writes last. A table is written in blocks of rows or, if its rows are in partiti
 read in order of ids.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -15,21 +14,20 @@ import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
 
-from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, StoreError, TrainingError, counted
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
+from daskw2v.store.arrays import open_array, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
-from daskw2v.store.limits import check_name, typed
-from daskw2v.store.storage import Store, open_array, write_rows
+from daskw2v.store.limits import check_name
+from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_TABLES, _SUBWORDS, _SOURCES, _IDS = "tables", "subwords", "sources", "ids"
-_SOURCES_FILE = f"{_SOURCES}.json"
+_TABLES, _SUBWORDS, _IDS = "tables", "subwords", "ids"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -244,27 +242,24 @@ def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
     return (StableIds.first(known) if ids is None else ids).grow(known, new)
 
 
-def write_sources(store: Store, sources: Iterable[Source]) -> None:
-    """Write the list of files that a version's text was read from."""
-    store.write_manifest({_SOURCES: [asdict(source) for source in sources]}, _SOURCES_FILE)
-
-
-def read_sources(store: Store) -> list[Source] | None:
-    """Read the list of files that a version's text was read from; None if the version has none.
+def open_tables(store: Store) -> dict[str, StoredRows]:
+    """Open all tables of a version, by name.
 
     Raises
     ------
-    StoreError
-        If the list is damaged.
+    DamageError
+        If a table or the vocabulary is damaged or missing, or they differ in length.
     """
-    values = store.read_manifest(_SOURCES_FILE)
-    if values is None:
-        return None
-    place = f"{store.url}/{_SOURCES_FILE}"
-    match values:
-        case {"sources": [*sources]}:
-            return [typed(Source, source, place) for source in sources]
-    raise DamageError.of(place, "is not a list of a version's files")
+    group = store.open_group()
+    words = _count_words(store)
+    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
+    if words != (rows := len(tables["input"])):
+        raise DamageError(
+            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
+            "Write the vocabulary it was trained on.",
+            store.url,
+        )
+    return tables
 
 
 def finish(store: Store, manifest: Mapping[str, Any]) -> None:
@@ -289,14 +284,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     VocabularyError
         If an id belongs to two words or to none.
     """
-    group = store.open_group()
-    words = _count_words(store)
-    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
-    if words != (rows := len(tables["input"])):
-        raise StoreError(
-            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
-            "Write the vocabulary it was trained on.",
-        )
+    tables = open_tables(store)
     for name, table in tables.items():
         _check_finite(store, name, table)
     network, _ = read_subwords(store), read_ids(store)  # checks them, as opening the version does
@@ -332,9 +320,10 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
         )
     array = open_array(group, name)
     if array.dtype != np.float32 or not _fits(array):
-        raise StoreError(
+        raise DamageError(
             f"Table {name!r} of {store.url} has type {array.dtype} and shape {array.shape}, which no model has.",
             "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
+            array.url,
         )
     return array
 
@@ -359,7 +348,8 @@ def _count_words(store: Store) -> int:
 
 def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
     if len(ids) != (words := _count_words(store)):
-        raise StoreError(f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}.", remedy)
+        problem = f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}."
+        raise DamageError(problem, remedy, f"{store.url}/{_IDS}")
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:

@@ -16,9 +16,9 @@ from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ranking
+from daskw2v.models.resolving import read_resolved
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.units import lengths, scaled, unit
-from daskw2v.models.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.urls import Location

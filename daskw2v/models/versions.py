@@ -6,25 +6,26 @@ So a reader always sees a complete version, old or new.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from daskw2v.errors import Daskw2vError, StoreError
+from daskw2v.errors import DamageError, StoreError, VocabularyError
 from daskw2v.models.manifest import read_finished
-from daskw2v.models.store import finish, has_ids
+from daskw2v.models.naming import VERSION, number_of, run_of
+from daskw2v.models.store import finish, has_ids, read_ids, read_vocabulary
+from daskw2v.models.verification import check_version, damage_of, damage_of_index
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.retries import TIMEOUT
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
 T = TypeVar("T")
-_FOLDER = "models"
-_POINTER, _TAGS = "LATEST", "tags.json"
-_VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
+FOLDER = "models"
+POINTER, _TAGS = "LATEST", "tags.json"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SERVED = 100  # most lines of the pointer
 
@@ -96,18 +97,65 @@ class Versions:
     @property
     def models(self) -> Store:
         """Folder of the versions."""
-        return self.work / _FOLDER
+        return self.work / FOLDER
 
     def all(self) -> list[Version]:
-        """Return all finished versions, in order of their numbers."""
-        served, tags = latest_version(self.models), self.tags()
-        names = sorted(filter(_VERSION.fullmatch, self.models.children()), key=number_of)
-        manifests = ((name, read_finished(self.models / name)) for name in names)
+        """Return all finished versions whose manifests are whole, in order of their numbers."""
+        served, tags, found = latest_version(self.models), self.tags(), list[Version]()
+        for name in self._names():
+            with suppress(DamageError):
+                manifest = read_finished(self.models / name)
+                if manifest is not None:
+                    named = tuple(tag for tag, tagged in tags.items() if tagged == name)
+                    found.append(Version(name, manifest, named, name == served))
+        return found
+
+    def _names(self) -> list[str]:
+        """Return the names of all versions, finished or not, in order of their numbers."""
+        return sorted(filter(VERSION.fullmatch, self.models.children()), key=number_of)
+
+    def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
+        """Return the damage of each version that was finished and is not whole.
+
+        Parameters
+        ----------
+        full
+            Whether to read all versions. By default only manifests and metadata are read, and sizes compared.
+        """
+        damage = {name: damage_of(self.models / name, full=full) for name in self._once_finished()}
+        return {name: found for name, found in damage.items() if found}
+
+    def _once_finished(self) -> list[str]:
+        """Return the names of versions that were finished, whole or not, in order of their numbers."""
+        known = {*_served(self.models), *self.tags().values()}  # even without a manifest
         return [
-            Version(name, manifest, tuple(tag for tag, tagged in tags.items() if tagged == name), name == served)
-            for name, manifest in manifests
-            if manifest is not None
+            name for name in self._names() if name in known or (self.models / name).read_bytes(MANIFEST) is not None
         ]
+
+    def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
+        """Read versions with their indexes, and compare them with their checksums.
+
+        Parameters
+        ----------
+        name
+            A version's name or tag, or LATEST; None for all versions.
+
+        Returns
+        -------
+        dict
+            The damage of each version, by the version's name; an empty list for a version that is whole.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version, or the store fails.
+        """
+        names = self._once_finished()
+        if name is not None:
+            wanted = self.name_of(name)
+            names = [wanted] if wanted in names else [self.find(name).name]
+        places = {each: self.models / each for each in names}
+        return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
 
     def find(self, name: str) -> Version:
         """Return the version with this name or tag, or the served one for `LATEST`.
@@ -116,34 +164,42 @@ class Versions:
         ------
         StoreError
             If there is no such version.
+        DamageError
+            If its manifest is damaged or missing.
         """
         every = self.all()
         for version in every:
-            if name == version.name or name in version.tags or (name == _POINTER and version.served):
+            if name == version.name or name in version.tags or (name == POINTER and version.served):
                 return version
+        for damage in self.damaged().get(self.name_of(name) or "", ()):
+            raise damage
         known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
-    def name_of(self, name: str = _POINTER) -> str | None:
+    def name_of(self, name: str = POINTER) -> str | None:
         """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads one small file."""
-        if name == _POINTER:
+        if name == POINTER:
             return latest_version(self.models)
-        return name if _VERSION.fullmatch(name) else self.tags().get(name)
+        return name if VERSION.fullmatch(name) else self.tags().get(name)
 
     def newest_with_ids(self) -> Store | None:
-        """Return the newest finished version with stable ids, which knows all ids that were assigned."""
+        """Return the newest finished version with stable ids, which knows all ids that were assigned.
+
+        Versions whose ids or words are damaged are passed over.
+        """
         stores = (self.models / version.name for version in reversed(self.all()))
-        return next(filter(has_ids, stores), None)
+        return next(filter(_has_whole_ids, stores), None)
 
     def publish(self, name: str) -> Version:
-        """Serve a version; raises as `find` does."""
+        """Serve a version; raises as `find` does, and if files of the version are damaged or missing."""
         with self._held():
             found = self.find(name)
+            check_version(self.models / found.name)
             point_to(self.models, found.name)
         return found._replace(served=True)
 
     def rollback(self) -> Version:
-        """Serve the previously served version again.
+        """Serve the previously served version again; versions that are damaged are passed over.
 
         Raises
         ------
@@ -152,7 +208,8 @@ class Versions:
         """
         with self._held():
             served = _served(self.models)
-            finished = {version.name: version for version in self.all()}
+            damaged = self.damaged()
+            finished = {version.name: version for version in self.all() if version.name not in damaged}
             earlier = [number for number, name in enumerate(served) if number and name in finished]
             if not earlier:
                 raise StoreError(
@@ -183,7 +240,7 @@ class Versions:
         StoreError
             If there is no such version, or the tag is invalid or looks like a version's name.
         """
-        if not _TAG.fullmatch(tag) or _VERSION.fullmatch(tag) or tag == _POINTER:
+        if not _TAG.fullmatch(tag) or VERSION.fullmatch(tag) or tag == POINTER:
             raise StoreError(
                 f"{tag!r} is not a valid tag.",
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
@@ -209,11 +266,11 @@ class Versions:
     def _write_tags(self, tags: Mapping[str, str]) -> None:
         self.models.write_manifest({"tags": dict(tags)}, _TAGS)
 
-    def gc(self, keep: int = 3, min_age: float = 3600.0) -> list[str]:
+    def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and the remains of unfinished ones.
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
-        active runs are not touched.
+        active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
 
         Parameters
         ----------
@@ -221,6 +278,9 @@ class Versions:
             Number of newest versions to keep.
         min_age
             Age in seconds below which versions are kept, as readers may still use them.
+        damaged
+            Whether to read all versions and delete those that are damaged, except tagged ones. If one was served,
+            the version served before it is served again, or the newest if there is none.
 
         Returns
         -------
@@ -228,7 +288,8 @@ class Versions:
             Names of the deleted versions.
         """
         with self._held():
-            every, now = self.all(), datetime.now(UTC)
+            broken, now = self.damaged(full=damaged), datetime.now(UTC)
+            every = [version for version in self.all() if version.name not in broken]
             finished = {version.name for version in every}
             returned_to = [name for name in _served(self.models) if name in finished][:2]
             spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
@@ -237,19 +298,29 @@ class Versions:
                 for version in every
                 if not (version.name in spared or version.tags) and (now - version.created).total_seconds() >= min_age
             ]
+            if damaged:
+                tagged = set(self.tags().values())
+                old += [name for name in broken if name not in tagged]
+                self._serve_another(old, finished)
             for name in old:
-                (self.models / name / "manifest.json").remove()  # from now on it cannot be opened
+                (self.models / name / MANIFEST).remove()  # from now on it cannot be opened
                 (self.models / name).remove()
-            return old + self._remove_unfinished(finished)
+            return old + self._remove_unfinished({*finished, *broken})
+
+    def _serve_another(self, removed: list[str], whole: set[str]) -> None:
+        """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
+        served = _served(self.models)
+        left = [name for name in served if name in whole] or sorted(whole, key=number_of)[-1:]
+        if left and served[:1] and served[0] in removed:
+            _serve(self.models, left)
 
     def _remove_unfinished(self, finished: set[str]) -> list[str]:
         """Delete versions without a manifest, unless their runs are active; return their names."""
         removed = []
-        for name in self.models.children():
-            match = _VERSION.fullmatch(name)
-            if match is None or name in finished:
+        for name in self._names():
+            if name in finished:
                 continue
-            with suppress(StoreError), hold_run(self.work, match[2]):
+            with suppress(StoreError), hold_run(self.work, run_of(name)):
                 if read_finished(self.models / name) is None:
                     (self.models / name).remove()
                     removed.append(name)
@@ -257,8 +328,15 @@ class Versions:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        with hold(self.work, _FOLDER, f"the versions in {self.work.url}", waiting=lambda message: None):
+        with hold(self.work, FOLDER, f"the versions in {self.work.url}", waiting=lambda message: None):
             yield
+
+
+def _has_whole_ids(version: Store) -> bool:
+    try:
+        return has_ids(version) and read_ids(version) is not None and read_vocabulary(version) is not None
+    except (DamageError, VocabularyError):
+        return False
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
@@ -275,122 +353,22 @@ def point_to(models: Store, version: str) -> None:
 
 
 def _serve(models: Store, served: list[str]) -> None:
-    models.write_bytes(_POINTER, "\n".join(served[:_SERVED]).encode())
+    models.write_bytes(POINTER, "\n".join(served[:_SERVED]).encode())
 
 
 def _served(models: Store) -> list[str]:
     """Return the names of the served version and of those served before, newest first."""
-    content = models.read_bytes(_POINTER)
+    content = models.read_bytes(POINTER)
     if content is None:
         return []
     return [line.strip() for line in content.decode(errors="replace").splitlines()] or [""]
 
 
+def was_served(models: Store) -> list[str]:
+    """Return the names of the served version and of those served before, newest first."""
+    return list(dict.fromkeys(filter(VERSION.fullmatch, _served(models))))
+
+
 def latest_version(models: Store) -> str | None:
     """Return the name of the served version, or None before the first."""
     return next(iter(_served(models)), None)
-
-
-def next_version(models: Store, run_id: str) -> str:
-    """Return the name of a run's version: the existing one, finished or not, or a new one with the next number."""
-    numbers = [0]
-    for name in models.children():
-        match = _VERSION.fullmatch(name)
-        if match and match[2] == run_id:
-            return name
-        if match:
-            numbers.append(int(match[1]))
-    return f"v{max(numbers) + 1:04}-{run_id}"
-
-
-def number_of(version: str) -> int:
-    """Return the number in a version's name."""
-    match = _VERSION.fullmatch(version)
-    assert match is not None
-    return int(match[1])
-
-
-def run_of(version: str) -> str:
-    """Return the run in a version's name."""
-    return version.partition("-")[2]
-
-
-def resolve(
-    url: Location,
-    storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = TIMEOUT,
-    version: str | None = None,
-) -> Store:
-    """Find the finished model at a URL.
-
-    Parameters
-    ----------
-    url
-        A work directory or its `models` folder (for the served version), or one version.
-    storage_options
-        Options for fsspec.
-    store_timeout
-        Seconds to wait for each answer of the store.
-    version
-        Name or tag of a version of the work directory, instead of the served one.
-
-    Raises
-    ------
-    StoreError
-        If there is no finished model, or a newer daskw2v wrote it.
-    """
-    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
-    if version is not None:
-        versions = Versions(store)
-        return versions.models / versions.find(version).name
-    if read_finished(store) is not None:
-        return store
-    for models in (store, store / _FOLDER):
-        served, finished = _served_model(models)
-        if finished is None and served != latest_version(models):  # the pointer has moved meanwhile
-            served, finished = _served_model(models)
-        if finished is not None:
-            return finished
-        if served is not None:
-            names = ", ".join(
-                name for name in models.children() if _VERSION.fullmatch(name) and read_finished(models / name)
-            )
-            raise StoreError(
-                f"{models.url}/{_POINTER} names {served!r}, which is not a finished model.",
-                f"Give the URL of one of the versions: {names or 'there is none'}.",
-            )
-    if (store / _FOLDER).exists():
-        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
-    raise StoreError(
-        f"There is no model at {url}.",
-        "Give a work directory that train has finished, or one version below its models/.",
-    )
-
-
-def read_resolved(
-    read: Callable[[Store], T],
-    url: Location,
-    storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = TIMEOUT,
-    version: str | None = None,
-) -> T:
-    """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
-
-    The first one may have been deleted meanwhile.
-    """
-    store = resolve(url, storage_options, store_timeout, version)
-    try:
-        return read(store)
-    except Daskw2vError:
-        again = resolve(url, storage_options, store_timeout, version)
-        if again == store:
-            raise
-    return read(again)
-
-
-def _served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, and its folder if it is finished."""
-    served = latest_version(models)
-    if served is None or not _VERSION.fullmatch(served) or read_finished(models / served) is None:
-        return served, None
-    return served, models / served

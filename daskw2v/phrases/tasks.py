@@ -26,9 +26,10 @@ from daskw2v.phrases.reader import ShardReader
 from daskw2v.phrases.score import BigramTotals, PhraseRules
 from daskw2v.shards.layout import Corpus, read_words, write_shard
 from daskw2v.shards.words import take_words
+from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import groups_exist, run_once
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 

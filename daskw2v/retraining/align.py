@@ -16,18 +16,13 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.store import (
-    read_sources,
-    read_subwords,
-    read_vocabulary,
-    write_sources,
-    write_subwords,
-    write_vocabulary,
-)
+from daskw2v.models.sources import read_sources, write_sources
+from daskw2v.models.store import read_subwords, read_vocabulary, write_subwords, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.sampling.segments import cut
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.training.rewriting import declare_like, rewrite
 from daskw2v.types import Float32Array, Float64Array, RowIds
 

@@ -5,9 +5,10 @@ models/<version>/          the candidate rotated into the served version's space
 retraining/<version>.json  summary of the run, written after notices were sent; if it is missing, they are sent again
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from distributed import Client
@@ -21,10 +22,12 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
 from daskw2v.models.index.build import build_index
+from daskw2v.models.naming import next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
-from daskw2v.models.store import ids_after, read_sources, write_ids
+from daskw2v.models.sources import read_sources
+from daskw2v.models.store import ids_after, write_ids
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Version, Versions, next_version, number_of, run_of
+from daskw2v.models.versions import Version, Versions, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import Alignment, find_alignment, read_alignment, write_aligned
 from daskw2v.retraining.changes import Changes, compare
@@ -85,7 +88,7 @@ class RetrainingRun:
 
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
-        served, resources = served_version(self.work), self.resources
+        resources = self.resources
         now = find_sources(
             self.inputs,
             self.params.format,
@@ -93,14 +96,44 @@ class RetrainingRun:
             resources.store_timeout,
             work=self.work.url,
         )
+        with ExitStack() as opened:
+
+            @cache
+            def cluster() -> Client:
+                ready = ready_cluster(client, self.work, self.params, resources, self.listener)
+                return opened.enter_context(ready)
+
+            damaged = Versions(self.work).damaged()
+            for name, damage in damaged.items():
+                self._say("versions", f"{damage[0].problem} {name} is passed over.")
+            return mending(self.work, self.listener, partial(self._run, cluster, now, frozenset(damaged)), cluster)
+
+    def _run(
+        self, cluster: Callable[[], Client], now: list[Source], seen: frozenset[str], met: Collection[str]
+    ) -> RunResult:
+        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage."""
+        damaged = seen.union(met)
+        result = self._steps(cluster, now, damaged)
+        if not damaged:
+            return result
+        return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
+
+    def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
+        served = self._last_served(damaged)
         if served is not None and self._made(served) and not self.full and not any(compare(self._sources(served), now)):
+            if not served.served:  # what was served since is damaged
+                return self._published(Versions(self.work).publish(served.name))
             if RECORD not in served.manifest or _is_recorded(self.work, served.name):
                 return _nothing(f"The served version {served.name} already has this text.")
             return self._published(served)  # by a run that was interrupted
-        with ready_cluster(client, self.work, self.params, resources, self.listener) as cluster:
-            return mending(self.work, self.listener, partial(self._train, cluster, served))
+        return self._train(cluster(), served, damaged)
 
-    def _train(self, client: Client, served: Version | None) -> RunResult:
+    def _last_served(self, damaged: Collection[str]) -> Version | None:
+        """Return the version that was served last and is whole; None if there is none."""
+        whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
+        return next((whole[name] for name in was_served(self._models) if name in whole), None)
+
+    def _train(self, client: Client, served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(self.inputs, self.work, self.params, self.resources, client, self.listener)
         changes = compare(self._sources(served), corpus.sources)
         params, text = self.params, corpus
@@ -116,7 +149,7 @@ class RetrainingRun:
         run_id = run_identity(text, vocabulary, params)
         note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
         with hold_run(self.work, run_id):
-            version = next_version(self._models, run_id)
+            version = next_version(self._models, run_id, damaged)
             if (self._models / version).read_manifest() is None:
                 self._drop_candidates(run_id)
                 candidate = self._candidates / run_id

@@ -22,9 +22,10 @@ from daskw2v.sampling.matrix_tasks import Build, band_of, carry_rows, declare, f
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.arrays import open_array
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
-from daskw2v.store.storage import Store, open_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array
 
 PAIRS = 1 << 22  # most pairs sampled by one task: 32 MB of entries

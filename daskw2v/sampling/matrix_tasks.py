@@ -23,9 +23,10 @@ from daskw2v.sampling.growth import match_words, merge_rows
 from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text
+from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
-from daskw2v.store.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

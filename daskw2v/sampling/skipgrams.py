@@ -26,9 +26,10 @@ from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
+from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.partfile import part_bounds, read_items, write_parts
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
-from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, UInt64Array
 
 _CHUNK = 1 << 18  # entries compressed together

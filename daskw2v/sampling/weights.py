@@ -14,8 +14,9 @@ from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.sampling.hierarchy import word_weights
+from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions

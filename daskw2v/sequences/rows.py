@@ -16,9 +16,10 @@ import numpy.typing as npt
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.kernels.jit import kernel
 from daskw2v.sequences.numbering import EdgePiece, read_piece
+from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Float64Array, Int32Array, Int64Array
 
 

@@ -17,7 +17,8 @@ from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Weights
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
-from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int32Array, RowIds
 from daskw2v.vocabulary.count import StoredVocabulary
 

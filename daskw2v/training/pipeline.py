@@ -1,5 +1,6 @@
 """From text to vectors. Each stage writes its manifest last, and is skipped where a manifest is there."""
 
+from collections.abc import Collection
 from functools import partial
 
 from distributed import Client
@@ -10,8 +11,10 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs, names_of
+from daskw2v.models.naming import next_version
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import latest_version, next_version, point_to
+from daskw2v.models.verification import check_version
+from daskw2v.models.versions import latest_version, point_to
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
@@ -91,12 +94,12 @@ def train(
     if params.base_model is not None:
         find_base(store, params)
 
-    def make(cluster: Client, listen: Listener) -> Vectors:
+    def make(cluster: Client, listen: Listener, damaged: Collection[str]) -> Vectors:
         corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listen)
-        return train_model(corpus, vocabulary, store, params, resources, cluster, listen)
+        return train_model(corpus, vocabulary, store, params, resources, cluster, listen, damaged=damaged)
 
     with listening(listener) as listen, ready_cluster(client, store, params, resources, listen) as cluster:
-        return mending(store, listen, partial(make, cluster, listen))
+        return mending(store, listen, partial(make, cluster, listen), lambda: cluster)
 
 
 def train_model(
@@ -107,8 +110,13 @@ def train_model(
     resources: Resources,
     client: Client,
     listener: Watching = "show",
+    *,
+    damaged: Collection[str] = (),
 ) -> Vectors:
-    """Train on an encoded corpus and publish the model: the last stage of `train`, which says more."""
+    """Train on an encoded corpus and publish the model: the last stage of `train`, which says more.
+
+    Versions that are `damaged` are not returned: a new one is trained, with another number.
+    """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
     check_joined(corpus, params)
@@ -120,7 +128,9 @@ def train_model(
         waits_for_workers(resources, lease.guarding(heard)),
     ):
         listen, models = lease.guarding(heard), store / "models"
-        version = next_version(models, run_id)
+        version = next_version(models, run_id, damaged)
+        if (models / version).read_manifest() is not None:
+            check_version(models / version)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
             point_to(models, version)

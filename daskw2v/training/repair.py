@@ -4,11 +4,16 @@ Other processes may be at work there. What lies in the folder of one attempt is 
 finds it missing, and looks for what is there instead. What belongs to a run is deleted only while nobody works on it.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
+from distributed import Client
+
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
-from daskw2v.models.versions import run_of
+from daskw2v.models.naming import run_of
+from daskw2v.models.versions import was_served
 from daskw2v.phrases import build as phrases
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling import context_matrix
@@ -17,34 +22,86 @@ from daskw2v.shards.layout import CORPORA
 from daskw2v.store.lease import hold_run
 from daskw2v.store.stage import Layout, remove_damaged
 from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.verification import find_damage
 from daskw2v.training import checkpoint
 from daskw2v.vocabulary import count
 
 LAYOUTS = (CORPORA, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT)
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 T = TypeVar("T")
-_REPAIRS = 5  # in one call
+_REPAIRS = 5  # of one result, in one call
+_BLOCKS = 64  # that a task reads
 
 
-def mending(work: Store, listener: Listener, make: Callable[[], T]) -> T:
+def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:
     """Return what a function makes; if it finds damage, repair that and call it again: it goes on where it stopped.
+
+    Parameters
+    ----------
+    work, listener
+        The work directory, and who is told what is repaired.
+    make
+        Called with the names of finished versions that were found to be damaged: it makes another one instead.
+    client
+        Returns the cluster, on which all blocks of text are checked if one of them is damaged.
 
     Raises
     ------
     DamageError
-        If something is damaged that cannot be made again, or time and again.
+        If something is damaged that cannot be made again, or the same result time and again.
     Exception
         What the function raises.
     """
-    for _ in range(_REPAIRS):
+    versions, repairs = set[str](), Counter[str]()
+    while True:
         try:
-            return make()
+            return make(versions)
         except DamageError as damage:
             removed = repair(work, damage)
-            if removed is None:
-                raise
-            listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {removed} is made again."))
-    return make()
+            if removed is not None:
+                others = [repair(work, other) for other in _damaged_blocks(client, work, damage)]
+                more = len({removed, *others}) - 1
+                told = f"{removed} {f'and {more:,} more are' if more else 'is'} made again."
+                repairs[_result(removed)] += 1
+                if repairs[_result(removed)] > _REPAIRS:
+                    raise
+            else:
+                version = finished_version(work, damage)
+                if version is None or version in versions:
+                    raise
+                versions.add(version)
+                told = f"{version} is passed over."
+            listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {told}"))
+
+
+def _result(part: str) -> str:
+    """Return the result that a part belongs to, which has another name after each repair."""
+    return next(filter(None, (layout.unused_part(part) for layout in LAYOUTS if layout.unused)), part)
+
+
+def _damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageError) -> Iterator[DamageError]:
+    """Yield the damage of all blocks of text beside a damaged one: a disk seldom damages only one of many files."""
+    part = encode.LAYOUT.damaged_part(damage.url.removeprefix(f"{work.url}/"))
+    if part is not None:
+        home = work / "/".join(part.split("/")[:2])
+        names = home.children()
+        jobs = {n: (home, names[n : n + _BLOCKS]) for n in range(0, len(names), _BLOCKS)}
+        for _, found in run_tasks(client(), "check blocks", _damage_of_blocks, jobs):
+            yield from found
+
+
+def _damage_of_blocks(home: Store, names: Iterable[str]) -> list[DamageError]:
+    """Task: return the damage of finished blocks; others may be in the making."""
+    found = []
+    for name in names:
+        try:
+            manifest = (home / name).read_manifest()
+        except DamageError as damage:
+            found.append(damage)
+        else:
+            if manifest is not None:
+                found += find_damage(home / name / manifest["attempt"], full=True)
+    return found
 
 
 def repair(work: Store, damage: DamageError) -> str | None:
@@ -80,18 +137,20 @@ def repair(work: Store, damage: DamageError) -> str | None:
                 (work / part).remove()
             return part
     match inside.split("/"):
-        case ["models", version, _, *_]:
-            return _remove_unpublished(work, version)
+        case ["models", version, _, *_] if finished_version(work, damage) is None:
+            with hold_run(work, run_of(version)):
+                (work / "models" / version).remove()
+            return f"models/{version}"
     return None
 
 
-def _remove_unpublished(work: Store, version: str) -> str | None:
-    with hold_run(work, run_of(version)):
-        place = work / "models" / version
-        if place.read_manifest() is not None:
-            return None
-        place.remove()
-    return f"models/{version}"
+def finished_version(work: Store, damage: DamageError) -> str | None:
+    """Return the name of the finished version that a damaged file belongs to, or None."""
+    models = work / "models"
+    match damage.url.removeprefix(f"{work.url}/").split("/"):
+        case ["models", version, *_] if (models / version / MANIFEST).exists() or version in was_served(models):
+            return version
+    return None
 
 
 def _is_finished(work: Store, part: str) -> bool:

@@ -15,7 +15,8 @@ from daskw2v.config.params import Params, tokenizer_name
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.models.phrases import describe_phrases, write_phrases
-from daskw2v.models.store import finish, write_sources, write_vocabulary
+from daskw2v.models.sources import write_sources
+from daskw2v.models.store import finish, write_vocabulary
 from daskw2v.objectives.registry import settled
 from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener

@@ -25,8 +25,9 @@ from daskw2v.errors import DamageError
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
 from daskw2v.shards.words import take_words
+from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.stage import new_attempt
-from daskw2v.store.storage import Store, create_array, open_array, read_array, write_array, write_rows
+from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.order import order_words
 from daskw2v.vocabulary.pieces import SLICE_CHUNK, read_ids, sample_places

@@ -20,8 +20,9 @@ from daskw2v.corpus.streams import pieces
 from daskw2v.errors import InputError
 from daskw2v.progress import Watching
 from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
-from daskw2v.store.storage import Store, create_array, open_array, read_array, write_rows
+from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STEPS, call_here, take_steps

@@ -14,8 +14,9 @@ import numpy as np
 
 from daskw2v.shards.layout import read_words
 from daskw2v.shards.words import take_words
+from daskw2v.store.arrays import create_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
-from daskw2v.store.storage import Store, create_array, read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.order import order_words
 from daskw2v.vocabulary.vocabulary import Vocabulary

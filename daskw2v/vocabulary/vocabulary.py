@@ -11,7 +11,7 @@ import zarr
 
 from daskw2v.errors import UnknownWordError, VocabularyError, counted
 from daskw2v.shards.words import are_words
-from daskw2v.store.storage import read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.index import WordIndex
 

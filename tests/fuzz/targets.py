@@ -43,14 +43,13 @@ from daskw2v.models.difference import differences
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.phrases import Phrases
+from daskw2v.models.sources import read_sources, write_sources
 from daskw2v.models.store import (
     create_model,
     finish,
     ids_after,
-    read_sources,
     write_ids,
     write_partition,
-    write_sources,
     write_subwords,
     write_table_rows,
     write_vocabulary,
@@ -63,8 +62,9 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
+from daskw2v.store.arrays import write_array
 from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
-from daskw2v.store.storage import Store, write_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import read_list
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.fuzz.fields import Fields

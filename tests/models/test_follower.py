@@ -9,13 +9,14 @@ import pytest
 
 import daskw2v
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.models import versions as versions_module
+from daskw2v.models import resolving
 from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.resolving import resolve
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions, publish, resolve
+from daskw2v.models.versions import Versions, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -221,7 +222,7 @@ def test_follower__refuses_what_it_cannot_follow(work, served):
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
 def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
     """A new version is served and the old one deleted, after its name was read or after its manifest was."""
-    read, calls = versions_module.read_finished, []
+    read, calls = resolving.read_finished, []
 
     def read_finished(store):
         calls.append(store)
@@ -232,7 +233,7 @@ def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, 
         (work / "models" / served[1]).remove()
         return manifest if moment == "rows" else None
 
-    monkeypatch.setattr(versions_module, "read_finished", read_finished)
+    monkeypatch.setattr(resolving, "read_finished", read_finished)
     vectors = Vectors.open(work.url)
     assert is_whole(vectors)
     assert vectors.url.endswith(served[0])

@@ -19,7 +19,7 @@ from daskw2v import (
     train_model,
 )
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.store.storage import open_array, write_array
+from daskw2v.store.arrays import open_array, write_array
 
 LINES = [
     "new york city is big",

@@ -18,7 +18,8 @@ from daskw2v.models.store import (
 )
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions
-from daskw2v.store.storage import Store, write_array
+from daskw2v.store.arrays import write_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

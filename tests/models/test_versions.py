@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
+from daskw2v.models.naming import next_version
+from daskw2v.models.resolving import resolve
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions, latest_version, next_version, point_to, publish, resolve
+from daskw2v.models.versions import Versions, latest_version, point_to, publish
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -21,7 +21,8 @@ from daskw2v.phrases.score import BigramTotals, PhraseRules
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words, write_shard
-from daskw2v.store.storage import Store, read_array
+from daskw2v.store.arrays import read_array
+from daskw2v.store.storage import Store
 
 PARAMS = Params(phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 

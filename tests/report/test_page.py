@@ -13,7 +13,8 @@ from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import compare, text, write_report
-from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.storage import Store
 
 FETCHING = {"src", "href", "srcset", "data", "poster", "action", "formaction", "background", "cite", "manifest"}
 

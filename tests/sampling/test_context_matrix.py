@@ -15,7 +15,7 @@ from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.store.storage import open_array, read_array
+from daskw2v.store.arrays import open_array, read_array
 
 PARAMS = Params(min_count=2, sample=1e-2, window=3, context_size=20)
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.growth import merge_rows
 from daskw2v.sampling.run import Run
-from daskw2v.store.storage import read_array
+from daskw2v.store.arrays import read_array
 
 KEY = stream(5, Purpose.GROWTH, 1)
 SIZE, CENTERS = 20, 300

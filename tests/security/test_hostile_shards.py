@@ -10,7 +10,8 @@ from daskw2v.errors import DamageError
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import read_words
-from daskw2v.store.storage import Store, write_array
+from daskw2v.store.arrays import write_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
 TEXT = "king queen king man\n" * 50

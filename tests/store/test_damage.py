@@ -11,9 +11,9 @@ import pytest
 from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.store import write_vocabulary
+from daskw2v.store.arrays import create_array, open_array, read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.retries import RetryingStore
-from daskw2v.store.storage import create_array, open_array, read_array, write_array
 
 SHAPE = {"vector_size": 6, "min_count": 1, "epochs": 1, "sample": 1.0, "window": 2}
 RUNS = {

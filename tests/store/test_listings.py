@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError
-from daskw2v.store.storage import Store, open_array, write_array
+from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.storage import Store
 
 
 @pytest.fixture

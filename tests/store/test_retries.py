@@ -16,8 +16,8 @@ from zarr.storage import MemoryStore
 from daskw2v import Store
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.store import limits, retries
+from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.retries import RetryingFile, RetryingStore, with_retries
-from daskw2v.store.storage import open_array, read_array, write_array
 
 
 @pytest.fixture(autouse=True)

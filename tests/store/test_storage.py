@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.store.storage import Store, create_array, open_array, read_array, write_array, write_rows
+from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
+from daskw2v.store.storage import Store
 
 
 @pytest.fixture(params=["local", "memory"])

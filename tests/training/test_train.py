@@ -15,7 +15,8 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import ParameterError, TrainingError, VocabularyError
-from daskw2v.models.versions import latest_version, resolve
+from daskw2v.models.resolving import resolve
+from daskw2v.models.versions import latest_version
 from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
 from daskw2v.training.strategies import STRATEGIES
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import StoreError, VocabularyError
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

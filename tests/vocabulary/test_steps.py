@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from daskw2v.errors import VocabularyError
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import open_codes, write_shard
-from daskw2v.store.storage import Store, read_array
+from daskw2v.store.arrays import read_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary import buckets, pieces, steps
 from daskw2v.vocabulary.buckets import CountRules
 from daskw2v.vocabulary.steps import call_here, take_steps

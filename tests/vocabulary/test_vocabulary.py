@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import StoreError, UnknownWordError, VocabularyError
-from daskw2v.store.storage import Store, write_array
+from daskw2v.store.arrays import write_array
+from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

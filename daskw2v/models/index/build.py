@@ -10,8 +10,8 @@ from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
+from daskw2v.models.resolving import resolve
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import resolve
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array, UInt8Array
 

@@ -21,7 +21,7 @@ from daskw2v.store.limits import check_file, check_room, refused, shown, typed
 from daskw2v.store.storage import Store
 from daskw2v.types import UInt8Array
 
-_FOLDER = "index"
+FOLDER = "index"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def written(content: UInt8Array) -> tuple[str, int, str]:
 
 def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
     """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest."""
-    place = version / _FOLDER
+    place = version / FOLDER
     before = (place.read_manifest() or {}).get("file")
     place.write_raw(summary.file, content)
     place.write_manifest(asdict(summary))
@@ -76,7 +76,7 @@ def read_summary(version: Store) -> IndexSummary:
     StoreError
         If the version has no index, or its manifest is damaged.
     """
-    place = version / _FOLDER
+    place = version / FOLDER
     values = place.read_manifest()
     if values is None:
         raise StoreError(f"{version.url} has no index.", f"Build it: daskw2v index {version.url}.")
@@ -95,7 +95,7 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
     StoreError
         If the index is not of vectors of this shape, or the file is damaged.
     """
-    place = f"{version.url}/{_FOLDER}/{summary.file}"
+    place = f"{version.url}/{FOLDER}/{summary.file}"
     if (summary.words, summary.dimensions) != shape:
         raise StoreError(
             f"The index of {version.url} has {summary.words} words of {summary.dimensions} dimensions, the model "
@@ -103,11 +103,11 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
             f"Build it again: daskw2v index {version.url}.",
         )
     check_room((summary.size,), ..., 1, place)
-    if local := (version / _FOLDER).local_path:
+    if local := (version / FOLDER).local_path:
         check_file(local, summary.file, summary.size)
 
     def read() -> UInt8Array:
-        content = np.frombuffer((version / _FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
+        content = np.frombuffer((version / FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
         if _digest(content) != summary.digest:
             raise DamageError(
                 f"{place} is not what was written: its checksum differs.",

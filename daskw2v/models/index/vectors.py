@@ -12,9 +12,9 @@ from daskw2v.models.index.files import IndexSummary, read_file, read_summary
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one, query_vectors
+from daskw2v.models.resolving import read_resolved
 from daskw2v.models.units import unit
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import read_resolved
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location

@@ -23,7 +23,7 @@ import zarr
 
 from daskw2v.errors import StoreError
 from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.store.storage import read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for

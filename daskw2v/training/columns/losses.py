@@ -6,9 +6,10 @@ import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster import gather
+from daskw2v.store.arrays import create_array, open_array, write_rows
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.stage import groups_exist
-from daskw2v.store.storage import Store, create_array, open_array, write_rows
+from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.types import Float32Array
 

@@ -27,7 +27,8 @@ from daskw2v.objectives.subwords.training import AdamMoments, adam_step, first_m
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.store.storage import Store, read_array, write_array
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.storage import Store
 from daskw2v.training.columns.part_task import (
     INPUT,
     OUTPUT,

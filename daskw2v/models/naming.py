@@ -1,0 +1,42 @@
+"""Names of versions: a number and the run, as in v0002-3f2a."""
+
+import re
+from collections.abc import Collection
+
+from daskw2v.store.storage import Store
+
+VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
+
+
+def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> str:
+    """Return the name of a run's version: the existing one, finished or not, or a new one with the next number.
+
+    Parameters
+    ----------
+    models
+        Folder of the versions.
+    run_id
+        The run.
+    damaged
+        Names of versions that do not count as existing.
+    """
+    numbers = [0]
+    for name in models.children():
+        match = VERSION.fullmatch(name)
+        if match and match[2] == run_id and name not in damaged:
+            return name
+        if match:
+            numbers.append(int(match[1]))
+    return f"v{max(numbers) + 1:04}-{run_id}"
+
+
+def number_of(version: str) -> int:
+    """Return the number in a version's name."""
+    match = VERSION.fullmatch(version)
+    assert match is not None
+    return int(match[1])
+
+
+def run_of(version: str) -> str:
+    """Return the run in a version's name."""
+    return version.partition("-")[2]

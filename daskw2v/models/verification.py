@@ -1,0 +1,77 @@
+"""Checks finished versions: a power loss, a disk or a person may have damaged what was whole."""
+
+from daskw2v.errors import DamageError, VocabularyError
+from daskw2v.models.index.files import FOLDER as INDEX
+from daskw2v.models.index.files import read_file, read_summary
+from daskw2v.models.store import open_tables, read_ids, read_subwords, read_vocabulary
+from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.verification import find_damage
+
+
+def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
+    """Return the damage of a version, without its index.
+
+    Parameters
+    ----------
+    version
+        Folder of a version that was finished.
+    full
+        Whether to read all of it. By default only manifests and metadata are read, and sizes compared.
+
+    Returns
+    -------
+    list of DamageError
+        One for each damaged or missing file; empty if the version is whole.
+
+    Raises
+    ------
+    StoreError
+        If the store fails, or a newer daskw2v wrote the version.
+    """
+    found = [damage for damage in find_damage(version, full=full) if not damage.url.startswith(_index(version))]
+    if version.read_bytes(MANIFEST) is None:
+        found.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
+    return found or _contradictions(version, full=full)
+
+
+def check_version(version: Store) -> None:
+    """Check a version's manifests, metadata and sizes.
+
+    Raises
+    ------
+    DamageError
+        If a file is damaged or missing.
+    StoreError
+        As `damage_of`.
+    """
+    for damage in damage_of(version):
+        raise damage
+
+
+def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
+    """Return what is wrong with a version whose files are whole: parts are missing, or do not fit each other."""
+    try:
+        open_tables(version)
+        if full:
+            for read in (read_vocabulary, read_subwords, read_ids):
+                read(version)
+    except DamageError as damage:
+        return [damage]
+    except VocabularyError as error:
+        return [DamageError(error.problem, error.remedy, version.url)]
+    return []
+
+
+def damage_of_index(version: Store) -> list[DamageError]:
+    """Return the damage of a version's index, which can be built again; raises as `damage_of`."""
+    try:
+        if (version / INDEX).read_manifest() is not None:
+            summary = read_summary(version)
+            read_file(version, summary, (summary.words, summary.dimensions))
+    except DamageError as damage:
+        return [damage]
+    return []
+
+
+def _index(version: Store) -> str:
+    return f"{version.url}/{INDEX}/"
