@@ -61,8 +61,8 @@ class DamageError(StoreError):
         """Return the error for the file at a URL; `what` says what is wrong with it."""
         return cls(
             f"{url} {what}.",
-            "In a work directory the same command makes again what can be made again; a published model has to come "
-            "from a copy, or be deleted and trained again. Look after the disk.",
+            "In a work directory the same command makes it again where it can. For a published model, restore a copy, "
+            "train again, or serve another version: `daskw2v versions rollback`. Check the disk.",
             url,
         )
 

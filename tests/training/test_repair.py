@@ -1,13 +1,16 @@
 """Repairs while others are at work: what they have made, or are making, is left to them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import repair
+from daskw2v.training.repair import mending, repair
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 
@@ -92,3 +95,70 @@ def test_repair__removes_nothing_that_nobody_would_make_again(work, parts):
     (work / "/".join(parts[:-1])).write_bytes(parts[-1], b"1")
     assert repair(work, damage(work, *parts)) is None
     assert (work / "/".join(parts)).exists()
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.slow
+def test_train__makes_hundreds_of_damaged_blocks_again_in_one_call(client, tmp_path):
+    """Blocks are checked together: each call goes through the text a few times, not once for each block."""
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"one two three word{n % 50}\n" for n in range(16_000)))
+    settings = {"params": PARAMS.replace(vector_size=4, epochs=1), "resources": RESOURCES, "client": client}
+    undisturbed = train(text, work=tmp_path / "whole", **settings)
+    build_corpus(text, Store(str(tmp_path / "work")), *list(settings.values())[:2], client)
+    blocks = sorted((tmp_path / "work" / "shards").glob("*/*"))
+    assert len(blocks) > 300
+    for number, block in enumerate(blocks):
+        (chunk,), (metadata,) = block.glob("*/0/codes/c/0"), block.glob("*/0/codes/zarr.json")
+        [flip, Path.unlink, lambda path: path.write_bytes(b"")][number % 3]((chunk, metadata)[number % 2])
+    repairs = []
+    vectors = train(
+        text, work=tmp_path / "work", **settings, listener=lambda p: repairs.append(p) if p.stage == "repair" else None
+    )
+    np.testing.assert_array_equal(vectors.vectors, undisturbed.vectors)
+    assert len(repairs) == 1
+    assert f" and {len(blocks) - 1} more are made again." in repairs[0].message
+
+
+def test_mending__gives_up_on_what_is_damaged_time_and_again(work):
+    calls = []
+
+    def make(versions):
+        calls.append(versions)
+        raise damage(work, "vocabulary", "key", f"build{len(calls)}", "counts")
+
+    with pytest.raises(DamageError, match="is damaged"):
+        mending(work, silent, make, client=None)
+    assert len(calls) == 6
+
+
+def test_mending__goes_on_while_other_results_are_repaired(work):
+    calls = []
+
+    def make(versions):
+        calls.append(versions)
+        if len(calls) < 50:
+            raise damage(work, "vocabulary", f"key{len(calls)}", "build", "counts")
+        return "made"
+
+    assert mending(work, silent, make, client=None) == "made"
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, flip])
+def test_train__trains_again_what_a_damaged_version_held(client, text, tmp_path, spoil):
+    """Under the next number; the damaged version is named, and not touched."""
+    settings = {"work": tmp_path / "work", "params": PARAMS.replace(vector_size=4), "resources": RESOURCES}
+    first = train(text, **settings, client=client)
+    whole, said = first.vectors.copy(), []
+    spoil(Path(first.url) / "input" / "c" / "0" / "0")
+    again = train(text, **settings, client=client, listener=lambda progress: said.append(progress.message))
+    assert again.url == first.url.replace("v0001", "v0002")
+    np.testing.assert_array_equal(again.vectors, whole)
+    assert any(f"{Path(first.url).name} is passed over." in message for message in said)
+    assert Path(first.url).exists()
+    assert Vectors.open(tmp_path / "work").url == again.url
