@@ -1,4 +1,4 @@
-"""Errors of a lost scheduler."""
+"""Errors of a lost scheduler, and of addresses that cannot be reached."""
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -19,6 +19,11 @@ def scheduler_watched() -> Iterator[None]:
         yield
     except (CancelledError, CommClosedError, ClosedClientError) as error:
         raise scheduler_gone() from error
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Tell whether it is what Dask raises when it gives up connecting to an address."""
+    return type(error) is OSError and error.errno is None and str(error).startswith("Timed out trying to connect")
 
 
 def scheduler_gone() -> ClusterError:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from distributed import Client, Future, KilledWorker, wait
 
-from daskw2v.cluster.scheduler import AGAIN, scheduler_watched
-from daskw2v.cluster.workers import may_grow, this_worker, workers_known
+from daskw2v.cluster.scheduler import AGAIN, is_unreachable, scheduler_watched
+from daskw2v.cluster.workers import check_reachable, may_grow, this_worker, workers_known
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.progress import Listener, Progress, silent
@@ -55,6 +55,11 @@ class _Wait:
         The cluster, and the resources that a suitable worker declares.
     why
         Sentence to add to messages.
+
+    Attributes
+    ----------
+    step, patience
+        Seconds between two checks, and for which a registered worker may be out of reach.
     """
 
     def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
@@ -65,6 +70,7 @@ class _Wait:
         self._since = self._said = 0.0
         self._alone: str | None = None  # time since which there is no suitable worker
         self.step = min(_CHECK, self._timeout)
+        self.patience = min(_FIXED, self._timeout)
 
     def check(self) -> None:
         """Raise a ClusterError if there was no suitable worker for too long."""
@@ -191,10 +197,14 @@ def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[
 def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | None) -> list[Any]:
     """Return the results of finished tasks; Dask computes results again that were lost with their worker."""
     waited = _Wait(client, takes)
+    asked = time.monotonic()
     answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
     try:
         while wait_for_thread([answer], timeout=waited.step).not_done:
             waited.check()
+            if time.monotonic() - asked >= waited.patience:
+                check_reachable(client, futures)
+                asked = time.monotonic()
         return list(answer.result())
     finally:
         answer.cancel()
@@ -202,10 +212,17 @@ def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | Non
 
 @contextmanager
 def _explained(task: str) -> Iterator[None]:
-    """Turn the errors that Dask raises for lost workers or a lost scheduler into errors of daskw2v."""
+    """Turn the errors that Dask raises for workers or a scheduler out of reach into errors of daskw2v."""
     try:
         with scheduler_watched():
             yield
+    except OSError as error:
+        if not is_unreachable(error):
+            raise
+        raise ClusterError(
+            f"{task} found a part of the cluster out of reach ({error}).",
+            f"Check that address, its network and its firewall, or stop what runs there. {AGAIN}",
+        ) from error
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",

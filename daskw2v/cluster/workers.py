@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from distributed import Client, LocalCluster, Worker, get_worker
+from distributed import Client, Future, LocalCluster, Worker, get_worker
 from distributed.comm import CommClosedError
 
-from daskw2v.cluster.scheduler import scheduler_gone
+from daskw2v.cluster.scheduler import is_unreachable, scheduler_gone
 from daskw2v.cluster.shared_memory import given_bytes
 from daskw2v.errors import ClusterError
 
@@ -40,7 +40,7 @@ def ask_workers(
         left = isinstance(raised, OSError) and address not in workers_known(client)
         if left or isinstance(raised, CommClosedError):
             continue
-        if type(raised) is OSError and raised.errno is None:  # Dask raises this when it gives up connecting
+        if is_unreachable(raised):
             raise ClusterError(
                 f"The scheduler cannot reach the worker {address}, which is registered there ({raised}).",
                 "Check that worker, its network and its firewall, or stop it.",
@@ -146,6 +146,19 @@ class Usage(NamedTuple):
 def usage(client: Client) -> dict[str, Usage]:
     """Return the usage of each worker that answers, by address."""
     return ask_workers(client, _usage)
+
+
+def check_reachable(client: Client, futures: list[Future]) -> None:
+    """Check that the scheduler reaches the workers that hold results: Dask asks those that it cannot reach for ever.
+
+    Raises
+    ------
+    ClusterError
+        If it cannot reach one.
+    """
+    holders = {address for addresses in client.who_has(futures).values() for address in addresses}
+    if holders:
+        ask_workers(client, this_worker, workers=holders)
 
 
 def _usage(dask_worker: Worker) -> Usage:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import dask
 import numpy as np
 import pytest
-from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker
+from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecCluster, Worker, wait
 from distributed.comm import CommClosedError
 
 from daskw2v import train
@@ -266,6 +266,33 @@ def test_ask_workers__names_a_worker_that_is_registered_and_cannot_be_reached(mi
 
     with pytest.raises(FileNotFoundError, match=r"text\.txt"):
         ask_workers(mixed, fail_there, workers=[address for address in mixed.nthreads() if address != deaf])
+
+
+def unreachable(address):
+    raise OSError(f"Timed out trying to connect to {address} after 30 s")
+
+
+def test_gather__names_a_worker_whose_results_cannot_be_fetched(mixed):
+    deaf, rpc = next(iter(mixed.nthreads())), mixed.cluster.scheduler.rpc
+    held = mixed.submit(echo, 1, workers=[deaf], pure=False)
+    wait(held)
+
+    async def refuse(address, connect=rpc.connect, **options):
+        return unreachable(address) if address == deaf else await connect(address, **options)
+
+    rpc.remove(deaf)
+    rpc.connect = refuse
+    with (
+        waits_for_workers(Resources(worker_timeout=0.2), lambda progress: None),
+        pytest.raises(ClusterError, match=rf"cannot reach the worker {deaf}, which is registered.*firewall"),
+    ):
+        gather(mixed, [held], "A task")
+
+
+def test_gather__explains_a_task_that_could_not_connect(mixed):
+    failed = mixed.submit(unreachable, "tcp://10.0.0.9:1234", pure=False)
+    with pytest.raises(ClusterError, match=r"^A task found a part .* out of reach \(Timed out .*10\.0\.0\.9"):
+        gather(mixed, [failed], "A task")
 
 
 def test_await_worker__waits_for_one_that_declares_a_resource(mixed, monkeypatch):
