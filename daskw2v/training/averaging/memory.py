@@ -33,7 +33,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     held, own = table_bytes(params, text.vocabulary)
     tables, copies = sum(held.values()), sum(own.values())
     threads = task_threads([workers.threads] * workers.n, params, resources)
-    tasks = min(1 if device.resource else workers.threads, -(-params.n_replicas // workers.n))
+    replicas = -(-params.n_replicas // workers.n)
+    tasks = min(1 if device.resource else workers.threads, replicas)
     # Rows that fill whole cache lines are returned as they lie; one thread takes one table out after the other
     taken = 0 if copies == tables else tables if threads > 1 else max(held.values())
     share = tables / workers.n if params.n_replicas > 1 else 0.0
@@ -48,12 +49,13 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     }
     training = {
         **kept,
+        "trained replicas": (replicas - tasks) * tables,  # that wait for the last ones of the round
         "tables of replicas": tasks * copies,
         "rows taken out of them": tasks * taken,
         "text": tasks * trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words),
     }
     # What is merged takes the place of what it came from, but for some blocks
-    merging = {**kept, "trained replicas": tasks * tables, "blocks that are merged": share / 2}
+    merging = {**kept, "trained replicas": replicas * tables, "blocks that are merged": share / 2}
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:

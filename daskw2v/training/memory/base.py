@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 from dask.utils import format_bytes
 
 FLOAT, INT, LONG = 4, 4, 8  # bytes
-PROCESS = 270 << 20  # of a worker that has imported all, and loaded compiled kernels from the cache
-COMPILER = 90 << 20  # that compiling leaves, where the cache on disk lacks the kernels
+PROCESS = 250 << 20  # of a worker that has imported all, and loaded compiled kernels from the cache
+COMPILED = 110 << 20  # that compiling leaves, where the cache on disk lacks the kernels: of all stages up to training
 
 
 class Part(NamedTuple):
@@ -38,10 +38,19 @@ class StageMemory:
     gpu: tuple[Part, ...] = ()
 
     @classmethod
-    def of(cls, name: str, *moments: Mapping[str, float], gpu: Mapping[str, float] | None = None) -> Self:
-        """Return the stage whose peak is the largest of some moments, which are parts besides the process itself."""
+    def of(
+        cls,
+        name: str,
+        *moments: Mapping[str, float],
+        gpu: Mapping[str, float] | None = None,
+        compiled: int = COMPILED,
+    ) -> Self:
+        """Return the stage whose peak is the largest of some moments, which are parts besides the process itself.
+
+        `compiled` is the number of bytes that compiling kernels leaves, of this stage and earlier ones.
+        """
         peak = max(moments, key=lambda parts: sum(parts.values()))
-        process = {"process": PROCESS, "compiled kernels": COMPILER}
+        process = {"process": PROCESS, "compiled kernels": compiled}
         return cls(name, _parts({**process, **peak}), _parts(gpu or {}))
 
     @property

@@ -12,6 +12,7 @@ from daskw2v.vocabulary.buckets import count_buckets
 from daskw2v.vocabulary.pieces import PIECE_TYPES
 
 LETTERS = 8  # bytes of a distinct word
+_COMPILED = 50 << 20  # that compiling the kernels of these stages leaves
 _WRITING = 8 << 20  # chunks that a task compresses at a time
 _ORDER = 56  # bytes a word that sorting takes: counts, groups, prefixes, and what lexsort needs
 _DISTINCT = 0.4  # of a shard's bigrams; .26 were in 64 MB of Wikipedia
@@ -29,7 +30,7 @@ def encode(text: Text, workers: Workers) -> StageMemory:
         "words in order": types * (LETTERS + 5 * LONG),
         "compression": _WRITING,
     }
-    return StageMemory.of("encode", *(_times(tasks, parts) for parts in (growing, writing)))
+    return StageMemory.of("encode", *(_times(tasks, parts) for parts in (growing, writing)), compiled=_COMPILED)
 
 
 def phrases(text: Text, workers: Workers) -> StageMemory:
@@ -47,7 +48,9 @@ def phrases(text: Text, workers: Workers) -> StageMemory:
         "compression": _WRITING,
     }
     return StageMemory.of(
-        "phrases", *({"maps of shards": maps, **_times(tasks, parts)} for parts in (counting, merging, joining))
+        "phrases",
+        *({"maps of shards": maps, **_times(tasks, parts)} for parts in (counting, merging, joining)),
+        compiled=_COMPILED,
     )
 
 
@@ -74,6 +77,7 @@ def vocabulary(text: Text, workers: Workers) -> StageMemory:
         "vocabulary",
         *(_times(tasks, parts) for parts in (merging, growing, ordering)),
         _times(pieces, ordering_piece),
+        compiled=_COMPILED,
     )
 
 
