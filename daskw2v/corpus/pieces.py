@@ -55,9 +55,14 @@ def tokens_of(sentences: Iterable[Sequence[str]]) -> Tokens:
     text = "".join(flat)
     data = text.encode()
     lengths = map(len, flat) if len(data) == len(text) else (len(token.encode()) for token in flat)
-    offsets = np.zeros(len(flat) + 1, np.int64)
-    np.cumsum(np.fromiter(lengths, np.int64, len(flat)), out=offsets[1:])
     counts = np.fromiter(map(len, kept), np.int64, len(kept))
+    return tokens_from(data, np.fromiter(lengths, np.int64, len(flat)), counts)
+
+
+def tokens_from(data: bytes, lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> Tokens:
+    """Make `Tokens` of the bytes of all tokens, the length of each, shape (t,), and the tokens of each sentence."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
     return Tokens(np.frombuffer(data, np.uint8), offsets, (np.cumsum(counts) - counts)[counts > 0])
 
 

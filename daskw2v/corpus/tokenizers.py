@@ -6,7 +6,7 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from daskw2v.config.params import tokenizer_name
 from daskw2v.config.registry import Registry
 from daskw2v.corpus.fingerprint import fingerprint
+from daskw2v.corpus.matching import matches
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
 from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 
@@ -96,7 +97,8 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
     name = tokenizer_name(spec)
     if isinstance(spec, str) and spec.startswith(_REGEX):
         pattern = spec.removeprefix(_REGEX)
-        return Tokenizer(name=name, title=f"matches of {pattern}", cut=_Function(name, _Pattern(_compiled(pattern))))
+        _check_pattern(pattern)
+        return Tokenizer(name=name, title=f"matches of {pattern}", cut=partial(matches, pattern))
     return Tokenizer(name=name, title=f"what {name} returns", cut=_Function(name, _users(spec)))
 
 
@@ -128,10 +130,13 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
     Raises
     ------
     InputError
-        If a user's function raises any exception: a retry would fail in the same way.
+        If a pattern takes too long for a line, or a user's function raises any exception: a retry would fail in the
+        same way.
     """
     try:
         return tokenizer(data)
+    except InputError as error:
+        raise InputError(f"{url}: {error.problem}", error.remedy) from error
     except (Daskw2vError, MemoryError):
         raise
     except Exception as error:
@@ -197,14 +202,6 @@ def _characters() -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
 
 
 @dataclass(frozen=True)
-class _Pattern:
-    pattern: re.Pattern[str]
-
-    def __call__(self, lines: list[str]) -> list[list[str]]:
-        return [[match[0] for match in self.pattern.finditer(line)] for line in lines]
-
-
-@dataclass(frozen=True)
 class _Function:
     """A tokenizer that calls a user's function on lines and checks its result."""
 
@@ -234,12 +231,12 @@ class _Function:
         )
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _check_pattern(pattern: str) -> None:
     if not pattern:
         raise ParameterError("tokenizer='regex:' has no pattern.", "Give one, such as regex:[a-z]+.")
     try:
-        return re.compile(pattern)
-    except re.error as error:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
         raise ParameterError(
             f"The tokenizer's pattern {pattern!r} is invalid ({error}).", "Give a pattern of Python's re."
         ) from error

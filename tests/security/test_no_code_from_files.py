@@ -27,6 +27,7 @@ _METHODS = {"torch.load", "np.load", "numpy.load", "np.fromregex", "numba.core.s
 # What is done all the same, and why nothing that a file holds is run by it:
 # - `re.compile` makes patterns of the user's own tokenizer; `importlib.import_module` imports a tokenizer that the user
 #   names in Params, and commands and packages by our own tables. No name is read from a model, shard or manifest.
+# - A process that matches such a pattern (corpus.matching) runs a module of this package.
 # - A model or corpus may name a plug-in. What is imported then (config.registry) is what an installed distribution
 #   declares by an entry point, and nothing that the file holds.
 # - `ast.literal_eval` reads lists of Python's from one published set (evaluation.layouts): literals only.

@@ -1,0 +1,130 @@
+"""Matches of a pattern of Python's `re`, with a bound on the processor time of a line.
+
+`re` holds the interpreter's lock, and nothing but a signal in a main thread interrupts it. Tasks run in other threads,
+so a process of its own matches. Other engines (regex, RE2) give other matches for the same pattern.
+"""
+
+import atexit
+import os
+import struct
+import subprocess
+import sys
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from daskw2v.corpus import matching_process
+from daskw2v.corpus.pieces import Tokens, tokens_from
+from daskw2v.errors import InputError
+
+SECONDS = 60.0  # of processor time that a line may take
+_SHOWN = 60  # characters of a line in a message
+_KEPT = 4  # idle processes of a pattern
+_LENGTH = struct.Struct("<q")
+
+
+class _Process:
+    """A process that matches a pattern; it ends with this one."""
+
+    def __init__(self, pattern: str) -> None:
+        # -I and -S: nothing is imported but the standard library
+        line = [sys.executable, "-I", "-S", str(Path(matching_process.__file__)), str(SECONDS)]
+        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._send(pattern.encode("utf-8", "surrogatepass"))
+
+    def _send(self, content: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(_LENGTH.pack(len(content)) + content)
+        self._process.stdin.flush()
+
+    def _receive(self) -> bytes:
+        assert self._process.stdout is not None
+        head = self._process.stdout.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            raise EOFError
+        (length,) = _LENGTH.unpack(head)
+        content = self._process.stdout.read(length)
+        if len(content) < length:
+            raise EOFError
+        return content
+
+    def ask(self, data: bytes) -> list[bytes]:
+        """Return the bytes of tokens, their lengths and the tokens of each line; of a slow line, its number alone."""
+        self._send(data)
+        return [self._receive() for _ in range(*_LENGTH.unpack(self._receive()))]
+
+    def end(self) -> int:
+        """End the process; return its exit code."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(BrokenPipeError):  # what was not sent yet
+                assert pipe is not None
+                pipe.close()
+        return self._process.wait()
+
+
+_idle: dict[tuple[int, str, float], list[_Process]] = defaultdict(list)  # by the process that started them
+
+
+@atexit.register
+def _end_all() -> None:
+    for (owner, *_), processes in _idle.items():
+        while owner == os.getpid() and processes:
+            processes.pop().end()
+
+
+def _asked(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
+    """Ask an idle process; if it has ended meanwhile, or there is none, a new one."""
+    while True:
+        try:
+            process, is_new = idle.pop(), False
+        except IndexError:
+            process, is_new = _Process(pattern), True
+        try:
+            answer = process.ask(data)
+        except (EOFError, BrokenPipeError) as error:
+            code = process.end()
+            if is_new:
+                raise InputError(
+                    f"The process that matches regex:{pattern} ended with exit code {code}.",
+                    "The usual cause is memory: give a smaller block_size or fewer threads for each worker.",
+                ) from error
+        except BaseException:
+            process.end()
+            raise
+        else:
+            if len(idle) < _KEPT:
+                idle.append(process)
+            else:
+                process.end()
+            return answer
+
+
+def matches(pattern: str, data: bytes) -> Tokens:
+    """Return the matches of a pattern in each line, as `re.finditer` finds them.
+
+    Parameters
+    ----------
+    pattern
+        Of Python's `re`.
+    data
+        Lines of UTF-8.
+
+    Raises
+    ------
+    InputError
+        If a line takes more than `SECONDS` of processor time, or the process that matches is killed.
+    """
+    answer = _asked(_idle[os.getpid(), pattern, SECONDS], pattern, data)
+    if len(answer) == 1:
+        number = int(answer[0])
+        line = data.decode().split("\n")[number]
+        raise InputError(
+            f"The tokenizer regex:{pattern} takes more than {SECONDS:g} s of processor time for one line, number "
+            f"{number + 1} of the {data.count(bytes([10])):,} lines read at once, which begins {line[:_SHOWN]!r}.",
+            "Give a pattern that matches a text in one way only, such as [a-z]+ for ([a-z]+)+, or cut the line.",
+        )
+    content, lengths, counts = answer
+    return tokens_from(content, np.frombuffer(lengths, np.int64), np.frombuffer(counts, np.int64))
