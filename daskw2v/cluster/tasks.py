@@ -10,6 +10,7 @@ from distributed import Client, Future
 from daskw2v.cluster.waiting import first_done, gather
 from daskw2v.cluster.workers import total_threads
 from daskw2v.errors import Daskw2vError, TrainingError
+from daskw2v.store.durability import durable
 from daskw2v.store.stage import new_attempt
 
 _PER_THREAD, _LEAST = 4, 16  # futures in flight
@@ -19,7 +20,8 @@ _COUNT = 10  # seconds after which the threads are counted again
 def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     # Errors of daskw2v are returned, not raised: a retry would raise them again, so Dask must only retry others.
     try:
-        return function(*args)
+        with durable():
+            return function(*args)
     except Daskw2vError as error:
         return error
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError
 from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.durability import force_name
 from daskw2v.store.urls import Location, as_url, filesystem
 
 
@@ -76,6 +77,7 @@ def _local_file(path: str) -> Iterator[BinaryIO]:
             f.flush()
             os.fsync(f.fileno())
         os.replace(temporary, path)
+        force_name(path)
     except BaseException:
         if os.path.exists(temporary):
             os.unlink(temporary)

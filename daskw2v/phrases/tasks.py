@@ -97,7 +97,7 @@ def _count(of: PhraseJob, number: int, place: Store) -> dict[str, Any]:
         reader.codes(number), reader.starts(number), reader.ids(number), before[-1] if len(before) else NOTHING
     )
     bigrams = count_keys(keys)
-    write_parts(place, "bigrams", cut_keys(bigrams["key"], of.n_buckets), bigrams)
+    write_parts(place, "bigrams", cut_keys(bigrams["key"], of.n_buckets), bigrams, named=True)
     return {"groups": []}
 
 

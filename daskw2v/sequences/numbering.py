@@ -100,9 +100,9 @@ def _write_piece(place: Store, columns: list[Any]) -> int:
     rank = np.empty(len(order), np.int32)
     rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
     codes = rank[encoded.indices.to_numpy()].reshape(2, -1).T
-    write_parts(place, "codes", [0, len(codes)], codes)
+    write_parts(place, "codes", [0, len(codes)], codes, named=True)
     for weights in columns[2:]:
-        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None])
+        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
     _write_names(place, encoded.dictionary.take(order))
     return len(order)
 

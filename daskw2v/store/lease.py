@@ -18,6 +18,7 @@ import psutil
 
 from daskw2v.errors import BusyError, DamageError, Daskw2vError, StoreError
 from daskw2v.progress import Listener, Progress
+from daskw2v.store.durability import scope
 from daskw2v.store.storage import Store
 
 _FOLDER = "leases"
@@ -93,7 +94,7 @@ class Lease:
                     self._lost = "Somebody, who is done," if found is None else _holder(found)
                     return
                 self._beats += 1
-                self._home.write_manifest(self._values(), self._file)
+                self._home.write_manifest(self._values(), self._file, alone=True)
 
     def end(self) -> None:
         """Stop the signs of life."""
@@ -142,7 +143,8 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     beating = threading.Thread(target=lease.live, daemon=True)
     beating.start()
     try:
-        yield lease
+        with scope():  # an earlier failure of the disk is no concern of this holder
+            yield lease
     finally:
         lease.end()
         beating.join()

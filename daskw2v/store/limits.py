@@ -19,6 +19,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from daskw2v.errors import StoreError
+from daskw2v.store.durability import wrote
 from daskw2v.store.memory import free_memory
 
 T = TypeVar("T")
@@ -111,6 +112,11 @@ class Folder(LocalStore):
         # Checked and read at once: a thread for each would cost more than the check
         content = await asyncio.to_thread(_read, str(self.root), key, byte_range)
         return None if content is None else (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Write a file, which is forced to the disk before a manifest names it."""
+        await super().set(key, value)
+        wrote(str(self.root / key))
 
     async def delete_dir(self, prefix: str) -> None:
         """Delete a folder, if it is there."""

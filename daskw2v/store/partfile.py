@@ -28,14 +28,16 @@ class Bounds(NamedTuple):
     crc: int
 
 
-def write_parts(place: Store, name: str, edges: Sequence[int] | Int64Array, items: npt.NDArray[Any]) -> None:
-    """Write items, shape (n, ...), whose part k is items edges[k]:edges[k + 1]."""
+def write_parts(
+    place: Store, name: str, edges: Sequence[int] | Int64Array, items: npt.NDArray[Any], *, named: bool = False
+) -> None:
+    """Write items, shape (n, ...), whose part k is items edges[k]:edges[k + 1]; `named` as of `Store.write_raw`."""
     records = np.zeros((len(edges), 2), np.int64)
     records[:, 0] = edges
     items = np.ascontiguousarray(items)
     for k, (start, stop) in enumerate(pairwise(edges)):
         records[k, 1] = _crc(items[start:stop])
-    place.write_raw(name, records, items)
+    place.write_raw(name, records, items, named=named)
 
 
 def part_bounds(place: Store, name: str, part: int) -> Bounds:

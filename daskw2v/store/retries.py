@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from itertools import chain
 from typing import IO, Any, NoReturn, TypeVar, cast
 
@@ -107,7 +109,7 @@ def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: fl
 
 
 def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -> T:
-    """Call in another thread: one that hangs in the system cannot be called back, only left behind.
+    """Call in another thread, in this one's context: one that hangs in the system can only be left behind.
 
     Raises
     ------
@@ -116,6 +118,7 @@ def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -
     Exception
         What the function raised.
     """
+    function = partial(copy_context().run, function)
     caller = getattr(_callers, "caller", None)
     if caller is None or caller.process != os.getpid():  # a fork copies no threads
         caller = _Caller()

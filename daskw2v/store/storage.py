@@ -6,7 +6,6 @@ by one task, or by several along chunk bounds only, and nothing is ever pickled.
 
 import json
 import os
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from zarr.abc.store import Store as ZarrStore
 from zarr.storage import FsspecStore
 
 from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.store import durability
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed
@@ -125,23 +125,29 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def write_bytes(self, name: str, content: bytes) -> None:
+    def write_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file atomically: whoever reads sees the old content or the new, never a part.
+
+        On a local disk, all that this process wrote before is on disk before the file is, unless it is `alone`.
 
         Raises
         ------
         StoreError
-            If the store refuses the write (no space, no permission), or does not answer.
+            If the store refuses the write (no space, no permission), or does not answer; or as `durability.force`.
         """
         fs, path = self._filesystem()
         local = self.local_path
         if local is None:
             self._with_retries(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
         else:
-            self._with_retries(_put, local, name, content, os.replace, name=name)
+            write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
+            self._with_retries(write, name=name)
 
-    def write_raw(self, name: str, *arrays: npt.NDArray[Any]) -> None:
-        """Write arrays as they are into a file that is soon deleted: neither atomic nor forced to the disk."""
+    def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
+        """Write arrays as they are into a file, not atomically.
+
+        `named` tells whether a manifest will name the file. Otherwise it is not forced to the disk.
+        """
         fs, path = self._filesystem()
 
         def write() -> None:
@@ -149,6 +155,8 @@ class Store:
             with fs.open(f"{path}/{name}", "wb") as f:
                 for array in arrays:
                     f.write(array.data.cast("B") if array.size else b"")  # without a copy
+            if named and "file" in fs.protocol:
+                durability.wrote(f"{path}/{name}")
 
         self._with_retries(write, name=name)
 
@@ -212,12 +220,15 @@ class Store:
             raise DamageError.of(f"{self.url}/{name}", "has no checksum")
         return values
 
-    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST) -> None:
-        """Write a manifest: the last act of a stage, which makes its data count."""
-        self.write_bytes(name, _written(values))
+    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False) -> None:
+        """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count."""
+        self.write_bytes(name, _written(values), alone=alone)
 
     def create_manifest(self, values: dict[str, Any], name: str) -> None:
-        """Write a manifest where there is none; of several that try, one does, if the store knows how to."""
+        """Write a manifest that names no data where there is none.
+
+        Of several processes that try, one does, if the store knows how to.
+        """
         fs, path = self._filesystem()
         local, content = self.local_path, _written(values)
 
@@ -226,7 +237,7 @@ class Store:
                 if local is None:
                     fs.pipe_file(f"{path}/{name}", content, mode="create")
                 else:
-                    _put(local, name, content, os.link)
+                    durability.replace(f"{local}/{name}", content, os.link, alone=True)
 
         self._with_retries(create, name=name)
 
@@ -263,23 +274,3 @@ def _written(values: dict[str, Any]) -> bytes:
     """Return a manifest's content."""
     values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
     return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
-
-
-def _put(folder: str, name: str, content: bytes, move: Callable[[str, str], None]) -> None:
-    """Write a file of this machine's and force it to the disk; `move` replaces what is there, or does not."""
-    os.makedirs(folder, exist_ok=True)
-    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as f:
-            f.write(content)
-            f.flush()
-            os.fsync(f.fileno())
-        move(temporary, f"{folder}/{name}")
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-    entry = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(entry)
-    finally:
-        os.close(entry)

@@ -18,6 +18,7 @@ from daskw2v.objectives.subwords.network import Weights
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int32Array, RowIds
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -54,6 +55,7 @@ def find_base(work: Store, params: Params) -> Store:
     return model
 
 
+@durable()
 def write_base(base: Base, vocabulary: StoredVocabulary) -> None:
     """Task: write the earlier model's row of each word of a vocabulary, -1 for new words."""
     known, words = read_vocabulary(base.model), vocabulary.load()

@@ -22,6 +22,7 @@ from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Base, Run
 from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.durability import force
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.evaluation import TrainingEvaluation
@@ -77,6 +78,7 @@ def write_version(
 
 def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
+    force()  # what this process wrote; workers have forced their own
     gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
 
 

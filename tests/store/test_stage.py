@@ -74,13 +74,13 @@ def dying(patch, number, *, after):
     def wrap(name):
         call = getattr(Store, name)
 
-        def wrapped(self, *args):
+        def wrapped(self, *args, **options):
             if len(calls) > number:
                 raise Killed  # a dead process calls nothing
             calls.append(name)
             if len(calls) > number and not after:
                 raise Killed
-            result = call(self, *args)
+            result = call(self, *args, **options)
             if len(calls) > number:
                 raise Killed
             return result

@@ -162,10 +162,10 @@ KILLED_RUN = """
 
     write_manifest = Store.write_manifest
 
-    def dying(store, values, name="manifest.json"):
+    def dying(store, values, name="manifest.json", **options):
         if moment == "checkpoint" and "checkpoints" in store.url and "/000003" in store.url:
             die()  # everything is written but the manifest
-        write_manifest(store, values, name)
+        write_manifest(store, values, name, **options)
 
     if __name__ == "__main__":
         Store.write_manifest = dying

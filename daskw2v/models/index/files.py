@@ -62,7 +62,7 @@ def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> N
     """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest."""
     place = version / FOLDER
     before = (place.read_manifest() or {}).get("file")
-    place.write_raw(summary.file, content)
+    place.write_raw(summary.file, content, named=True)
     place.write_manifest(asdict(summary))
     if _is_ours(before):
         (place / str(before)).remove()

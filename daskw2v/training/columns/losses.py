@@ -8,6 +8,7 @@ from distributed import Client, Future
 from daskw2v.cluster import gather
 from daskw2v.store.arrays import create_array, open_array, write_rows
 from daskw2v.store.checksums import StoredArray
+from daskw2v.store.durability import durable
 from daskw2v.store.stage import groups_exist
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
@@ -85,12 +86,14 @@ def _open(home: Store, *, writable: bool = False) -> StoredArray:
     return open_array(home.open_group(writable=writable), LOSS)
 
 
+@durable()
 def _write(home: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
     """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
     losses: Float32Array = np.concatenate([np.concatenate(parts, axis=1) for parts in by_step])
     write_rows(_open(home, writable=True), start, losses / np.array(columns, np.float32)[:, None])
 
 
+@durable()
 def _copy(source: Store, target: Store, start: int) -> None:
     """Task: copy a round's losses."""
     array = _open(source)

@@ -14,6 +14,7 @@ from daskw2v.objectives.base import MOMENTS, Columns, is_finite
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
+from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched
@@ -191,11 +192,13 @@ def moment_table(name: str, table: str) -> str:
     return f"{name}-{table}"
 
 
+@durable()
 def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> None:
     """Task: write a part's rows, on the worker that holds them."""
     write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
 
 
+@durable()
 def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> None:
     """Task: write a part's moments, on the worker that holds them."""
     for name, values in zip(context.moments, context.moments_of(table, part, moments), strict=True):

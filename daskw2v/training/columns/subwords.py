@@ -28,6 +28,7 @@ from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.part_task import (
     INPUT,
@@ -174,6 +175,7 @@ def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Se
     return joined
 
 
+@durable()
 def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> None:
     """Task: write the network to a model, or with its moments to a checkpoint."""
     network = open_network(run, held)

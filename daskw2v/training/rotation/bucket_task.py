@@ -19,6 +19,7 @@ from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import SkipGrams, read_bucket
 from daskw2v.sampling.weights import PartitionCounts
+from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -212,6 +213,7 @@ def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Arr
     return table
 
 
+@durable()
 def save_partition(store: Store, table: str, partition: int, held: PartitionMap, context: RotationContext) -> None:
     """Task: write a partition's rows to a model, by the worker that holds them."""
     write_partition(store, table, partition, context.rows(table, partition, held[partition]))

@@ -1,0 +1,201 @@
+"""Files of this machine are on disk before a manifest names them.
+
+What is written is in the operating system's memory at first. A power loss takes what is only there, whole or in parts.
+So files are noted once they are written, and forced to the disk together, at the end of a task and before a manifest:
+one call for a whole filesystem (`syncfs`) costs less than one for each file. Folders are forced too, as they hold the
+files' names, and any of them may be new. Object stores need nothing of this: they answer once data is safe.
+
+A sync that failed is never repeated. The system reports an error of writing once, and forgets it: a second sync of the
+same file would succeed, and the data would be lost.
+"""
+
+import ctypes
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+
+from daskw2v.errors import StoreError
+from daskw2v.store.threads import in_threads
+
+# Local filesystems, which force all that they hold in one go: ext2 to ext4, XFS, Btrfs, F2FS, overlayfs, tmpfs
+_LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x794C7630, 0x01021994}
+_UNABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}  # not every folder can be opened and forced
+_libc = ctypes.CDLL(None, use_errno=True)
+_syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
+
+
+class _Noted:
+    """What this process has written and not forced, and how often that failed."""
+
+    def __init__(self) -> None:
+        self.files = set[str]()
+        self.changing, self.forcing = threading.Lock(), threading.Lock()
+        self.failures = 0
+        self.failure: OSError | None = None
+
+
+_noted = _Noted()
+_before: ContextVar[int | None] = ContextVar("failures before the scope", default=None)
+
+
+def wrote(path: str) -> None:
+    """Note that a file was written, or has got another name."""
+    with _noted.changing:
+        _noted.files.add(path)
+
+
+def force() -> None:
+    """Force to the disk what this process has written until now.
+
+    Raises
+    ------
+    StoreError
+        If that fails, or has failed since the scope began: then nobody knows what is on the disk.
+    """
+    before = _before.get()
+    with _noted.forcing:  # what another thread forces may be this one's
+        with _noted.changing:
+            files, _noted.files = _noted.files, set()
+        before = _noted.failures if before is None else before
+        try:
+            _force(sorted(files))
+        except OSError as error:
+            _noted.failures, _noted.failure = _noted.failures + 1, error
+    if _noted.failures > before:
+        raise StoreError(
+            f"What was written could not be forced to the disk ({_noted.failure}).",
+            "Look after the disk and the room on it; the same command goes on.",
+        ) from _noted.failure
+
+
+@contextmanager
+def scope() -> Iterator[None]:
+    """Make a block in which `force` fails only for what has failed since the block began."""
+    token = _before.set(_noted.failures)
+    try:
+        yield
+    finally:
+        _before.reset(token)
+
+
+@contextmanager
+def durable() -> Iterator[None]:
+    """Make a block, or a function, after which all that it wrote is on disk; raises as `force` does."""
+    with scope():
+        yield
+        force()
+
+
+def replace(path: str, content: bytes, move: Callable[[str, str], None] = os.replace, *, alone: bool = False) -> None:
+    """Write a file, which is there as a whole or not at all, and force it to the disk after all that was noted.
+
+    Parameters
+    ----------
+    path, content
+        The file.
+    move
+        Gives the file its name: replaces what is there, or fails.
+    alone
+        Whether noted files may be forced later: for files that name no others.
+
+    Raises
+    ------
+    OSError
+        If writing fails.
+    StoreError
+        As `force`.
+    """
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    temporary = f"{folder}/.{name}.{os.urandom(8).hex()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            if alone:
+                file.flush()
+                os.fsync(file.fileno())
+        if not alone:
+            wrote(temporary)
+            force()
+        move(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _fsync(folder)
+
+
+def force_name(path: str) -> None:
+    """Force a file's name, and those of the folders that it lies in, to the disk."""
+    in_threads(_fsync_folder, list(_folders(path)))
+
+
+def _force(files: list[str]) -> None:
+    for device in _by_device(files).values():
+        if not _force_filesystem(os.path.dirname(device[0])):
+            in_threads(_fsync, device)
+            in_threads(_fsync_folder, sorted({folder for file in device for folder in _folders(file)}))
+
+
+def _by_device(files: list[str]) -> dict[int, list[str]]:
+    """Return the files of each filesystem that are still there, as far as their folders are."""
+    devices = dict[str, int]()
+    found = dict[int, list[str]]()
+    for file in files:
+        folder = os.path.dirname(file)
+        if folder not in devices:
+            try:
+                devices[folder] = os.stat(folder).st_dev
+            except FileNotFoundError:
+                devices[folder] = -1
+        if devices[folder] != -1:
+            found.setdefault(devices[folder], []).append(file)
+    return found
+
+
+def _force_filesystem(folder: str) -> bool:
+    """Force a whole filesystem; return False if it is of a kind that cannot, or need not, do so."""
+    if _syncfs is None or _kind(folder) not in _LOCAL:
+        return False
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        if _syncfs(file):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), folder)
+    finally:
+        os.close(file)
+    return True
+
+
+def _kind(folder: str) -> int:
+    """Return the number that Linux gives to a kind of filesystem."""
+    answer = (ctypes.c_long * 32)()
+    if _libc.statfs(os.fsencode(folder), ctypes.byref(answer)):
+        return 0
+    return int(answer[0]) & 0xFFFFFFFF
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a file lies in, up to the root: any may be new."""
+    while (folder := os.path.dirname(path)) != path:
+        yield folder
+        path = folder
+
+
+def _fsync(path: str) -> None:
+    with suppress(FileNotFoundError):  # deleted meanwhile
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _fsync_folder(path: str) -> None:
+    try:
+        _fsync(path)
+    except OSError as error:
+        if error.errno not in _UNABLE:
+            raise
