@@ -63,7 +63,7 @@ FORCE = durability._force
 
 
 def _set(clock: Clock | None) -> None:
-    durability._force = FORCE if clock is None else clock  # type: ignore[assignment]
+    durability._force = FORCE if clock is None else clock
 
 
 def _read() -> tuple[float, int]:
@@ -74,7 +74,7 @@ def _read() -> tuple[float, int]:
 
 @contextmanager
 def timed(client: Client, *, forces: bool) -> Iterator[list[tuple[float, int]]]:
-    """Count what is forced by this process and all workers, or leave it out; at the end the list holds what each did."""
+    """Count what this process and all workers force, or leave it out; in the end the list holds what each did."""
     found = list[tuple[float, int]]()
     _set(Clock(forces=forces))
     client.run(lambda: _set(Clock(forces=forces)))

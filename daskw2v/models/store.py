@@ -257,7 +257,7 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
         raise DamageError(
             f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
             "Write the vocabulary it was trained on.",
-            store.url,
+            url=store.url,
         )
     return tables
 
@@ -323,7 +323,7 @@ def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
         raise DamageError(
             f"Table {name!r} of {store.url} has type {array.dtype} and shape {array.shape}, which no model has.",
             "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
-            array.url,
+            url=array.url,
         )
     return array
 
@@ -349,7 +349,7 @@ def _count_words(store: Store) -> int:
 def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
     if len(ids) != (words := _count_words(store)):
         problem = f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}."
-        raise DamageError(problem, remedy, f"{store.url}/{_IDS}")
+        raise DamageError(problem, remedy, url=f"{store.url}/{_IDS}")
 
 
 def _tables(store: Store, group: zarr.Group) -> list[str]:

@@ -78,7 +78,7 @@ def _read(home: Store, path: str) -> dict[str, Any] | DamageError:
         try:
             check_metadata(content, place)
         except StoreError as error:
-            raise DamageError(error.problem, error.remedy, place) from error
+            raise DamageError(error.problem, error.remedy, url=place) from error
         return dict(json.loads(content))
 
     try:
