@@ -128,7 +128,7 @@ def read(kind: str, work: str, interval: float, ready: Event, done: Event, resul
 
 def change(work: Store, changes: int, pause: float) -> list[tuple[str, float]]:
     """Publish, roll back, add and delete; return what was served, and since when."""
-    versions, pointer, served = Versions(work), Path(work.url) / "models" / "LATEST", []
+    versions, states, served = Versions(work), Path(work.url) / "models" / "state", []
     rng, number = np.random.default_rng(0), KEPT
     for turn in range(changes):
         if turn % ADD_EVERY == 0:
@@ -138,7 +138,7 @@ def change(work: Store, changes: int, pause: float) -> list[tuple[str, float]]:
             versions.rollback()
         else:
             versions.publish(f"v{rng.integers(number - KEPT + 1, number + 1):04}-r")
-        served.append((pointer.read_text().split()[0], pointer.stat().st_mtime))
+        served.append((versions.find("LATEST").name, max(states.glob("*.json")).stat().st_mtime))
         if turn % ADD_EVERY == ADD_EVERY - 1:
             versions.gc(keep=KEPT, min_age=0)
         time.sleep(pause)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from daskw2v.models.served import read_served
 from daskw2v.store.storage import Store
 
 VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
@@ -18,12 +19,13 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     run_id
         The run.
     damaged
-        Names of versions that do not count as existing.
+        Names of versions that do not count as existing, as those that are being deleted.
     """
+    condemned = read_served(models).condemned
     numbers = [0]
-    for name in models.children():
+    for name in (*models.children(), *condemned):
         match = VERSION.fullmatch(name)
-        if match and match[2] == run_id and name not in damaged:
+        if match and match[2] == run_id and name not in (*damaged, *condemned):
             return name
         if match:
             numbers.append(int(match[1]))

@@ -110,7 +110,7 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
     """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
     if not corpus.passes:
         return
-    home = store.open_group(writable=True).create_group(_HOME, overwrite=True)
+    home = (store / _HOME).create_group()
     for i, found in enumerate(corpus.passes):
         for k, piece in enumerate(pieces_of(found)):
             source, copy = (work / piece).open_group(), home.create_group(f"{i}/{k}")

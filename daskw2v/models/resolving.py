@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from daskw2v.errors import Daskw2vError, StoreError
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION
-from daskw2v.models.versions import FOLDER, POINTER, Versions, latest_version
+from daskw2v.models.served import POINTER
+from daskw2v.models.versions import FOLDER, Versions, latest_version
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url

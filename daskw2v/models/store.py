@@ -150,7 +150,7 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
     """Write the words of the rows of the `input` table."""
-    vocabulary.save(store.open_group(writable=True).create_group("vocabulary", overwrite=True))
+    vocabulary.save((store / "vocabulary").create_group())
 
 
 def read_vocabulary(store: Store) -> Vocabulary:
@@ -168,7 +168,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
     """Write the subword network, which computes vectors of words from their characters."""
-    subwords.save(store.open_group(writable=True).create_group(_SUBWORDS, overwrite=True))
+    subwords.save((store / _SUBWORDS).create_group())
 
 
 def read_subwords(store: Store) -> Subwords | None:
@@ -194,7 +194,7 @@ def write_ids(store: Store, ids: StableIds) -> None:
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
     group = store.open_group(writable=True)
     group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
-    ids.save(group.create_group(_IDS, overwrite=True))
+    ids.save((store / _IDS).create_group())
 
 
 def read_ids(store: Store) -> StableIds | None:

@@ -1,20 +1,20 @@
-"""Versions of a model: immutable folders below `models/`, and a pointer `LATEST` to the served one.
+"""Versions of a model: immutable folders below `models/`, of which one is served.
 
-The pointer is a small file, written atomically. Its first line names the served version; the next lines name those
-served before, newest first, for rollbacks. A version is finished once its manifest exists and never changes after that.
-So a reader always sees a complete version, old or new.
+A version is finished once its manifest exists and never changes after that. `served` says which one is served. So a
+reader always sees a complete version, old or new.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from daskw2v.errors import DamageError, StoreError, VocabularyError
+from daskw2v.errors import BusyError, DamageError, StoreError, VocabularyError
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION, number_of, run_of
+from daskw2v.models.served import POINTER, Served, change_served, read_served
 from daskw2v.models.store import finish, has_ids, read_ids, read_vocabulary
 from daskw2v.models.verification import check_version, damage_of, damage_of_index
 from daskw2v.store.lease import hold, hold_run
@@ -23,11 +23,8 @@ from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
-T = TypeVar("T")
 FOLDER = "models"
-POINTER, _TAGS = "LATEST", "tags.json"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SERVED = 100  # most lines of the pointer
 
 
 class Version(NamedTuple):
@@ -68,7 +65,7 @@ class Version(NamedTuple):
 class Versions:
     """The versions of a work directory's model.
 
-    A lease makes changes exclusive; readers do not wait.
+    A lease makes changes exclusive; readers do not wait. A process that loses the lease changes nothing any more.
 
     Parameters
     ----------
@@ -101,13 +98,16 @@ class Versions:
 
     def all(self) -> list[Version]:
         """Return all finished versions whose manifests are whole, in order of their numbers."""
-        served, tags, found = latest_version(self.models), self.tags(), list[Version]()
+        return self._all(read_served(self.models))
+
+    def _all(self, served: Served) -> list[Version]:
+        found = list[Version]()
         for name in self._names():
             with suppress(DamageError):
-                manifest = read_finished(self.models / name)
+                manifest = None if name in served.condemned else read_finished(self.models / name)
                 if manifest is not None:
-                    named = tuple(tag for tag, tagged in tags.items() if tagged == name)
-                    found.append(Version(name, manifest, named, name == served))
+                    tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
+                    found.append(Version(name, manifest, tags, name == served.name))
         return found
 
     def _names(self) -> list[str]:
@@ -127,9 +127,12 @@ class Versions:
 
     def _once_finished(self) -> list[str]:
         """Return the names of versions that were finished, whole or not, in order of their numbers."""
-        known = {*_served(self.models), *self.tags().values()}  # even without a manifest
+        served = read_served(self.models)
+        known = {*served.names, *served.tags.values()}  # even without a manifest
         return [
-            name for name in self._names() if name in known or (self.models / name).read_bytes(MANIFEST) is not None
+            name
+            for name in self._names()
+            if name not in served.condemned and (name in known or (self.models / name).read_bytes(MANIFEST) is not None)
         ]
 
     def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
@@ -177,7 +180,7 @@ class Versions:
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
     def name_of(self, name: str = POINTER) -> str | None:
-        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads one small file."""
+        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads only the state."""
         if name == POINTER:
             return latest_version(self.models)
         return name if VERSION.fullmatch(name) else self.tags().get(name)
@@ -192,10 +195,10 @@ class Versions:
 
     def publish(self, name: str) -> Version:
         """Serve a version; raises as `find` does, and if files of the version are damaged or missing."""
-        with self._held():
-            found = self.find(name)
-            check_version(self.models / found.name)
-            point_to(self.models, found.name)
+        with self._held() as held:
+            found = held.find(name)
+            check_version(held.models / found.name)
+            change_served(held.models, lambda served: served.serving(found.name))
         return found._replace(served=True)
 
     def rollback(self) -> Version:
@@ -206,18 +209,22 @@ class Versions:
         StoreError
             If there is none.
         """
-        with self._held():
-            served = _served(self.models)
-            damaged = self.damaged()
-            finished = {version.name: version for version in self.all() if version.name not in damaged}
-            earlier = [number for number, name in enumerate(served) if number and name in finished]
-            if not earlier:
-                raise StoreError(
-                    f"No version was served in {self.models.url} before {served[0] if served else 'any'}.",
-                    "Publish a version by its name.",
-                )
-            _serve(self.models, served[earlier[0] :])
-        return finished[served[earlier[0]]]._replace(served=True)
+        with self._held() as held:
+            damaged = held.damaged()
+            finished = {version.name: version for version in held.all() if version.name not in damaged}
+
+            def back(served: Served) -> Served:
+                whole = finished.keys() - served.condemned
+                earlier = [number for number, name in enumerate(served.names) if number and name in whole]
+                if not earlier:
+                    raise StoreError(
+                        f"No version was served in {self.models.url} before {served.name or 'any'}.",
+                        "Publish a version by its name.",
+                    )
+                return replace(served, names=served.names[earlier[0] :])
+
+            name = change_served(held.models, back).names[0]
+        return finished[name]._replace(served=True)
 
     def tags(self) -> dict[str, str]:
         """Return the version of each tag.
@@ -227,10 +234,7 @@ class Versions:
         StoreError
             If their file is damaged.
         """
-        tags = (self.models.read_manifest(_TAGS) or {}).get("tags", {})
-        if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
-            raise refused(f"{self.models.url}/{_TAGS}", f"holds tags={shown(tags)}")
-        return tags
+        return dict(read_served(self.models).tags)
 
     def tag(self, name: str, tag: str) -> Version:
         """Give a version a tag, which moves if another version has it.
@@ -245,8 +249,9 @@ class Versions:
                 f"{tag!r} is not a valid tag.",
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
-        with self._held():
-            self._write_tags({**self.tags(), tag: self.find(name).name})
+        with self._held() as held:
+            found = held.find(name)
+            change_served(held.models, lambda served: served.tagging(tag, found.name))
         return self.find(tag)
 
     def untag(self, tag: str) -> None:
@@ -257,14 +262,15 @@ class Versions:
         StoreError
             If there is no such tag.
         """
-        with self._held():
-            tags = self.tags()
-            if tags.pop(tag, None) is None:
-                raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {', '.join(tags) or 'none'}.")
-            self._write_tags(tags)
+        with self._held() as held:
 
-    def _write_tags(self, tags: Mapping[str, str]) -> None:
-        self.models.write_manifest({"tags": dict(tags)}, _TAGS)
+            def without(served: Served) -> Served:
+                if tag not in served.tags:
+                    known = ", ".join(served.tags) or "none"
+                    raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
+                return replace(served, tags={other: of for other, of in served.tags.items() if other != tag})
+
+            change_served(held.models, without)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and the remains of unfinished ones.
@@ -287,49 +293,53 @@ class Versions:
         list of str
             Names of the deleted versions.
         """
-        with self._held():
-            broken, now = self.damaged(full=damaged), datetime.now(UTC)
-            every = [version for version in self.all() if version.name not in broken]
-            finished = {version.name for version in every}
-            returned_to = [name for name in _served(self.models) if name in finished][:2]
-            spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
-            old = [
-                version.name
-                for version in every
-                if not (version.name in spared or version.tags) and (now - version.created).total_seconds() >= min_age
-            ]
-            if damaged:
-                tagged = set(self.tags().values())
-                old += [name for name in broken if name not in tagged]
-                self._serve_another(old, finished)
-            for name in old:
-                (self.models / name / MANIFEST).remove()  # from now on it cannot be opened
-                (self.models / name).remove()
-            return old + self._remove_unfinished({*finished, *broken})
+        with self._held() as held:
+            broken, now = held.damaged(full=damaged), datetime.now(UTC)
 
-    def _serve_another(self, removed: list[str], whole: set[str]) -> None:
-        """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
-        served = _served(self.models)
-        left = [name for name in served if name in whole] or sorted(whole, key=number_of)[-1:]
-        if left and served[:1] and served[0] in removed:
-            _serve(self.models, left)
+            def condemn(served: Served) -> Served:
+                every = [version for version in held._all(served) if version.name not in broken]
+                finished = {version.name for version in every}
+                returned_to = [name for name in served.names if name in finished][:2]
+                spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
+                others = [version for version in every if not (version.name in spared or version.tags)]
+                old = [version.name for version in others if (now - version.created).total_seconds() >= min_age]
+                if damaged:
+                    old += [name for name in broken if name not in served.tags.values()]
+                    served = _serving_another(served, old, finished)
+                return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
 
-    def _remove_unfinished(self, finished: set[str]) -> list[str]:
-        """Delete versions without a manifest, unless their runs are active; return their names."""
+            # Recorded before the deletion: from then on nobody serves or tags them, whenever they are deleted
+            condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
+            for name in condemned:
+                (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
+                (held.models / name).remove()
+            change_served(held.models, lambda served: replace(served, condemned=()))
+            return [*condemned, *held._remove_unfinished()]
+
+    def _remove_unfinished(self) -> list[str]:
+        """Delete versions that were never finished, unless their runs are active; return their names."""
         removed = []
         for name in self._names():
-            if name in finished:
+            if name in self._once_finished():
                 continue
-            with suppress(StoreError), hold_run(self.work, run_of(name)):
-                if read_finished(self.models / name) is None:
-                    (self.models / name).remove()
+            with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
+                if name not in self._once_finished():
+                    (lease.guard(self.models) / name).remove()
                     removed.append(name)
         return removed
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        with hold(self.work, FOLDER, f"the versions in {self.work.url}", waiting=lambda message: None):
-            yield
+    def _held(self) -> Iterator["Versions"]:
+        """Hold the lease; give these versions, in a work directory that is guarded by it."""
+        what = f"the versions in {self.work.url}"
+        with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
+            yield Versions(lease.guard(self.work))
+
+
+def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
+    """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
+    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
+    return replace(served, names=tuple(left)) if left and served.name in removed else served
 
 
 def _has_whole_ids(version: Store) -> bool:
@@ -347,28 +357,14 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
 
 def point_to(models: Store, version: str) -> None:
     """Serve a finished version, atomically."""
-    served = _served(models)
-    if served[:1] != [version]:
-        _serve(models, [version, *served])
-
-
-def _serve(models: Store, served: list[str]) -> None:
-    models.write_bytes(POINTER, "\n".join(served[:_SERVED]).encode())
-
-
-def _served(models: Store) -> list[str]:
-    """Return the names of the served version and of those served before, newest first."""
-    content = models.read_bytes(POINTER)
-    if content is None:
-        return []
-    return [line.strip() for line in content.decode(errors="replace").splitlines()] or [""]
+    change_served(models, lambda served: served.serving(version))
 
 
 def was_served(models: Store) -> list[str]:
     """Return the names of the served version and of those served before, newest first."""
-    return list(dict.fromkeys(filter(VERSION.fullmatch, _served(models))))
+    return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
     """Return the name of the served version, or None before the first."""
-    return next(iter(_served(models)), None)
+    return read_served(models).name

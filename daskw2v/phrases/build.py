@@ -136,7 +136,8 @@ def pieces_of(found: PhrasePass) -> list[str]:
 
 
 def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: OpenStage) -> Corpus:
-    home, n_shards = joining.home, len(corpus.shards)
+    home, n_shards = stage.home, len(corpus.shards)
+    joining = replace(joining, home=home)
     chosen = finished(home / "choose" / "0")
     finding = n_shards + joining.n_buckets + 1
     stage.expect(finding + n_shards, 0 if chosen is None else finding)
@@ -163,7 +164,7 @@ def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: 
     )
     results = {"choose/0": chosen["attempt"], **{f"join/{i}": part["attempt"] for i, part in enumerate(parts)}}
     stage.clean(f"{task}/{name}" for task, attempt in results.items() for name in (MANIFEST, attempt))
-    joined.save(joining.work)
+    joined.save(stage.guard(joining.work))
     stage.report(finding + n_shards, f"{found.n_phrases} phrases")
     return joined
 

@@ -92,12 +92,12 @@ def retrain(
     with listening(listener) as listen:
         try:
             with hold(store, "retrain", f"the retraining in {store.url}") as lease:
-                asked = settled_params(params)
-                night = RetrainingRun(inputs, store, asked, resources, policy, gates, full, lease.guarding(listen))
+                asked, held, heard = settled_params(params), lease.guard(store), lease.guarding(listen)
+                night = RetrainingRun(inputs, held, asked, resources, policy, gates, full, heard)
                 result = night.run(client)
                 summary = tell_all(result, listen)
                 if result.outcome is Outcome.PUBLISHED:
-                    record(store, summary)
+                    record(held, summary)
                 return summary
         except BusyError as busy:
             return tell_all(RunResult(Outcome.BUSY, str(busy)), listen)

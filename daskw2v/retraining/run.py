@@ -7,7 +7,7 @@ retraining/<version>.json  summary of the run, written after notices were sent; 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
-from daskw2v.models.index.build import build_index
+from daskw2v.models.index.build import index_version
 from daskw2v.models.naming import next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
 from daskw2v.models.sources import read_sources
@@ -148,21 +148,30 @@ class RetrainingRun:
             text.save(self.work)
         run_id = run_identity(text, vocabulary, params)
         note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
-        with hold_run(self.work, run_id):
-            version = next_version(self._models, run_id, damaged)
-            if (self._models / version).read_manifest() is None:
-                self._drop_candidates(run_id)
-                candidate = self._candidates / run_id
-                write_version(candidate, text, vocabulary, self.work, params, self.resources, client, self.listener)
-                stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
-                if stopped is not None:
-                    return stopped
-            elif _is_recorded(self.work, version):
-                return _nothing(f"{version}, which was published before, already has this text.")
-            if self.policy.index:
-                build_index((self._models / version).url, self.resources.storage_options)
-            published = Versions(self.work).publish(version)
-        return self._published(published)
+        with hold_run(self.work, run_id) as lease:
+            held = replace(self, work=lease.guard(self.work), listener=lease.guarding(self.listener))
+            published = held._make(client, run_id, served, corpus, text, vocabulary, params, changes, unread, damaged)
+        return published if isinstance(published, RunResult) else self._published(published)
+
+    def _make(
+        self, client: Client, run_id: str, served: Version | None, corpus: Corpus, text: Corpus,
+        vocabulary: StoredVocabulary, params: Params, changes: Changes, unread: Sequence[Range],
+        damaged: Collection[str],
+    ) -> Version | RunResult:  # fmt: skip
+        """Train, check and publish a version, unless that was done; if there is none to publish, return the result."""
+        version = next_version(self._models, run_id, damaged)
+        if (self._models / version).read_manifest() is None:
+            self._drop_candidates(run_id)
+            candidate = self._candidates / run_id
+            write_version(candidate, text, vocabulary, self.work, params, self.resources, client, self.listener)
+            stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
+            if stopped is not None:
+                return stopped
+        elif _is_recorded(self.work, version):
+            return _nothing(f"{version}, which was published before, already has this text.")
+        if self.policy.index:
+            index_version(self._models / version)
+        return Versions(self.work).publish(version)
 
     def _finish(
         self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,

@@ -133,7 +133,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     }
     stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
     stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.home.name}"))
-    return _matrix(stage.home, manifest)
+    return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # not guarded by the lease, which ends
 
 
 def _stretch(window: int) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -119,7 +119,7 @@ def _build(
     sources: Sequence[Source], edges: EdgeList, resources: Resources, client: Client, stage: OpenStage
 ) -> dict[str, Any]:
     home = stage.home
-    place = Store(home.url, {**resources.storage_options, **home.options}, home.timeout)
+    place = replace(home, options={**resources.storage_options, **home.options})
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
     encoded = _step(stage, "read edges", encode_block, [(block, place, edges) for block in blocks])
     pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]

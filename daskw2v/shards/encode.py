@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -273,7 +274,7 @@ def _build(
     all_parts = tuple(chain.from_iterable(parts.values()))
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
     stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
-    corpus.save(store)
+    corpus.save(stage.guard(store))
     return corpus
 
 
@@ -296,7 +297,7 @@ def _encode_all(stage: OpenStage, batches: list[Batch], params: Params, resource
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,
     }
-    home = Store(stage.home.url, {**resources.storage_options, **stage.home.options}, stage.home.timeout)
+    home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
     todo = {batch.key: batch for batch in batches}  # a file that is named twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0

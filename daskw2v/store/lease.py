@@ -1,16 +1,26 @@
-"""One at a time: who works on something in a work directory says so, again and again, until it is done.
+"""Leases: at most one process at a time works on something in a work directory.
 
-A lease is a small file with its holder's name and a number that grows. It belongs to its holder as long as the number
-grows; clocks of several machines are not compared. What died on this machine is known at once.
+A lease is a log of numbered entries, `leases/<name>/<number>.json` (`NumberedLog`). The highest entry names the holder,
+or says that the lease was released. Taking, taking over and releasing are the same operation: entry n + 1 is created
+exclusively by a process that has read entry n. So of several processes that take over the lease of a dead holder, one
+gets it.
+
+A holder rewrites its own entry every BEAT seconds, with a counter. Others compare counters, never clocks: a holder on
+another machine whose counter stays the same for EXPIRY seconds counts as dead. A holder on the same machine is known to
+be alive or dead by its process id and start time. No process ever writes to the entry of another one.
+
+A holder may be paused, lose its lease, and go on. `Lease.guard` gives a store that compares the holder's number with
+the highest one before each write and deletion, and refuses them once the lease is lost.
 """
 
 import os
 import platform
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,102 +29,113 @@ import psutil
 from daskw2v.errors import BusyError, DamageError, Daskw2vError, StoreError
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.durability import scope
+from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 _FOLDER = "leases"
 BEAT = 10.0  # seconds between two signs of life
-EXPIRY = 60.0  # seconds without any after which a holder is taken for dead
-_NOBODY = ""  # who wrote a file that cannot be read
-_LOOK = 1.0  # seconds between looks at somebody else's
+EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
+_LOOK = 1.0  # seconds between two looks at another holder's entry
+_RELEASED = {"released": True}
+_UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
 
 
-class Lease:
-    """What its holder has.
+@dataclass(frozen=True)
+class Token:
+    """The number under which a process holds a lease; small, safe to send to a worker.
 
     Parameters
     ----------
-    home
-        Where leases lie.
-    file
-        Its file's name.
+    log
+        The entries of the lease.
+    number, entry
+        Number of the holder's entry, and its identity.
     what
-        What it is for, for messages.
+        What the lease is for, for messages.
     """
 
-    def __init__(self, home: Store, file: str, what: str) -> None:
-        self._home, self._file, self.what = home, file, what
-        self._name = uuid.uuid4().hex
-        self._beats, self._thread = 0, threading.get_ident()
-        self._lost: str | None = None
-        self._done = threading.Event()
+    log: NumberedLog
+    number: int
+    entry: str
+    what: str
+
+    def lost(self) -> StoreError | None:
+        """Read the store; return None if the lease is held, or the error that says who has taken it over."""
+        if self.log.ends_with(self.number, self.entry):
+            return None
+        found = _read(partial(self.log.read, self.log.newest_number(self.number))) or _RELEASED
+        taker = "Another process, which has finished," if found.get("released") else _holder(found)
+        return StoreError(
+            f"{taker} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
+            "This process stops. Let one of the two go on.",
+        )
 
     def check(self) -> None:
-        """Check that it is still ours.
+        """Read the store, and check that the lease is held.
 
         Raises
         ------
         StoreError
-            If somebody took us for dead and took it.
+            If another process has taken it over.
+        """
+        error = self.lost()
+        if error is not None:
+            raise error
+
+
+class Lease:
+    """A lease that this process holds.
+
+    Parameters
+    ----------
+    token
+        The holder's number.
+    """
+
+    def __init__(self, token: Token) -> None:
+        self.token = token
+        self._entry = _myself()
+        self._lost: StoreError | None = None
+        self._done = threading.Event()
+
+    def guard(self, store: Store) -> Store:
+        """Return a store whose writes and deletions are refused once the lease is lost, here and on workers."""
+        return store.guarded(self.token)
+
+    def check(self) -> None:
+        """Check without reading the store whether the last sign of life found that the lease was lost.
+
+        Raises
+        ------
+        StoreError
+            If so.
         """
         if self._lost is not None:
-            raise StoreError(
-                f"{self._lost} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
-                "Let one of the two go on.",
-            )
-
-    def take(self) -> bool:
-        """Write the file, where there is none; tell whether it is ours."""
-        self._home.create_manifest(self._values(), self._file)
-        return self.is_ours(self.read())  # some stores overwrite
-
-    def read(self) -> dict[str, Any] | None:
-        """Return what its file says, or None where there is none."""
-        try:
-            return self._home.read_manifest(self._file)
-        except DamageError:  # somebody has just begun to write it, or died over it
-            return {"name": _NOBODY, "beats": 0, "pid": "?", "host": "?", "machine": "?"}
-
-    def is_ours(self, found: dict[str, Any] | None) -> bool:
-        """Tell whether that is what this lease wrote."""
-        return found is not None and found["name"] == self._name
-
-    def remove(self) -> None:
-        """Take it from whoever has it."""
-        (self._home / self._file).remove()
-
-    def _values(self) -> dict[str, Any]:
-        return {"name": self._name, "beats": self._beats, "thread": self._thread, **_myself()}
-
-    def live(self) -> None:
-        """Give signs of life until it is given back or lost."""
-        while not self._done.wait(BEAT):
-            with suppress(Exception):  # a store that is gone for a while: the next beat may reach it
-                found = self.read()
-                if found is None or not (self.is_ours(found) or found["name"] == _NOBODY):
-                    self._lost = "Somebody, who is done," if found is None else _holder(found)
-                    return
-                self._beats += 1
-                self._home.write_manifest(self._values(), self._file, alone=True)
-
-    def end(self) -> None:
-        """Stop the signs of life."""
-        self._done.set()
-
-    def give_back(self) -> None:
-        """Let others take it; signs of life have stopped."""
-        with suppress(Daskw2vError):  # it expires
-            found = self.read()
-            if self._lost is None and found is not None and (self.is_ours(found) or found["name"] == _NOBODY):
-                self.remove()
+            raise self._lost
 
     def guarding(self, listener: Listener) -> Listener:
-        """Return a listener that hears of progress only while the lease is ours."""
+        """Return a listener that ends a run which has lost the lease, at its next progress."""
 
         def listen(progress: Progress) -> None:
             self.check()
             listener(progress)
 
         return listen
+
+    def keep_alive(self) -> None:
+        """Give signs of life until the lease is released or lost."""
+        beats = 0
+        while not self._done.wait(BEAT):
+            with suppress(Exception):  # a store that cannot be reached: the next sign of life may reach it
+                self._lost = self.token.lost()
+                if self._lost is not None:
+                    return
+                beats += 1
+                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, "beats": beats})
+
+    def stop(self) -> None:
+        """End the signs of life."""
+        self._done.set()
 
 
 @contextmanager
@@ -128,27 +149,29 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     name, what
         Name of the lease, and what it is for, for messages.
     waiting
-        Wait until others are done, and tell this who they are. By default nobody waits for a holder that lives.
+        Wait for other holders, and call this with who they are. By default a living holder is an error.
 
     Raises
     ------
     BusyError
-        If somebody else holds it.
+        If another process holds it.
+    StoreError
+        If this thread holds it, and would wait for itself.
     """
-    # A sign of life that takes longer than till the next one is none
-    home = Store((work / _FOLDER).url, work.options, min(work.timeout, BEAT))
-    lease = Lease(home, f"{name}.json", what)
-    while not lease.take():
-        _await_end(lease, waiting)
-    beating = threading.Thread(target=lease.live, daemon=True)
+    # Not guarded by other leases. A sign of life that takes longer than until the next one is worth nothing
+    folder = Store((work / _FOLDER).url, work.options, min(work.timeout, BEAT))
+    token = _take(folder, name, what, waiting)
+    lease = Lease(token)
+    beating = threading.Thread(target=lease.keep_alive, daemon=True)
     beating.start()
     try:
         with scope():  # an earlier failure of the disk is no concern of this holder
             yield lease
     finally:
-        lease.end()
+        lease.stop()
         beating.join()
-        lease.give_back()
+        with suppress(Daskw2vError):  # it expires
+            token.log.append(token.number + 1, _RELEASED)  # fails where another process has taken it over
 
 
 def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
@@ -156,37 +179,56 @@ def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
     return hold(work, run, f"the run {run} in {work.url}")
 
 
-def _await_end(lease: Lease, waiting: Callable[[str], None] | None) -> None:
-    """Return when a lease is free; remove it where its holder is dead."""
+def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> Token:
+    """Wait until nobody holds the lease, or its holder is dead, and take it."""
+    log, earlier = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
     seen, since, told = None, time.monotonic(), False
-    while (found := lease.read()) is not None:
-        if lease.is_ours(found):  # it was there when it was asked for, and not read
-            return
-        beat = (found["name"], found["beats"])
-        lives = _lives(found)
-        if lives or (lives is None and seen is not None and beat != seen):
-            if waiting is None:
-                raise BusyError(
-                    f"{_holder(found)} is at work on {lease.what}.",
-                    "Wait until it is done, stop it, or give another work directory.",
-                )
-            if lives and found["pid"] == os.getpid() and found["thread"] == threading.get_ident():
-                raise StoreError(f"{lease.what} is this thread's own already.", "Do one after the other.")
-            if not told:
-                waiting(f"waiting for {_holder(found)}")
-                told = True
-        if beat != seen:
-            seen, since = beat, time.monotonic()
-        if lives is False or (lives is None and time.monotonic() - since > EXPIRY):
-            again = lease.read()
-            if again is not None and again["name"] == found["name"]:
-                lease.remove()
-            return
-        time.sleep(_LOOK)
+    while True:
+        number = log.newest_number()
+        old = _read(partial(folder.read_manifest, earlier))
+        found = old if old is not None else _read(partial(log.read, number)) if number else _RELEASED
+        if found is None:  # deleted meanwhile, as there is a newer one
+            continue
+        if not found.get("released"):
+            beat = (number, found.get("name"), found["beats"])
+            lives = _lives(found)
+            if lives or (lives is None and seen not in (None, beat)):
+                if waiting is None:
+                    raise BusyError(
+                        f"{_holder(found)} is at work on {what}.",
+                        "Wait until it is done, stop it, or give another work directory.",
+                    )
+                if lives and found["pid"] == os.getpid() and found["thread"] == threading.get_ident():
+                    raise StoreError(f"{what} is this thread's own already.", "Do one after the other.")
+                if not told:
+                    waiting(f"waiting for {_holder(found)}")
+                    told = True
+            if beat != seen:
+                seen, since = beat, time.monotonic()
+            if lives or (lives is None and time.monotonic() - since <= EXPIRY):
+                time.sleep(_LOOK)
+                continue
+            if old is not None:
+                (folder / earlier).remove()
+        entry = log.append(number + 1, {**_myself(), "beats": 0})
+        if entry is not None:
+            return Token(log, number + 1, entry, what)
+
+
+def _read(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return an entry; one that cannot be read has an unknown holder, and has to expire."""
+    try:
+        found = read()
+    except DamageError:
+        return _UNKNOWN
+    return None if found is None else {**_UNKNOWN, **found}
 
 
 def _myself() -> dict[str, Any]:
-    return {"host": platform.node(), "machine": _machine(), "pid": os.getpid(), "born": _born(os.getpid())}
+    pid = os.getpid()
+    return {
+        "host": platform.node(), "machine": _machine(), "pid": pid, "born": _born(pid), "thread": threading.get_ident(),
+    }  # fmt: skip
 
 
 def _machine() -> str:

@@ -79,7 +79,13 @@ def _pauses() -> Iterator[float]:
         yield pause * random.uniform(0.7, 1.3)  # many workers shall not ask at the same moment
 
 
-def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: float = TIMEOUT) -> T:
+def with_retries(
+    function: Callable[..., T],
+    *args: Any,
+    place: str,
+    timeout: float = TIMEOUT,
+    before: Callable[[], None] = lambda: None,
+) -> T:
     """Call `function(*args)` until it answers.
 
     Parameters
@@ -90,6 +96,8 @@ def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: fl
         What it is about, for messages.
     timeout
         Seconds to wait for each answer.
+    before
+        Called before each try, in this thread; what it raises ends the tries.
 
     Raises
     ------
@@ -99,6 +107,7 @@ def with_retries(function: Callable[..., T], *args: Any, place: str, timeout: fl
         What the function raised, where that is an answer, such as FileNotFoundError.
     """
     for pause in chain(_pauses(), (None,)):
+        before()
         try:
             return in_time(function, args, timeout)
         except Exception as error:

@@ -119,7 +119,7 @@ class Stage:
             found = find()  # another process may have finished while this one waited
             if found is not None:
                 return found
-            return build(OpenStage(self.home, self.run, self.listener, self.name, self.unit, lease.check))
+            return build(OpenStage(lease.guard(self.home), self.run, self.listener, self.name, self.unit, lease.check))
 
 
 class OpenStage:
@@ -128,13 +128,13 @@ class OpenStage:
     Parameters
     ----------
     home
-        The folder of the result.
+        The folder of the result. Nothing is written or deleted in it once the lease is lost: `Lease.guard`.
     run
         Runs tasks.
     listener, name, unit
         As in `Stage`.
     check
-        Raises an error if the lease is lost.
+        Called with each progress; raises an error if the lease is known to be lost.
     """
 
     def __init__(
@@ -149,6 +149,10 @@ class OpenStage:
         self.home, self.run, self.listener, self.check = home, run, listener, check
         self._name, self._unit = name, unit
         self._done = self._total = 0.0
+
+    def guard(self, store: Store) -> Store:
+        """Return a store outside the folder that is guarded as the folder is."""
+        return store.guarded(*self.home.guards)
 
     def attempt(self) -> Store:
         """Return the folder of a new build; delete what interrupted builds have left, which no manifest names."""
@@ -206,9 +210,7 @@ class OpenStage:
         StoreError
             If the lease is lost.
         """
-        self.check()
         keep_only(self.home, names)
-        self.check()
 
     def clean(self, kept: Iterable[str]) -> None:
         """Delete everything in the folder of the result, except its manifest and what lies at these paths."""

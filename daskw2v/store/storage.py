@@ -4,17 +4,20 @@ The rules that keep data whole stand here: a manifest is written last and atomic
 by one task, or by several along chunk bounds only, and nothing is ever pickled.
 """
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store as ZarrStore
+from zarr.errors import ContainsGroupError
 from zarr.storage import FsspecStore
 
 from daskw2v.errors import DamageError, ParameterError, StoreError
@@ -30,6 +33,13 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 
+class Guard(Protocol):
+    """What has to hold before something is written or deleted, such as `lease.Token`."""
+
+    def check(self) -> None:
+        """Raise a StoreError if it does not hold."""
+
+
 @dataclass(frozen=True)
 class Store:
     """A folder at an fsspec URL; cheap to make, safe to send to a worker.
@@ -42,11 +52,14 @@ class Store:
         Options for fsspec. They may hold secrets, so they are never written and never shown.
     timeout
         Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
+    guards
+        Are checked before each write and deletion, but not before each chunk of an array; see `guarded`.
     """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     timeout: float = field(default=TIMEOUT, repr=False, compare=False)
+    guards: tuple[Guard, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A worker may stand in another directory
@@ -56,7 +69,16 @@ class Store:
 
     def __truediv__(self, name: str) -> "Store":
         check_name(name)
-        return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.timeout)
+        return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.timeout, self.guards)
+
+    def guarded(self, *guards: Guard) -> "Store":
+        """Return this store with more guards."""
+        return replace(self, guards=(*self.guards, *guards))
+
+    def check(self) -> None:
+        """Check all guards; raises as they do."""
+        for guard in self.guards:
+            guard.check()
 
     @property
     def name(self) -> str:
@@ -78,6 +100,11 @@ class Store:
 
     def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
         return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)
+
+    def _change(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
+        """Write or delete something, with retries; guards are checked before each."""
+        place = f"{self.url}/{name}" if name else self.url
+        return with_retries(function, *args, place=place, timeout=self.timeout, before=self.check)
 
     def exists(self) -> bool:
         """Tell whether anything lies at the URL."""
@@ -101,7 +128,12 @@ class Store:
         return {name[start:]: int(entry["size"]) for name, entry in found.items()}
 
     def remove(self) -> None:
-        """Delete everything at the URL, if anything is there."""
+        """Delete everything at the URL, if anything is there.
+
+        A local folder is renamed first, so that it is there as a whole or not at all, and what another process creates
+        at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, the folder is
+        renamed back. If the deletion is interrupted, the next one of the same URL ends it.
+        """
         fs, path = self._filesystem()
 
         def remove() -> None:
@@ -109,7 +141,7 @@ class Store:
                 with suppress(FileNotFoundError):  # somebody else removes it too
                     fs.rm(path, recursive=True)
 
-        self._with_retries(remove)
+        self._change(remove if self.local_path is None else partial(_remove_local, path, self.check))
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return a small file's content, or None where it does not exist."""
@@ -138,10 +170,10 @@ class Store:
         fs, path = self._filesystem()
         local = self.local_path
         if local is None:
-            self._with_retries(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
+            self._change(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
         else:
             write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
-            self._with_retries(write, name=name)
+            self._change(write, name=name)
 
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
@@ -158,7 +190,7 @@ class Store:
             if named and "file" in fs.protocol:
                 durability.wrote(f"{path}/{name}")
 
-        self._with_retries(write, name=name)
+        self._change(write, name=name)
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         """Read the bytes start..stop-1 of a file.
@@ -239,7 +271,7 @@ class Store:
                 else:
                     durability.replace(f"{local}/{name}", content, os.link, alone=True)
 
-        self._with_retries(create, name=name)
+        self._change(create, name=name)
 
     def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
         local = self.local_path
@@ -247,8 +279,21 @@ class Store:
         return RetryingStore(store, self.url, self.timeout, complete=complete)
 
     def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
-        """Make an empty Zarr group here; what lay here before is replaced."""
-        return zarr.create_group(self._zarr_store(), overwrite=True, zarr_format=3, attributes=attributes)
+        """Make an empty Zarr group here; what lay here before is deleted.
+
+        Raises
+        ------
+        StoreError
+            If another process makes one at the same time.
+        """
+        self.remove()
+        self.check()
+        try:
+            return zarr.create_group(self._zarr_store(), zarr_format=3, attributes=attributes)
+        except ContainsGroupError:
+            raise StoreError(
+                f"Another process has created {self.url} at the same time.", "Let one of the two go on."
+            ) from None
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Open the Zarr group that lies here.
@@ -258,6 +303,8 @@ class Store:
         DamageError
             If there is none, or its metadata are not what was written.
         """
+        if writable:
+            self.check()
         try:
             return zarr.open_group(
                 self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
@@ -274,3 +321,37 @@ def _written(values: dict[str, Any]) -> bytes:
     """Return a manifest's content."""
     values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
     return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
+
+
+def _remove_local(path: str, check: Callable[[], None]) -> None:
+    """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
+    if os.path.isfile(path) or os.path.islink(path):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    folder, name = os.path.split(path)
+    aside = f"{folder}/.{name}.deleted"
+    _remove_tree(aside)  # what an interrupted deletion left
+    while True:
+        try:
+            os.rename(path, aside)
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:  # another process deletes, too
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            _remove_tree(aside)
+    try:
+        check()
+    except Exception:
+        with suppress(OSError):  # another process has created it again
+            os.rename(aside, path)
+        raise
+    _remove_tree(aside)
+
+
+def _remove_tree(path: str) -> None:
+    while os.path.exists(path):
+        with suppress(FileNotFoundError):  # another process deletes it, too
+            shutil.rmtree(path)

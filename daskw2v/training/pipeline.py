@@ -14,7 +14,7 @@ from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.models.naming import next_version
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.verification import check_version
-from daskw2v.models.versions import latest_version, point_to
+from daskw2v.models.versions import Versions, latest_version
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
@@ -127,13 +127,14 @@ def train_model(
         hold_run(store, run_id) as lease,
         waits_for_workers(resources, lease.guarding(heard)),
     ):
-        listen, models = lease.guarding(heard), store / "models"
+        listen, store = lease.guarding(heard), lease.guard(store)
+        models = store / "models"
         version = next_version(models, run_id, damaged)
         if (models / version).read_manifest() is not None:
             check_version(models / version)
         write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
-            point_to(models, version)
+            Versions(store).publish(version)
         run_folder(store, run_id).remove()  # checkpoints, and pairs
         vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))

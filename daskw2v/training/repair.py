@@ -133,13 +133,13 @@ def repair(work: Store, damage: DamageError) -> str | None:
     for layout in _RUNS:
         part = layout.damaged_part(inside)
         if part is not None:
-            with hold_run(work, part.split("/")[1]):
-                (work / part).remove()
+            with hold_run(work, part.split("/")[1]) as lease:
+                (lease.guard(work) / part).remove()
             return part
     match inside.split("/"):
         case ["models", version, _, *_] if finished_version(work, damage) is None:
-            with hold_run(work, run_of(version)):
-                (work / "models" / version).remove()
+            with hold_run(work, run_of(version)) as lease:
+                (lease.guard(work) / "models" / version).remove()
             return f"models/{version}"
     return None
 

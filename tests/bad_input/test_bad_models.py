@@ -100,8 +100,7 @@ def test_manifest__of_another_format_is_refused(model, content, message):
 def test_latest__that_names_no_version_is_refused_and_leads_nowhere(model, tmp_path, name):
     elsewhere = Store(str(tmp_path / "elsewhere"))
     elsewhere.write_manifest({"tables": {}})
-    models = Store(model.url.rsplit("/", 1)[0])
-    models.write_bytes("LATEST", name)
+    write_latest(model, name)
     with pytest.raises(StoreError, match=r"LATEST names .*, which is not a finished model\. Give .*: v0001-a\."):
         resolve(tmp_path / "work")
     assert resolve(model.url).url == model.url
@@ -109,8 +108,15 @@ def test_latest__that_names_no_version_is_refused_and_leads_nowhere(model, tmp_p
 
 @pytest.mark.parametrize("name", [b"v0001-a\n", b" v0001-a \r\n", b"v0001-a\n../../elsewhere"])
 def test_latest__may_end_as_an_editor_leaves_it(model, tmp_path, name):
-    Store(model.url.rsplit("/", 1)[0]).write_bytes("LATEST", name)
+    write_latest(model, name)
     assert resolve(tmp_path / "work").url == model.url
+
+
+def write_latest(model, content):
+    """Name the served version as earlier releases, without a state."""
+    models = Store(model.url.rsplit("/", 1)[0])
+    (models / "state").remove()
+    models.write_bytes("LATEST", content)
 
 
 @pytest.mark.parametrize("values", [

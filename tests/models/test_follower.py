@@ -157,7 +157,8 @@ def test_look__what_is_deleted_stays_served(work, served):
         (work / "models" / served[1]).remove()
         assert not follower.look()
         assert follower.error is None  # the version is the one that is served
-        (work / "models" / "LATEST").remove()
+        for name in ("state", "LATEST"):
+            (work / "models" / name).remove()
         assert not follower.look()
         assert "has no version 'LATEST' any more" in str(follower.error)
         assert is_whole(follower.vectors)

@@ -181,12 +181,27 @@ NAMES = ["../../outside", "..", "/etc", "v0001-fuzz/../../../outside", "a\0b", "
 @pytest.mark.parametrize("name", NAMES)
 def test_pointer__that_leads_out_is_refused(model, tmp_path, name):
     write_model(tmp_path.parent / f"{tmp_path.name}-outside")
+    shutil.rmtree(tmp_path / "models" / "state")  # as an earlier release left it
     (tmp_path / "models" / "LATEST").write_text(name)
     with pytest.raises(StoreError, match="is not a finished model"):
         Vectors.open(tmp_path)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "LATEST", "state", "."])
+def test_state__that_leads_out_is_refused_and_deletes_nothing(model, tmp_path, name):
+    models = Store(str(tmp_path / "models"))
+    (models / "state").write_manifest({"served": [name], "tags": {}, "condemned": [name]}, "00000009.json")
+    write_model(tmp_path.parent / f"{tmp_path.name}-outside")
+    with pytest.raises(StoreError, match="is not a finished model"):
+        Vectors.open(tmp_path)
+    before = models.children()
+    Versions.open(tmp_path).gc()
+    assert models.children() == before
+    assert (tmp_path.parent / f"{tmp_path.name}-outside").exists()
+
+
 def test_pointer__that_is_no_text_is_refused(model, tmp_path):
+    shutil.rmtree(tmp_path / "models" / "state")
     (tmp_path / "models" / "LATEST").write_bytes(b"\xff\xfe")
     with pytest.raises(StoreError, match="is not a finished model"):
         Vectors.open(tmp_path)
@@ -320,6 +335,7 @@ def test_version__that_was_finished_at_no_time_is_refused_when_asked(model, tmp_
 
 @pytest.mark.parametrize("tags", [5, ["a"], {"a": 5}, "a"])
 def test_tags__that_name_no_versions_are_refused(model, tmp_path, tags):
+    shutil.rmtree(tmp_path / "models" / "state")
     Store(str(tmp_path / "models")).write_manifest({"tags": tags}, "tags.json")
     with pytest.raises(StoreError, match="holds tags="):
         Versions.open(tmp_path).tags()

@@ -1,18 +1,22 @@
 """Two at once: who comes second is told, waits, or takes over what the first left when it died."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
 from daskw2v import Store
-from daskw2v.errors import StoreError
+from daskw2v.errors import BusyError, DamageError, StoreError
 from daskw2v.store import lease
 from daskw2v.store.lease import hold
+from daskw2v.store.numbered import NumberedLog
 
 HOLDER = """
 import sys, time
@@ -41,23 +45,38 @@ def elsewhere(monkeypatch):
     monkeypatch.setattr(lease, "_machine", lambda: "another")
 
 
-def leases_of(work):
-    names = (work / "leases").children()
-    return [name for name in names if not name.startswith(".")]  # a lease that is being renewed
+def held_leases(work):
+    """Return the names of leases that somebody holds."""
+    return [name for name in (work / "leases").children() if not newest(work, name)[1].get("released")]
+
+
+def newest(work, name):
+    """Return the number of the newest entry of a lease, and the entry."""
+    log = NumberedLog(work / "leases" / name)
+    number = log.newest_number()
+    return number, log.read(number)
+
+
+def take_over(work, name, **values):
+    """Take over a lease, whoever holds it, as another machine would."""
+    log = NumberedLog(work / "leases" / name)
+    assert log.append(
+        log.newest_number() + 1, {"beats": 0, "pid": 7, "host": "elsewhere", "machine": "other", **values}
+    )
 
 
 def test_lease__is_given_back(work):
     for _ in range(2):
         with hold(work, "run", "the run") as held:
-            assert leases_of(work) == ["run.json"]
+            assert held_leases(work) == ["run"]
             held.check()
-        assert leases_of(work) == []
+        assert held_leases(work) == []
 
 
 def test_lease__is_given_back_after_an_error(work):
     with pytest.raises(ZeroDivisionError), hold(work, "run", "the run"):
         raise ZeroDivisionError
-    assert leases_of(work) == []
+    assert held_leases(work) == []
 
 
 def test_lease__of_one_that_lives_here_is_refused_at_once(work, monkeypatch):
@@ -66,8 +85,8 @@ def test_lease__of_one_that_lives_here_is_refused_at_once(work, monkeypatch):
         with pytest.raises(StoreError, match=rf"Process {os.getpid()} on .* is at work on the run r\. Wait until"):
             hold(work, "run", "the run r").__enter__()
         with hold(work, "another", "another run"):
-            assert leases_of(work) == ["another.json", "run.json"]
-    assert leases_of(work) == []
+            assert held_leases(work) == ["another", "run"]
+    assert held_leases(work) == []
 
 
 def test_lease__of_one_that_lives_on_another_machine_is_refused_by_its_signs_of_life(work, monkeypatch):
@@ -77,19 +96,60 @@ def test_lease__of_one_that_lives_on_another_machine_is_refused_by_its_signs_of_
             hold(work, "run", "the run").__enter__()
 
 
-def test_lease__without_signs_of_life_is_taken(work, monkeypatch):
-    dead = lease.Lease(work / "leases", "run.json", "the run")
-    assert dead.take()
-    elsewhere(monkeypatch)
+def test_lease__without_signs_of_life_is_taken(work):
+    take_over(work, "run")
     with hold(work, "run", "the run") as held:
-        held.check()
-    assert leases_of(work) == []
+        held.token.check()
+    assert held_leases(work) == []
 
 
-def test_lease__whose_file_was_cut_short_is_taken(work):
-    (work / "leases").write_bytes("run.json", b"")
+@pytest.mark.parametrize("content", [b"", b"\0" * 300, b"{"])
+@pytest.mark.parametrize("place", [("leases/run", "00000001.json"), ("leases", "run.json")])
+def test_lease__whose_file_cannot_be_read_is_taken(work, place, content):
+    folder, file = place
+    (work / folder).write_bytes(file, content)
     with hold(work, "run", "the run") as held:
-        held.check()
+        held.token.check()
+    assert held_leases(work) == []
+
+
+def test_lease__whose_file_is_damaged_stays_its_holders_who_writes_it_again(work):
+    with hold(work, "run", "the run") as held:
+        (work / "leases" / "run").write_bytes("00000001.json", b"")
+        held.token.check()
+        while newest_or_none(work, "run") is None:
+            time.sleep(0.01)
+        held.token.check()
+
+
+def newest_or_none(work, name):
+    try:
+        return newest(work, name)
+    except DamageError:
+        return None
+
+
+def test_lease__of_an_earlier_release_is_respected_while_it_gives_signs_of_life(work):
+    values = {"name": "earlier", "beats": 0, "pid": 7, "host": "elsewhere", "machine": "other", "thread": 1}
+    beats, stop = iter(range(10**6)), threading.Event()
+
+    def live():
+        while not stop.wait(0.02):
+            (work / "leases").write_manifest({**values, "beats": next(beats)}, "run.json")
+
+    holder = threading.Thread(target=live)
+    holder.start()
+    try:
+        while (work / "leases").read_bytes("run.json") is None:
+            time.sleep(0.01)
+        with pytest.raises(BusyError, match="Process 7 on elsewhere is at work on the run"):
+            hold(work, "run", "the run").__enter__()
+    finally:
+        stop.set()
+        holder.join()
+    with hold(work, "run", "the run") as held:
+        held.token.check()
+    assert (work / "leases").read_bytes("run.json") is None
 
 
 def test_lease__of_a_killed_process_is_taken_at_once(tmp_path, monkeypatch):
@@ -128,20 +188,135 @@ def test_lease__that_is_this_threads_own_is_not_waited_for(work):
         hold(work, "text", "The text", waiting=print).__enter__()
 
 
-def test_lease__is_ours_though_it_was_not_readable_at_first(work, monkeypatch):
-    read, answers = lease.Lease.read, [{"name": "", "beats": 0, "pid": "?", "host": "?", "machine": "?"}]
-    monkeypatch.setattr(lease.Lease, "read", lambda self: answers.pop() if answers else read(self))
-    with hold(work, "text", "the text", waiting=print) as held:
-        held.check()
-    assert leases_of(work) == []
-
-
 def test_lease__that_was_taken_over_is_noticed(work, monkeypatch):
-    monkeypatch.setattr(lease, "BEAT", 0.1)  # a beat that is being written would undo what follows
     with hold(work, "run", "the run") as held:
-        values = (work / "leases").read_manifest("run.json")
-        (work / "leases").write_manifest({**values, "name": "thief", "host": "elsewhere", "pid": 7}, "run.json")
-        held._done.wait(0.5)
+        take_over(work, "run")
+        while not is_lost(held):
+            time.sleep(0.01)
         with pytest.raises(StoreError, match=r"Process 7 on elsewhere has taken over the run"):
             held.check()
-    assert leases_of(work) == ["run.json"], "it is not ours to remove"
+    assert newest(work, "run")[1]["pid"] == 7, "it is not ours to release"
+
+
+def is_lost(held):
+    try:
+        held.check()
+    except StoreError:
+        return True
+    return False
+
+
+CHANGES = {
+    "write_bytes": lambda store: store.write_bytes("file", b"new"),
+    "write_manifest": lambda store: store.write_manifest({}, "file"),
+    "create_manifest": lambda store: store.create_manifest({}, "another"),
+    "write_raw": lambda store: store.write_raw("file", np.ones(1), named=False),
+    "remove": lambda store: store.remove(),
+    "remove a file": lambda store: (store / "file").remove(),
+    "create_group": lambda store: store.create_group(),
+    "create_group below": lambda store: (store / "below").create_group(),
+    "open_group": lambda store: store.open_group(writable=True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("released", [False, True])
+def test_guard__refuses_each_change_once_the_lease_is_lost(work, monkeypatch, change, released):
+    """It reads the store: no sign of life has to come first."""
+    monkeypatch.setattr(lease, "BEAT", 1e9)
+    (work / "place").write_bytes("file", b"old")
+    with hold_ends_quietly(work) as held:
+        guarded = pickle.loads(pickle.dumps(held.guard(work) / "place"))  # as a worker has it
+        take_over(work, "run", released=released)
+        with pytest.raises(StoreError, match="has taken over the run"):
+            change(guarded)
+    assert work.children() == ["leases", "place"]
+    assert (work / "place").children() == ["file"]
+    assert (work / "place").read_bytes("file") == b"old"
+
+
+@contextmanager
+def hold_ends_quietly(work):
+    """Hold a lease whose thread of signs of life ends at once."""
+    with hold(work, "run", "the run") as held:
+        try:
+            yield held
+        finally:
+            held.stop()
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_guard__lets_each_change_pass_while_the_lease_is_held(work, change):
+    (work / "place").create_group()
+    (work / "place").write_bytes("file", b"old")
+    before = contents(work / "place")
+    with hold(work, "run", "the run") as held:
+        change(held.guard(work) / "place")
+    assert contents(work / "place") != before or change is CHANGES["open_group"]
+
+
+def contents(store):
+    return {path: store.read_bytes(path) for path in store.sizes()} if store.exists() else None
+
+
+def test_guard__renames_a_folder_back_if_the_lease_was_lost_meanwhile(tmp_path, monkeypatch):
+    """The process is paused after its check, right before it deletes."""
+    work, rename = Store(str(tmp_path)), os.rename
+    (work / "place").write_bytes("file", b"theirs")
+
+    def paused(source, target):
+        if source.endswith("/place"):
+            take_over(work, "run")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", paused)
+    with hold(work, "run", "the run") as held, pytest.raises(StoreError, match="has taken over the run"):
+        (held.guard(work) / "place").remove()
+    assert contents(work / "place") == {"file": b"theirs"}
+
+
+def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
+    """All have read that the holder is dead before the first of them takes the lease."""
+    take_over(work, "run")
+    monkeypatch.setattr(lease, "_lives", lambda found: found["pid"] != 7)
+    append, all_read, taken = NumberedLog.append, threading.Barrier(8), []
+
+    def racing(self, number, values):
+        all_read.wait()
+        return append(self, number, values)
+
+    def take():
+        try:
+            taken.append(lease._take(work / "leases", "run", "the run", None))
+        except BusyError as busy:
+            taken.append(busy)
+
+    def once(self, number, values):
+        return racing(self, number, values) if number == 2 else append(self, number, values)
+
+    monkeypatch.setattr(NumberedLog, "append", once)
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 8
+    assert [type(found) for found in taken].count(lease.Token) == 1
+
+
+def test_release__by_a_holder_that_lost_the_lease_leaves_its_successors_alone(work):
+    """The number after its own may be free again: entries before the newest are deleted."""
+    with hold(work, "run", "the run"):
+        take_over(work, "run")
+        take_over(work, "run", pid=8)
+    number, entry = newest(work, "run")
+    assert (number, entry["pid"]) == (3, 8)
+
+
+def test_token__is_lost_where_the_store_let_another_process_overwrite_the_entry(work, monkeypatch):
+    monkeypatch.setattr(lease, "BEAT", 1e9)
+    with hold_ends_quietly(work) as held:
+        values = (work / "leases" / "run").read_manifest("00000001.json")
+        (work / "leases" / "run").write_manifest({**values, "entry": "another", "pid": 7}, "00000001.json")
+        with pytest.raises(StoreError, match=r"Process 7 on .* has taken over the run"):
+            held.token.check()

@@ -3,13 +3,13 @@
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from daskw2v.errors import StoreError
 from daskw2v.progress import saying
+from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, keep_only, remove_damaged, run_once
 from daskw2v.store.storage import Store
 
@@ -57,7 +57,9 @@ def make(work, listener=lambda _: None, build=add):
 
 
 def files_of(work):
-    return sorted(str(path.relative_to(work)) for path in Path(work).rglob("*") if path.is_file())
+    """Return the paths of all files, without leases."""
+    paths = (path.relative_to(work) for path in Path(work).rglob("*") if path.is_file())
+    return sorted(str(path) for path in paths if path.parts[0] != "leases")
 
 
 class Killed(BaseException):
@@ -132,12 +134,12 @@ def test_stage__leaves_nothing_else_on_an_object_store(s3):
     build = home.read_manifest()["build"]
     assert home.children() == sorted([build, "manifest.json"])
     assert (home / build).children() == ["sum"]
-    assert (work / "leases").children() == []
+    assert (work / "leases").children() == ["key"]
+    assert len((work / "leases" / "key").children()) == 1
 
 
 HOLDER = """
 import sys
-import time
 from tests.store import test_stage as stages
 def build(stage):
     print("holds", flush=True)
@@ -165,32 +167,29 @@ def test_stage__waits_for_another_process_and_takes_its_result(tmp_path):
     assert other.returncode == 0
 
 
-def is_lost(stage):
-    try:
-        stage.check()
-    except StoreError:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("moment", ["map", "finish"])
+@pytest.mark.parametrize("moment", ["attempt", "map", "keep", "write", "finish"])
 def test_stage__that_lost_its_lease_deletes_and_publishes_nothing(tmp_path, monkeypatch, moment):
-    monkeypatch.setattr("daskw2v.store.lease.BEAT", 0.01)
-    leases, before = Store(str(tmp_path)) / "leases", []
+    """At the write itself: no sign of life, and no progress, comes before."""
+    monkeypatch.setattr("daskw2v.store.lease.BEAT", 1e9 if moment != "map" else 0.01)
+    log, before = NumberedLog(Store(str(tmp_path)) / "leases" / "key"), []
 
     def build(stage):
         place = stage.attempt()
         place.write_bytes("temporary", b"x")
-        theirs = {"name": "thief", "host": "elsewhere", "machine": "other", "beats": 1, "pid": 7, "thread": 1}
-        lost = False
-        while not lost:  # our own sign of life may overwrite theirs
-            leases.write_manifest(theirs, "key.json")
-            time.sleep(0.05)
-            lost = is_lost(stage)
+        assert log.append(2, {"host": "elsewhere", "machine": "other", "beats": 1, "pid": 7})
         before.extend(files_of(tmp_path))
-        if moment == "map":
-            stage.map("square", lambda n: n, [(1,)])
-        stage.finish({"build": place.name}, [])
+        match moment:
+            case "attempt":
+                stage.attempt()
+            case "map":
+                while True:  # until a sign of life finds it
+                    stage.map("square", lambda n: n, [(1,)])
+            case "keep":
+                stage.keep({"": []})
+            case "write":
+                place.write_bytes("another", b"x")
+            case "finish":
+                stage.finish({"build": place.name}, [])
 
     with pytest.raises(StoreError, match=r"Process 7 on elsewhere has taken over .*/sums/key"):
         make(tmp_path, build=build)

@@ -80,7 +80,6 @@ def test_repair__leaves_a_run_to_who_is_at_work_on_it(work, parts):
     assert (work / "/".join(parts)).exists()
     assert repair(work, damage(work, *parts)) in "/".join(parts)
     assert not (work / "/".join(parts)).exists()
-    assert (work / "leases").children() == []
 
 
 def test_corpus__that_was_removed_meanwhile_is_made_again(work):

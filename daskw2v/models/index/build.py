@@ -12,6 +12,7 @@ from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
 from daskw2v.models.resolving import resolve
 from daskw2v.models.vectors import Vectors
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array, UInt8Array
 
@@ -60,6 +61,11 @@ def build_index(
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
     at_least_one("expansion", expansion)
     store = resolve(url, storage_options, version=version)
+    return index_version(store, connectivity, expansion, threads)
+
+
+def index_version(store: Store, connectivity: int = 16, expansion: int = 128, threads: int = 0) -> IndexSummary:
+    """Do the same for the folder of a version, which may be guarded by a lease; nothing is checked."""
     vectors = Vectors(*open_model(store, None))
     if not len(vectors):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")

@@ -17,6 +17,7 @@ import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.store.checksums import twice
+from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
 from daskw2v.store.storage import Store
 from daskw2v.types import UInt8Array
@@ -59,13 +60,23 @@ def written(content: UInt8Array) -> tuple[str, int, str]:
 
 
 def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
-    """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest."""
-    place = version / FOLDER
-    before = (place.read_manifest() or {}).get("file")
-    place.write_raw(summary.file, content, named=True)
-    place.write_manifest(asdict(summary))
-    if _is_ours(before):
-        (place / str(before)).remove()
+    """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest.
+
+    One process at a time does so: a lease in the folder of the index.
+
+    Raises
+    ------
+    StoreError
+        If another process takes over the lease meanwhile.
+    """
+    what = f"the index of {version.url}"
+    with hold(version / FOLDER, "index", what, waiting=lambda message: None) as lease:
+        place = lease.guard(version / FOLDER)
+        before = (place.read_manifest() or {}).get("file")
+        place.write_raw(summary.file, content, named=True)
+        place.write_manifest(asdict(summary))
+        if _is_ours(before):
+            (place / str(before)).remove()
 
 
 def read_summary(version: Store) -> IndexSummary:

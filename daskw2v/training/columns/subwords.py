@@ -181,7 +181,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
     network = open_network(run, held)
     write_subwords(store, Subwords(_alphabet(run), network.weights))
     if moments:
-        group = store.open_group(writable=True).create_group(_MOMENTS, overwrite=True)
+        group = (store / _MOMENTS).create_group()
         group.attrs["steps"] = network.steps
         for name, values in network.moments._asdict().items():
             for weight, moment in values.items():

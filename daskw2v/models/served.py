@@ -1,0 +1,200 @@
+"""What a work directory serves: the served version and those before it, tags, and versions that are being deleted.
+
+It is one small state, the newest entry of the log `models/state/` (`NumberedLog`). Whoever changes it creates the entry
+after the one that he has read. So a process that was paused never puts an older state over a newer one: its entry is
+refused, and it has to read again.
+
+`LATEST` and `tags.json` are copies for people, and for earlier releases. They are read only where there is no state
+yet: in work directories of earlier releases. The first line of `LATEST` names the served version; the next lines name
+those served before, newest first. They also stand in for a state that is damaged.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.escapes import escaped
+from daskw2v.store.limits import refused, shown
+from daskw2v.store.numbered import NumberedLog
+from daskw2v.store.storage import Store
+
+POINTER, TAGS = "LATEST", "tags.json"
+_STATE = "state"
+_LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # of a whole copy
+_log = logging.getLogger(__name__)
+_KEPT = 8  # newest states, for people
+_SERVED = 100  # most versions that were served before
+
+
+@dataclass(frozen=True)
+class Served:
+    """A state.
+
+    Parameters
+    ----------
+    names
+        The served version, and those served before, newest first.
+    tags
+        The version of each tag.
+    condemned
+        Versions that are being deleted. They cannot be served or tagged again.
+    """
+
+    names: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    condemned: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        """The served version; None before the first."""
+        return next(iter(self.names), None)
+
+    def serving(self, version: str) -> "Served":
+        """Return the state in which a version is served; raises a StoreError if it is being deleted."""
+        self._check(version)
+        return self if version == self.name else replace(self, names=(version, *self.names)[:_SERVED])
+
+    def tagging(self, tag: str, version: str) -> "Served":
+        """Return the state in which a version has a tag; raises as `serving` does."""
+        self._check(version)
+        return replace(self, tags={**self.tags, tag: version})
+
+    def _check(self, version: str) -> None:
+        if version in self.condemned:
+            raise StoreError(f"{version} is being deleted.", "Give another version.")
+
+
+def read_served(models: Store) -> Served:
+    """Read the state of the folder `models/`.
+
+    If its file is damaged, the copies `LATEST` and `tags.json` stand in for it, and the state before; a line of the log
+    says so. The next change ends this.
+
+    Raises
+    ------
+    StoreError
+        If entries have wrong types, or a newer daskw2v wrote them.
+    """
+    return _read(models)[1]
+
+
+def change_served(models: Store, change: Callable[[Served], Served]) -> Served:
+    """Change the state, and return the new one.
+
+    Parameters
+    ----------
+    models
+        The folder `models/`, guarded by the caller's lease.
+    change
+        Returns the new state. It is called again if another process has changed the state meanwhile.
+
+    Raises
+    ------
+    StoreError
+        If the lease is lost.
+    Exception
+        What `change` raises.
+    """
+    while True:
+        number, before = _read(models)
+        after = change(before)
+        if after == before:
+            break
+        values = {"served": list(after.names), "tags": dict(after.tags), "condemned": list(after.condemned)}
+        if _states(models).append(number + 1, values):
+            break
+        models.check()  # who has lost the lease learns it here
+    _copy(models)
+    return after
+
+
+def _read(models: Store) -> tuple[int, Served]:
+    """Return the newest state and its number; number 0 if there is none yet."""
+    states = _states(models)
+    while True:
+        number = states.newest_number()
+        if not number:
+            return 0, Served(_names_of(models), _tags_of(models, models.read_manifest(TAGS) or {"tags": {}}, TAGS))
+        try:
+            values = states.read(number)
+        except DamageError as damage:
+            found = _without(models, number)
+            _log.warning("%s %s is served.", escaped(damage.problem), escaped(found.name or "Nothing"))
+            return number, found
+        if values is not None:
+            return number, _state_of(models, number, values)
+
+
+def _without(models: Store, damaged: int) -> Served:
+    """Return what is known of a damaged state: its copies, or else the state before."""
+    before = Served()
+    for number in range(damaged - 1, max(0, damaged - _KEPT), -1):
+        with suppress(DamageError):
+            values = _states(models).read(number)
+            if values is not None:
+                before = _state_of(models, number, values)
+                break
+    names, tags = _names_of(models), _written_tags(models)
+    whole = bool(names) and all(map(_LINE.fullmatch, names))
+    return replace(before, names=names if whole else before.names, tags=before.tags if tags is None else tags)
+
+
+def _state_of(models: Store, number: int, values: Mapping[str, Any]) -> Served:
+    place = f"{_STATE}/{number:08}.json"
+    names, condemned = (_texts(models, values, entry, place) for entry in ("served", "condemned"))
+    return Served(names, _tags_of(models, values, place), condemned)
+
+
+def _names_of(models: Store) -> tuple[str, ...]:
+    content = models.read_bytes(POINTER)
+    if content is None:
+        return ()
+    return tuple(line.strip() for line in content.decode(errors="replace").splitlines()) or ("",)
+
+
+def _texts(models: Store, values: Mapping[str, Any], entry: str, place: str) -> tuple[str, ...]:
+    match values.get(entry):
+        case [*texts] if all(isinstance(text, str) for text in texts):
+            return tuple(texts)
+    raise refused(f"{models.url}/{place}", f"holds {entry}={shown(values.get(entry))}")
+
+
+def _tags_of(models: Store, values: Mapping[str, Any], place: str) -> dict[str, str]:
+    tags = values.get("tags", {})
+    if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
+        raise refused(f"{models.url}/{place}", f"holds tags={shown(tags)}")
+    return tags
+
+
+def _copy(models: Store) -> None:
+    """Copy the newest state to `LATEST` and `tags.json`.
+
+    This is no change, so no lease is needed: a process that is paused here copies a state that is not the newest any
+    more, reads again, and copies the newest.
+    """
+    models = replace(models, guards=())
+    copied = None
+    while (found := _read(models)) != copied:
+        copied = number, served = found
+        if not number:
+            return
+        if served.names and served.names != _names_of(models):
+            models.write_bytes(POINTER, "\n".join(served.names).encode())
+        if served.tags != (_written_tags(models) or {}):
+            models.write_manifest({"tags": dict(served.tags)}, TAGS)
+
+
+def _written_tags(models: Store) -> dict[str, str] | None:
+    """Return the tags of the copy; None if there is none, or it is damaged."""
+    with suppress(StoreError):
+        values = models.read_manifest(TAGS)
+        return None if values is None else _tags_of(models, values, TAGS)
+    return None
+
+
+def _states(models: Store) -> NumberedLog:
+    return NumberedLog(models / _STATE, _KEPT)

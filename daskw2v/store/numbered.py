@@ -1,0 +1,95 @@
+"""Logs of small files with rising numbers, by which processes agree on one order of events without a lock.
+
+An entry is created exclusively. Of several processes that have read entry n and then create entry n + 1, one succeeds;
+the others read again. So nobody changes a state that he has not seen. Entries that are no longer needed are deleted,
+but the highest one stays, so numbers never fall.
+
+The store has to support exclusive creation: local disks and NFS do (a hard link), and so do S3, Google Cloud Storage
+and compatible stores (a conditional put). On a store that ignores the condition, the last of two writers wins, and the
+other one notices when it reads its entry again.
+"""
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from daskw2v.errors import DamageError
+from daskw2v.store.storage import Store
+
+_NAME, _ENTRY = re.compile(r"(\d{8,})\.json"), "entry"
+
+
+@dataclass(frozen=True)
+class NumberedLog:
+    """A log in a folder, the files `00000001.json`, `00000002.json`, ...; small, safe to send to a worker.
+
+    Parameters
+    ----------
+    folder
+        Where the entries are. Nothing else is in it.
+    kept
+        Number of newest entries that are never deleted.
+    """
+
+    folder: Store
+    kept: int = 1
+
+    def newest_number(self, known: int = 0) -> int:
+        """Return the highest number, at least `known`; 0 if there is no entry."""
+        number = max([known, *self._numbers()])
+        while self.folder.read_bytes(_file(number + 1)) is not None:  # some stores list new files late
+            number += 1
+        return number
+
+    def read(self, number: int) -> dict[str, Any] | None:
+        """Return an entry, or None if it does not exist (yet, or any more).
+
+        Raises
+        ------
+        DamageError
+            If it is damaged.
+        """
+        return self.folder.read_manifest(_file(number))
+
+    def append(self, number: int, values: dict[str, Any]) -> str | None:
+        """Create an entry after `number - 1`, which the caller has read; return its identity.
+
+        None if another process has created this entry or a later one. Entries that are not kept are deleted.
+        """
+        entry = uuid.uuid4().hex
+        self.folder.create_manifest({**values, _ENTRY: entry}, _file(number))
+        # A try that timed out may have succeeded. Some stores answer once with what was there before
+        if not (self._is_of(number, entry) or self._is_of(number, entry)):
+            return None
+        if self.newest_number(number) >= number + self.kept:  # the number had been used and deleted long before
+            (self.folder / _file(number)).remove()
+            return None
+        for old in self._numbers():
+            if old <= number - self.kept:
+                (self.folder / _file(old)).remove()
+        return entry
+
+    def ends_with(self, number: int, entry: str) -> bool:
+        """Tell whether the newest entry is the one that `append` has created with this number and identity."""
+        if self.newest_number(number) != number:
+            return False
+        try:
+            return self._is_of(number, entry)
+        except DamageError:  # another process would have created a whole one
+            return True
+
+    def rewrite(self, number: int, entry: str, values: dict[str, Any]) -> None:
+        """Replace the content of an entry, which only the process that created it may do."""
+        self.folder.write_manifest({**values, _ENTRY: entry}, _file(number), alone=True)
+
+    def _is_of(self, number: int, entry: str) -> bool:
+        found = self.read(number)
+        return found is not None and found.get(_ENTRY) == entry
+
+    def _numbers(self) -> list[int]:
+        return [int(match[1]) for name in self.folder.children() if (match := _NAME.fullmatch(name))]
+
+
+def _file(number: int) -> str:
+    return f"{number:08}.json"

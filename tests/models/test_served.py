@@ -1,0 +1,259 @@
+"""The state of a work directory: which version is served, whoever changes it, and whatever happens to its files."""
+
+import itertools
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from greenlet import getcurrent, greenlet
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.models import versions as versions_module
+from daskw2v.models.served import Served, change_served, read_served
+from daskw2v.models.versions import Versions
+from daskw2v.store import lease
+from daskw2v.store.storage import MANIFEST, Store
+
+NAMES = [f"v000{number}-{run}" for number, run in zip((1, 2, 3), "abc", strict=True)]
+OLD = {"created": "2001-01-01T00:00:00+00:00", "params": {}, "tables": {}}
+
+
+@pytest.fixture(params=["local", "memory"])
+def models(request, tmp_path):
+    return Store(f"memory://{tmp_path.name}/models" if request.param == "memory" else f"{tmp_path}/models")
+
+
+def serve(models, name):
+    return change_served(models, lambda served: served.serving(name))
+
+
+def tag(models, tag, name):
+    return change_served(models, lambda served: served.tagging(tag, name))
+
+
+def newest(models):
+    return max((models / "state").children())
+
+
+def test_state__of_an_earlier_release_is_what_its_files_say(models):
+    models.write_bytes("LATEST", b"v0002-b\nv0001-a")
+    models.write_manifest({"tags": {"stable": "v0001-a"}}, "tags.json")
+    assert read_served(models) == Served(("v0002-b", "v0001-a"), {"stable": "v0001-a"})
+    assert models.children() == ["LATEST", "tags.json"]
+    serve(models, "v0003-c")
+    assert read_served(models) == Served(("v0003-c", "v0002-b", "v0001-a"), {"stable": "v0001-a"})
+
+
+def test_state__is_copied_for_people_and_earlier_releases(models):
+    serve(models, "v0001-a")
+    serve(models, "v0002-b")
+    tag(models, "stable", "v0001-a")
+    assert models.read_bytes("LATEST") == b"v0002-b\nv0001-a"
+    assert models.read_manifest("tags.json")["tags"] == {"stable": "v0001-a"}
+
+
+def test_copy__that_a_person_has_changed_changes_nothing_and_is_mended_by_the_next_change(models):
+    serve(models, "v0002-b")
+    models.write_bytes("LATEST", b"v0001-a")
+    assert read_served(models).name == "v0002-b"
+    serve(models, "v0002-b")
+    assert models.read_bytes("LATEST") == b"v0002-b"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 200, b'{"served"'])
+def test_state__that_is_damaged_is_replaced_by_its_copies(models, caplog, content):
+    serve(models, "v0001-a")
+    tag(models, "stable", "v0001-a")
+    serve(models, "v0002-b")
+    (models / "state").write_bytes(newest(models), content)
+    with caplog.at_level(logging.WARNING):
+        assert read_served(models) == Served(("v0002-b", "v0001-a"), {"stable": "v0001-a"})
+    (line,) = caplog.messages
+    assert f"state/{newest(models)}" in line
+    assert line.endswith("v0002-b is served.")
+    serve(models, "v0003-c")
+    caplog.clear()
+    assert read_served(models).names == ("v0003-c", "v0002-b", "v0001-a")
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("latest", [b"", b"\0" * 20, None])
+def test_state__that_is_damaged_with_its_copies_is_replaced_by_the_one_before(models, latest):
+    serve(models, "v0001-a")
+    tag(models, "stable", "v0001-a")
+    serve(models, "v0002-b")
+    (models / "state").write_bytes(newest(models), b"")
+    for name in ("LATEST", "tags.json"):
+        if latest is None:
+            (models / name).remove()
+        else:
+            models.write_bytes(name, latest)
+    assert read_served(models) == Served(("v0001-a",), {"stable": "v0001-a"})
+    serve(models, "v0003-c")
+    assert read_served(models).names == ("v0003-c", "v0001-a")
+    assert models.read_bytes("LATEST") == b"v0003-c\nv0001-a"
+
+
+def test_state__whose_file_was_deleted_is_the_one_before(models):
+    serve(models, "v0001-a")
+    serve(models, "v0002-b")
+    (models / "state" / newest(models)).remove()
+    assert read_served(models).name == "v0001-a"
+    serve(models, "v0003-c")
+    assert read_served(models).names == ("v0003-c", "v0001-a")
+
+
+def test_state__all_of_which_was_deleted_is_what_the_copies_say(models):
+    serve(models, "v0001-a")
+    (models / "state").remove()
+    assert read_served(models).name == "v0001-a"
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"), [("served", 5), ("served", [5]), ("tags", {"a": 5}), ("tags", []), ("condemned", None)]
+)
+def test_state__of_wrong_types_is_refused(models, entry, value):
+    serve(models, "v0001-a")
+    values = (models / "state").read_manifest(newest(models))
+    (models / "state").write_manifest({**values, entry: value}, newest(models))
+    with pytest.raises(StoreError, match=rf"{entry}="):
+        read_served(models)
+
+
+def test_state__keeps_few_files(models):
+    for number in range(30):
+        serve(models, f"v{number:04}-a")
+    assert len((models / "state").children()) == 8
+    assert len(read_served(models).names) == 30
+
+
+def test_change__by_another_process_meanwhile_is_not_overwritten(models):
+    """A process is paused between reading and writing, as no lease is checked in between."""
+
+    def slow(served):
+        if "v0002-b" not in served.names:
+            serve(models, "v0002-b")
+        return served.serving("v0001-a")
+
+    assert change_served(models, slow).names == ("v0001-a", "v0002-b")
+
+
+def test_condemned__versions_are_neither_served_nor_tagged(models):
+    change_served(models, lambda _: Served(("v0002-b",), {}, ("v0001-a",)))
+    for change in (serve, partial(tag, models, "stable")):
+        with pytest.raises(StoreError, match="v0001-a is being deleted"):
+            change(*(() if isinstance(change, partial) else (models,)), "v0001-a")
+
+
+OPERATIONS: dict[str, Callable[[Versions], object]] = {
+    "publish 1": lambda versions: versions.publish(NAMES[0]),
+    "publish 3": lambda versions: versions.publish(NAMES[2]),
+    "rollback": lambda versions: versions.rollback(),
+    "tag 1": lambda versions: versions.tag(NAMES[0], "stable"),
+    "tag 2": lambda versions: versions.tag(NAMES[1], "stable"),
+    "gc": lambda versions: versions.gc(keep=1),
+}
+_number = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def stepwise():
+    """Pause before each access to a store; between the check of a lease and the write, too. Each lease can be taken."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _step(monkeypatch)
+        yield
+
+
+def _step(monkeypatch):
+    monkeypatch.setattr(lease, "BEAT", 1e9)
+    monkeypatch.setattr(lease, "_lives", lambda found: False)
+    monkeypatch.setattr(versions_module, "damage_of", manifest_damage)
+    monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
+
+    def read(self, function, *args, name=""):
+        pause()
+        return function(*args)
+
+    def change(self, function, *args, name=""):
+        self.check()
+        pause()
+        return function(*args)
+
+    monkeypatch.setattr(Store, "_with_retries", read)
+    monkeypatch.setattr(Store, "_change", change)
+
+
+def manifest_damage(place, *, full=False):
+    return [] if place.read_manifest() is not None else [DamageError.of(f"{place.url}/{MANIFEST}", "is missing")]
+
+
+def raising(error):
+    raise error
+
+
+def pause():
+    if getcurrent().parent is not None:
+        getcurrent().parent.switch()
+
+
+def work_directory():
+    """Return a work directory with three old versions, published in turn."""
+    work = Store(f"memory://served{next(_number)}")
+    for name in NAMES:
+        (work / "models" / name).write_manifest(OLD)
+        serve(work / "models", name)
+    return work
+
+
+def outcome(work):
+    """Return what is served, the tags, and which versions there are."""
+    served = read_served(work / "models")
+    return served.name, dict(served.tags), [version.name for version in Versions(work).all()]
+
+
+def serial_outcomes(operations):
+    """Return the outcomes of all orders of some operations."""
+    found = []
+    for order in itertools.permutations(operations):
+        work = work_directory()
+        for operation in order:
+            attempt(work, operation)
+        found.append(outcome(work))
+    return found
+
+
+def attempt(work, operation):
+    """Return whether the operation was done, refused as the lease was lost, or refused for another reason."""
+    try:
+        OPERATIONS[operation](Versions(work))
+    except StoreError as error:
+        return "lost" if "has taken over" in str(error) else "refused"
+    return "done"
+
+
+@given(st.tuples(*[st.sampled_from(sorted(OPERATIONS))] * 2), st.lists(st.integers(0, 60), max_size=8))
+def test_versions__changed_by_two_processes_at_once_end_as_in_some_order(stepwise, operations, lengths):
+    """Both hold the lease now and then, as the other one was paused; they take some accesses to the store in turn."""
+    work, results = work_directory(), {}
+
+    def process(number):
+        results[number] = attempt(work, operations[number])
+
+    running = [greenlet(partial(process, number)) for number in range(2)]
+    for turn, length in zip(itertools.cycle(running), itertools.chain(lengths, itertools.repeat(1))):
+        if all(each.dead for each in running):
+            break
+        for _ in range(length):
+            if not turn.dead:
+                turn.switch()
+    # Who has lost the lease may have made the change before
+    done = [operation for number, operation in enumerate(operations) if results[number] != "lost"]
+    lost = [operation for number, operation in enumerate(operations) if results[number] == "lost"]
+    possible = [found for some in (done, [*done, *lost]) for found in serial_outcomes(some)]
+    assert outcome(work) in possible, results
+    served = read_served(work / "models")
+    assert {served.name, *served.tags.values()} <= {version.name for version in Versions(work).all()}
+    assert (work / "models").read_bytes("LATEST") == "\n".join(served.names).encode()
