@@ -23,6 +23,7 @@ from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 POINTER, TAGS = "LATEST", "tags.json"
+_POINTER_BYTES = 1 << 20  # most that are read of LATEST; ours have some thousands
 _STATE = "state"
 _LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # of a whole copy
 _log = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ def _state_of(models: Store, number: int, values: Mapping[str, Any]) -> Served:
 
 
 def _names_of(models: Store) -> tuple[str, ...]:
-    content = models.read_bytes(POINTER)
+    content = models.read_bytes(POINTER, _POINTER_BYTES)
     if content is None:
         return ()
     return tuple(line.strip() for line in content.decode(errors="replace").splitlines()) or ("",)

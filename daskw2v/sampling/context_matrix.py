@@ -15,6 +15,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.corpus.files import Source
 from daskw2v.errors import StoreError, counted
 from daskw2v.progress import Listener, Progress, silent
 from daskw2v.sampling.growth import check_rules, describe_text, find_new_text, sampling_rules
@@ -24,8 +25,9 @@ from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.arrays import open_array
 from daskw2v.store.checksums import StoredArray
+from daskw2v.store.limits import refused, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array
 
 PAIRS = 1 << 22  # most pairs sampled by one task: 32 MB of entries
@@ -111,7 +113,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     began, params, vocabulary = time.monotonic(), run.params, run.vocabulary
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
     if params.base_matrix is not None:
-        base = _need_manifest(run.work / LAYOUT.folder / params.base_matrix)
+        base = read_base(run.work / LAYOUT.folder / params.base_matrix)
         check_rules(base, params)
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
@@ -176,8 +178,8 @@ def open_matrix(home: Store) -> ContextMatrix:
 
 
 def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
-    names = ("build", "words", "context_size", "text_words", "pairs", "seconds")
-    return ContextMatrix(home, *(manifest[name] for name in names))
+    fields = ContextMatrix.__dataclass_fields__.keys() & manifest.keys()
+    return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{home.url}/{MANIFEST}", home=home)
 
 
 def _find(home: Store) -> ContextMatrix | None:
@@ -187,7 +189,7 @@ def _find(home: Store) -> ContextMatrix | None:
 
 def _read_manifest(home: Store) -> dict[str, Any] | None:
     manifest = home.read_manifest()
-    if manifest is None or not groups_exist(home, [f"{manifest['build']}/{_MATRIX}"]):
+    if manifest is None or not groups_exist(home, [f"{_matrix(home, manifest).build}/{_MATRIX}"]):
         return None
     return manifest
 
@@ -200,6 +202,25 @@ def _need_manifest(home: Store) -> dict[str, Any]:
             "Build it first, in the same work directory; base_matrix is its name.",
         )
     return manifest
+
+
+def read_base(home: Store) -> dict[str, Any]:
+    """Return the manifest of a matrix that is to be extended.
+
+    Raises
+    ------
+    StoreError
+        If the folder has no finished matrix, or its manifest lacks what a base must say.
+    """
+    match manifest := _need_manifest(home):
+        case {
+            "generation": int(generation),
+            "text": {"identity": str(), "reading": str(), "tokens": int(tokens), "sources": [*sources]},
+        } if 0 <= generation < 1 << 31 and 0 <= tokens < 1 << 63:
+            for source in sources:
+                typed(Source, source, f"{home.url}/{MANIFEST}")
+            return manifest
+    raise refused(f"{home.url}/{MANIFEST}", "does not describe the text of a matrix")
 
 
 def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:

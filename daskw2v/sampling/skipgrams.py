@@ -27,9 +27,10 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
 from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.limits import typed
 from daskw2v.store.partfile import part_bounds, read_items, write_parts
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, UInt64Array
 
 _CHUNK = 1 << 18  # entries compressed together
@@ -99,7 +100,7 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
 
     A task holds the pairs of SEGMENT positions, or twice those of a row: 1/p of the stretch's pairs.
     """
-    known = _read_manifest(home)
+    known = read_skipgrams(home)
     if known is not None:
         return known
     stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
@@ -113,11 +114,13 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     return SkipGrams(home, tuple(names), **totals)
 
 
-def _read_manifest(home: Store) -> SkipGrams | None:
+def read_skipgrams(home: Store) -> SkipGrams | None:
+    """Return the pairs in a folder, or None if they are not complete."""
     manifest = home.read_manifest()
     if manifest is None:
         return None
-    found = SkipGrams(home, tuple(manifest["rows"]), *(manifest[name] for name in ("words", *_KINDS)))
+    del manifest["format_version"]
+    found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
     return found if groups_exist(home, [f"rows/{i}/{name}" for i, name in enumerate(found.rows)]) else None
 
 

@@ -15,8 +15,9 @@ from distributed import Client
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.sampling.hierarchy import word_weights
 from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.limits import typed
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
@@ -73,7 +74,7 @@ def partition_counts(
     home
         Folder to write to, for this vocabulary, number of partitions and exponent.
     """
-    known = _read_manifest(home)
+    known = read_partition_counts(home)
     if known is not None:
         return known
     group = min(partitions.n, max(1, _WORDS // partitions.size(0)))
@@ -91,14 +92,15 @@ def partition_counts(
     return PartitionCounts(home, group, tuple(names), tuple(weights))
 
 
-def _read_manifest(home: Store) -> PartitionCounts | None:
+def read_partition_counts(home: Store) -> PartitionCounts | None:
+    """Return the counts in a folder, or None if they are not complete."""
     manifest: dict[str, Any] | None = home.read_manifest()
     if manifest is None:
         return None
-    attempts = tuple(manifest["attempts"])
-    if not groups_exist(home, [f"{number}/{name}" for number, name in enumerate(attempts)]):
-        return None
-    return PartitionCounts(home, manifest["group"], attempts, tuple(manifest["weights"]))
+    del manifest["format_version"]
+    found = typed(PartitionCounts, manifest, f"{home.url}/{MANIFEST}", home=home)
+    there = groups_exist(home, [f"{number}/{name}" for number, name in enumerate(found.attempts)])
+    return found if there else None
 
 
 def _deal_counts(

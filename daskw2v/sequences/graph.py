@@ -23,8 +23,9 @@ from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.numbering import EdgePiece, Names, encode_block, merge_names, pieces_of, read_names
 from daskw2v.sequences.rows import GraphLayout, StoredEdges, deal_piece, fill_rows, graph_bytes
+from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.stage import OpenStage, Stage
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 
 _PART = 1 << 21  # edges in a part of the rows, about
 _MERGED = 8  # parts whose names one task merges
@@ -108,11 +109,35 @@ def _stored(
     home = work / _HOME / identity_of(sources, edges)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
-    names, rows = Names(*manifest["names"]), tuple(StoredEdges(*part) for part in manifest["rows"])
-    graph = StoredGraph(home, names, rows)
-    size = graph_bytes(names.size, graph.n_edges, even=all(part.even for part in rows)) + manifest["name_bytes"]
-    _check_room(client, size, f"The graph of {counted(names.size, 'node')} and {counted(graph.n_edges, 'edge')}")
+    graph, name_bytes = read_graph(home, manifest)
+    n_nodes, n_edges = graph.names.size, graph.n_edges
+    size = graph_bytes(n_nodes, n_edges, even=all(part.even for part in graph.rows)) + name_bytes
+    _check_room(client, size, f"The graph of {counted(n_nodes, 'node')} and {counted(n_edges, 'edge')}")
     return graph
+
+
+def read_graph(home: Store, manifest: dict[str, Any]) -> tuple[StoredGraph, int]:
+    """Return what a manifest says: the graph, and the bytes of its nodes' names.
+
+    Raises
+    ------
+    StoreError
+        If an entry is missing or of another type.
+    """
+    place = f"{home.url}/{MANIFEST}"
+    match manifest:
+        case {"names": [path, size], "rows": [*parts], "name_bytes": int(name_bytes)} if 0 <= name_bytes < 1 << 63:
+            names = typed(Names, {"path": path, "size": size}, place)
+            if not 0 < len(parts) <= names.size:
+                raise refused(place, f"holds {counted(len(parts), 'part')} of {counted(names.size, 'node')}")
+        case _:
+            raise refused(place, f"describes no graph: {shown(manifest)}")
+    rows = []
+    for part in parts:
+        if not isinstance(part, list | tuple) or len(part) != len(StoredEdges._fields):
+            raise refused(place, f"holds no StoredEdges: {shown(part)}")
+        rows.append(typed(StoredEdges, dict(zip(StoredEdges._fields, part, strict=True)), place))
+    return StoredGraph(home, names, tuple(rows)), name_bytes
 
 
 def _build(

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import zarr
 
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.kernels.jit import kernel
 from daskw2v.sequences.numbering import EdgePiece, read_piece
 from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.limits import check_room, refused
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -122,18 +124,56 @@ def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges]) -> Graph:
     ------
     DamageError
         If a part is missing or damaged.
+    StoreError
+        If a part is not of this graph, or there is no room for it.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
+    check_room((graph_bytes(n_nodes, n_edges, even=even),), ..., 1, home.url)
     starts = np.zeros(n_nodes + 1, np.int64)
-    groups = [(home / part.path).open_group() for part in rows]
-    for k, group in enumerate(groups):
-        starts[k + 1 :: len(rows)] = read_array(group, "degrees")
+    parts = [_Part((home / part.path).open_group(), part, f"{home.url}/{part.path}") for part in rows]
+    for k, part in enumerate(parts):
+        starts[k + 1 :: len(rows)] = part.degrees(len(range(k, n_nodes, len(rows))))
     np.cumsum(starts, out=starts)
     graph = Graph(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
-    for k, (part, group) in enumerate(zip(rows, groups, strict=True)):
-        weights = np.ones(part.edges) if part.even else read_array(group, "weights")
-        _place_rows(graph, k, len(rows), read_array(group, "targets"), weights)
+    for k, part in enumerate(parts):
+        _place_rows(graph, k, len(rows), part.targets(n_nodes), part.weights())
     return Graph(share(graph.starts), share(graph.targets), share(graph.weights))
+
+
+class _Part(NamedTuple):
+    """A part of the rows. Its arrays are checked, as kernels that read them check no index."""
+
+    group: zarr.Group
+    declared: StoredEdges
+    place: str
+
+    def _read(self, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
+        found = read_array(self.group, name)
+        if found.dtype != dtype or found.shape != (length,):
+            raise refused(f"{self.place}/{name}", f"holds {found.dtype} of shape {found.shape}, not ({length},)")
+        return found
+
+    def degrees(self, n_rows: int) -> Int64Array:
+        """Return the number of edges of each node, shape (n_rows,)."""
+        degrees = self._read("degrees", np.int64, n_rows)
+        if (degrees < 0).any() or (degrees > self.declared.edges).any() or degrees.sum() != self.declared.edges:
+            raise refused(f"{self.place}/degrees", f"does not add up to {self.declared.edges:,} edges")
+        return degrees
+
+    def targets(self, n_nodes: int) -> Int32Array:
+        """Return the target of each edge, shape (edges,)."""
+        targets = self._read("targets", np.int32, self.declared.edges)
+        if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
+            raise refused(f"{self.place}/targets", f"names other nodes than 0..{n_nodes - 1}")
+        return targets
+
+    def weights(self) -> Float64Array:
+        """Return the weight of each edge, shape (edges,)."""
+        n = self.declared.edges
+        weights = np.ones(n) if self.declared.even else self._read("weights", np.float64, n)
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise refused(f"{self.place}/weights", "holds what is no weight")
+        return weights
 
 
 @kernel

@@ -7,11 +7,12 @@ import asyncio
 import json
 import math
 import os
+import re
 import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
@@ -28,6 +29,7 @@ MOST_METADATA = 1 << 24  # bytes of a Zarr node's metadata
 MOST_MANIFEST = 1 << 28  # bytes of a manifest: a million files, and more
 _DEEPEST = 32  # levels of JSON; ours have five
 _HOLDERS = dict, list
+_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _SMALL = 1 << 28  # bytes that are read without asking how much memory is free
 
 
@@ -58,12 +60,14 @@ def check_name(name: str) -> None:
     Raises
     ------
     StoreError
-        If the name is absolute, a URL, holds `..` or a NUL.
+        If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair.
     """
     if name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name:
         raise StoreError(
             f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
         )
+    if _SURROGATE.search(name):
+        raise StoreError(f"{name!r} is no name of a file.", "Do not use what holds it.")
 
 
 def check_file(folder: str, name: str, most: int | None = None) -> None:
@@ -178,24 +182,42 @@ def _length(n: int, part: Any) -> int:
     return len(range(*part.indices(n))) if isinstance(part, slice) else np.size(part)
 
 
-def typed(cls: type[T], values: Any, place: str) -> T:
-    """Make a dataclass of JSON values, each of the type that its field declares.
+def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
+    """Make a dataclass or named tuple of JSON values, each of the type that its field declares.
+
+    Parameters
+    ----------
+    cls, values
+        What is made, and its fields by name. A list stands for a tuple of any length.
+    place
+        What was read, for messages.
+    given
+        Fields that were not read.
 
     Raises
     ------
     StoreError
-        If one is missing, unknown or of another type, or a number is negative or above 2^63.
+        If one is missing, unknown or of another type, or a number is not finite or, if whole, not in 0..2^63 - 1.
     """
-    hints = get_type_hints(cls)
+    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in given}
     if not isinstance(values, dict) or not values.keys() <= hints.keys():
         raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
+    made = {}
     for name, value in values.items():
-        if not isinstance(value, hints[name]) or (isinstance(value, int) and not 0 <= value < 1 << 63):
+        item = get_args(hints[name])[0] if get_origin(hints[name]) is tuple else None
+        if not (_is(value, hints[name]) if item is None else _is(value, list) and all(_is(v, item) for v in value)):
             raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
+        made[name] = value if item is None else tuple(value)
     try:
-        return cls(**values)
+        return cls(**given, **made)
     except TypeError as error:
         raise refused(place, f"holds no {cls.__name__} ({error})") from None
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Tell whether a JSON value is of a type; whole numbers are in 0..2^63 - 1, others finite."""
+    in_range = math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or 0 <= value < 1 << 63
+    return in_range and isinstance(value, kind)
 
 
 def refused(place: str, problem: str) -> StoreError:

@@ -24,7 +24,7 @@ from daskw2v.errors import DamageError, ParameterError, StoreError
 from daskw2v.store import durability
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
-from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed
+from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed, refused
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 
@@ -143,19 +143,28 @@ class Store:
 
         self._change(remove if self.local_path is None else partial(_remove_local, path, self.check))
 
-    def read_bytes(self, name: str) -> bytes | None:
-        """Return a small file's content, or None where it does not exist."""
+    def read_bytes(self, name: str, most: int = MOST_MANIFEST) -> bytes | None:
+        """Return a small file's content, or None where it does not exist.
+
+        Raises
+        ------
+        StoreError
+            If it has more than `most` bytes, of which no more are read.
+        """
         fs, path = self._filesystem()
 
         def read() -> bytes:
             if "file" in fs.protocol:
-                check_file(path, name, MOST_MANIFEST)
-            return bytes(fs.cat_file(f"{path}/{name}"))
+                check_file(path, name, most)
+            return _range(fs, f"{path}/{name}", 0, most + 1)
 
         try:
-            return self._with_retries(read, name=name)
+            content = self._with_retries(read, name=name)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        if len(content) > most:
+            raise refused(f"{self.url}/{name}", f"has more than {most:,} bytes")
+        return content
 
     def write_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file atomically: whoever reads sees the old content or the new, never a part.
@@ -202,17 +211,8 @@ class Store:
         """
         fs, path = self._filesystem()
         file = f"{path}/{name}"
-
-        def read() -> bytes:
-            try:
-                return bytes(fs.cat_file(file, start=start, end=stop))
-            except Exception:  # some stores refuse what begins behind the end, each in its own words
-                if fs.size(file) > start:
-                    raise
-                return b""
-
         try:
-            content = self._with_retries(read, name=name) if stop > start else b""
+            content = self._with_retries(_range, fs, file, start, stop, name=name) if stop > start else b""
         except FileNotFoundError:
             content = b""
         if len(content) != stop - start:
@@ -315,6 +315,16 @@ class Store:
                 "Check the URL. In a work directory the same command makes again what can be made again.",
                 url=self.url,
             ) from error
+
+
+def _range(fs: Any, file: str, start: int, stop: int) -> bytes:
+    """Return the bytes start..stop-1 of a file, as far as it has them."""
+    try:
+        return bytes(fs.cat_file(file, start=start, end=stop))
+    except Exception:  # some stores refuse what begins behind the end, each in its own words
+        if fs.size(file) > start:
+            raise
+        return b""
 
 
 def _written(values: dict[str, Any]) -> bytes:

@@ -21,8 +21,9 @@ from daskw2v.errors import InputError
 from daskw2v.progress import Watching
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
+from daskw2v.store.limits import typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
-from daskw2v.store.storage import Store
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
@@ -203,11 +204,11 @@ def build_vocabulary(
     with listening(listener, client) as listen:
         home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
         stage = Stage(store, home, run, listen, "vocabulary", "steps")
-        return stage.make(partial(_find, store, key, identity), build)
+        return stage.make(partial(find_vocabulary, store, key, identity), build)
 
 
-def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
-    """Return the vocabulary if it was built before and is complete."""
+def find_vocabulary(store: Store, key: str, identity: str) -> StoredVocabulary | None:
+    """Return a vocabulary if it was built before and is complete."""
     known = (store / LAYOUT.folder / key).read_manifest()
     if known is not None:
         vocabulary = _stored(store, key, identity, known)
@@ -218,8 +219,8 @@ def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
 
 def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
     values = {name: value for name, value in manifest.items() if name != "format_version"}
-    values["missing_words"], values["maps"] = tuple(values["missing_words"]), tuple(values["maps"])
-    return StoredVocabulary(store, key, identity, **values)
+    place = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
+    return typed(StoredVocabulary, values, place, store=store, key=key, identity=identity)
 
 
 def _take_steps(

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,11 +60,15 @@ from daskw2v.models.word2vec import import_word2vec
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
+from daskw2v.sampling import context_matrix, skipgrams, weights
+from daskw2v.sequences import graph
+from daskw2v.sequences.rows import load_graph
 from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.store.arrays import write_array
 from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
 from daskw2v.store.storage import Store
+from daskw2v.vocabulary import count
 from daskw2v.vocabulary.count import read_list
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.fuzz.fields import Fields
@@ -332,6 +336,72 @@ def write_models(folder: Path) -> Store:
     return store
 
 
+def write_stages(folder: Path) -> Store:
+    """Write what stages leave in a work directory: a vocabulary, a graph, a matrix, skip-grams and counts."""
+    work = Store(str(folder))
+    home = work / "vocabulary/key"
+    words = Vocabulary.from_words(_WORDS, [4, 3, 2, 1])
+    words.save((home / "build/chosen/b").create_group())
+    for name in ("plan/a", "maps/0/c"):
+        (home / "build" / name).create_group()
+    counts = {"size": 4, "total": 10, "raw_words": 11, "raw_types": 5, "missing": 1}
+    names = {"build": "build", "plan": "a", "chosen": "b", "maps": ["c"], "missing_words": ["fox"], "seconds": 0.5}
+    home.write_manifest({**counts, **names})
+
+    graph = work / "graphs/x"
+    rows = (graph / "rows/0/a").create_group()
+    for name, values in {
+        "degrees": [2, 0, 1],
+        "targets": np.array([1, 2, 0], np.int32),
+        "weights": [0.5, 2, 1],
+    }.items():
+        write_array(rows, name, np.asarray(values))
+    graph.write_manifest({"names": ["names/a", 3], "rows": [["rows/0/a", 3, False]], "name_bytes": 12})
+
+    matrix = work / "matrices/x"
+    contexts = (matrix / "build/matrix").create_group()
+    write_array(contexts, "contexts", np.zeros((4, 3), np.int32))
+    sizes = {"build": "build", "words": 4, "context_size": 3, "text_words": 10, "pairs": 12, "seconds": 0.5}
+    text = {
+        "identity": "00",
+        "reading": "11",
+        "tokens": 10,
+        "sources": [asdict(Source("/text", 16, "1", "text", None))],
+    }
+    matrix.write_manifest({**sizes, "generation": 0, "text": text})
+
+    for row in range(2):
+        (work / f"pairs/rows/{row}/a").create_group()
+    (work / "pairs").write_manifest({"rows": ["a", "a"], "words": 10, "pairs": 12, "noise": 3})
+    (work / "weights/0/a").create_group()
+    (work / "weights").write_manifest({"group": 2, "attempts": ["a"], "weights": [1.5, 2.5]})
+    return work
+
+
+def read_stages(folder: Path) -> None:
+    """Read all of it, as a run does that finds it."""
+    work = Store(str(folder))
+
+    def load() -> None:
+        home = work / "graphs/x"
+        found, _ = graph.read_graph(home, home.read_manifest() or {})
+        load_graph(home, found.names.size, found.rows)
+
+    def vocabulary() -> None:
+        found = count.find_vocabulary(work, "key", "identity")
+        if found is not None:
+            _ = found.load().words, found.read_counts()
+
+    _ask_each(
+        load,
+        vocabulary,
+        lambda: context_matrix.read_contexts(context_matrix.open_matrix(work / "matrices/x").place, (0, 4), (0, 3)),
+        lambda: context_matrix.read_base(work / "matrices/x"),
+        lambda: skipgrams.read_skipgrams(work / "pairs"),
+        lambda: weights.read_partition_counts(work / "weights"),
+    )
+
+
 def _ask_each(*asked: Callable[[], object]) -> None:
     for ask in asked:
         with suppress(Daskw2vError):
@@ -409,6 +479,7 @@ STRUCTURES: dict[str, tuple[Callable[[Path], Store], Callable[[Path], object], s
     "fields of partitions": (write_models, ask_version, "models/v0002-fuzz", "*.json"),
     "fields of versions": (write_models, ask_versions, "", "[mt]a*.json"),
     "fields of a corpus": (write_corpus, read_corpus, "", "*.json"),
+    "fields of stages": (write_stages, read_stages, "", "manifest.json"),
 }
 
 TARGETS = {

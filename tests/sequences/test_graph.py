@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.resources import Resources
-from daskw2v.errors import ClusterError, DamageError, InputError
+from daskw2v.errors import ClusterError, DamageError, InputError, StoreError
 from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering
 from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.graph import build_graph
 from daskw2v.sequences.numbering import read_names
-from daskw2v.sequences.rows import load_graph
+from daskw2v.sequences.rows import StoredEdges, load_graph
+from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
 
 WEIGHTED = EdgeList(weight="weight")
@@ -150,3 +151,28 @@ def test_manifest__holds_plain_values(client, tmp_path):
     )
     assert json.dumps(stored.home.read_manifest())
     assert stored.n_edges == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "problem"),
+    [
+        ("degrees", [5, -3, 1], "does not add up to 3 edges"),
+        ("degrees", [2, 0, 2], "does not add up to 3 edges"),
+        ("degrees", [2, 1], r"shape \(2,\), not \(3,\)"),
+        ("degrees", [2.0, 0.0, 1.0], "holds float64"),
+        ("targets", np.array([1, 3, 0], np.int32), r"other nodes than 0\.\.2"),
+        ("targets", np.array([1, -1, 0], np.int32), r"other nodes than 0\.\.2"),
+        ("targets", np.array([1], np.int32), r"shape \(1,\), not \(3,\)"),
+        ("weights", [1.0, np.nan, 1.0], "no weight"),
+        ("weights", [1.0, -1.0, 1.0], "no weight"),
+        ("weights", [1.0], r"shape \(1,\), not \(3,\)"),
+    ],
+)
+def test_load_graph__refuses_what_kernels_would_read_out_of_bounds(tmp_path, name, values, problem):
+    home = Store(str(tmp_path))
+    group = (home / "rows").create_group()
+    arrays = {"degrees": np.array([2, 0, 1]), "targets": np.array([1, 2, 0], np.int32), "weights": np.ones(3)}
+    for array, content in {**arrays, name: np.asarray(values)}.items():
+        write_array(group, array, content)
+    with pytest.raises(StoreError, match=rf"rows/{name} .*{problem}"):
+        load_graph(home, 3, [StoredEdges("rows", 3, even=False)])

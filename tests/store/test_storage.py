@@ -5,8 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from daskw2v.errors import StoreError
+from daskw2v.models import served
 from daskw2v.store import durability
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.storage import Store
@@ -161,3 +163,28 @@ def test_remove__does_not_mind_who_else_removes(store, monkeypatch):
     monkeypatch.setattr(type(fs), "rm", twice)
     store.remove()
     assert not store.exists()
+
+
+def test_read_bytes__reads_no_more_than_the_most(store):
+    store.write_bytes("large", bytes(1 << 12))
+    store.write_bytes("empty", b"")
+    assert store.read_bytes("large", 1 << 12) == bytes(1 << 12)
+    assert store.read_bytes("empty") == b""
+    assert store.read_bytes("none") is None
+    with pytest.raises(StoreError, match=r"large has (more than 4,095|4,096) bytes"):
+        store.read_bytes("large", (1 << 12) - 1)
+
+
+def test_read_bytes__asks_an_object_store_for_no_more_than_the_most(tmp_path, monkeypatch):
+    store, asked, read = Store(f"memory://{tmp_path.name}"), [], MemoryFileSystem.cat_file
+
+    def cat_file(fs, path, start=None, end=None):
+        asked.append(end)
+        return read(fs, path, start, end)
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
+    store.write_bytes("LATEST", b"v0001-x")
+    assert served._names_of(store) == ("v0001-x",)
+    store.write_manifest({})
+    assert store.read_manifest() is not None
+    assert asked == [(1 << 20) + 1, (1 << 28) + 1]
