@@ -313,6 +313,7 @@ class Versions:
             for name in condemned:
                 (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
                 (held.models / name).remove()
+            held.models.force_names()  # what came back after a power loss would no longer be known as condemned
             change_served(held.models, lambda served: replace(served, condemned=()))
             return [*condemned, *held._remove_unfinished()]
 

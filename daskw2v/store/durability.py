@@ -65,10 +65,7 @@ def force() -> None:
         except OSError as error:
             _noted.failures, _noted.failure = _noted.failures + 1, error
     if _noted.failures > before:
-        raise StoreError(
-            f"What was written could not be forced to the disk ({_noted.failure}).",
-            "Look after the disk and the room on it; the same command goes on.",
-        ) from _noted.failure
+        raise _failed(_noted.failure) from _noted.failure
 
 
 @contextmanager
@@ -132,6 +129,20 @@ def force_name(path: str) -> None:
     in_threads(_fsync_folder, list(_folders(path)))
 
 
+def force_names(folder: str) -> None:
+    """Force the names in a folder to the disk, without those that were deleted.
+
+    Raises
+    ------
+    StoreError
+        If that fails.
+    """
+    try:
+        _fsync_folder(folder)
+    except OSError as error:
+        raise _failed(error) from error
+
+
 def _force(files: list[str]) -> None:
     for device in _by_device(files).values():
         if not _force_filesystem(os.path.dirname(device[0])):
@@ -182,6 +193,13 @@ def _folders(path: str) -> Iterator[str]:
     while (folder := os.path.dirname(path)) != path:
         yield folder
         path = folder
+
+
+def _failed(error: OSError | None) -> StoreError:
+    return StoreError(
+        f"What was written could not be forced to the disk ({error}).",
+        "Look after the disk and the room on it; the same command goes on.",
+    )
 
 
 def _fsync(path: str) -> None:

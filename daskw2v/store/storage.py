@@ -143,6 +143,12 @@ class Store:
 
         self._change(remove if self.local_path is None else partial(_remove_local, path, self.check))
 
+    def force_names(self) -> None:
+        """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
+        local = self.local_path
+        if local is not None:
+            durability.force_names(local)
+
     def read_bytes(self, name: str, most: int = MOST_MANIFEST) -> bytes | None:
         """Return a small file's content, or None where it does not exist.
 
