@@ -94,7 +94,9 @@ def survive(played, outages):
 def test_power_loss__of_a_short_command(tmp_path, client, name, bulk):
     pytest.importorskip(NEEDS.get(name, "numpy"))
     played = Played(name, tmp_path, client, bulk=bulk)
-    survive(played, islice(played.outages(), 8))
+    survive(played, islice(played.outages(), 4))
+    done = len(played.recorder.events)
+    survive(played, (Outage(done - late, "random", seed) for late in (0, 8) for seed in range(2)))
 
 
 @pytest.mark.slow
