@@ -5,13 +5,15 @@ rest is all lost, all there, there without content, or drawn at random. Readers 
 and the same command, given again, has to end with the bits of an undisturbed one. Disks of equal content are tried
 once. Files are synced with their whole filesystem (bulk), or each for itself (single).
 
-    python -m benchmarks.power_loss [--times 300] [--commands NAME ...] [--syncs bulk single] [--seed 0] [--work DIR]
-                                    [--json]
+    python -m benchmarks.power_loss [--times 300] [--seconds S] [--commands NAME ...] [--syncs bulk single] [--seed 0]
+                                    [--work DIR] [--json]
 """
 
 import argparse
+import math
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -38,11 +40,17 @@ class Row:
     right: int
 
 
-def play(name: str, syncs: str, folder: Path, client: Client, times: int, seed: int, out: TextIO) -> Row:
-    """Lose power so many times in a command."""
+def play(
+    name: str, syncs: str, folder: Path, client: Client, times: int, seconds: float, seed: int, out: TextIO
+) -> Row:
+    """Lose power so many times in a command, for at most so many seconds."""
     played = Played(name, folder, client, bulk=SYNCS[syncs])
-    disks = right = 0
+    losses = disks = right = 0
+    end = time.monotonic() + seconds
     for outage in islice(played.outages(seed), times):
+        if time.monotonic() > end:
+            break
+        losses += 1
         tree = played.disk(outage)
         if not played.is_new(tree):
             continue
@@ -50,7 +58,7 @@ def play(name: str, syncs: str, folder: Path, client: Client, times: int, seed: 
         disks, right = disks + 1, right + (problem is None)
         if problem is not None:
             print(f"FAILED: {name}, {syncs}, {outage}: {problem}", file=out, flush=True)
-    return Row(name, syncs, len(played.prefixes) - 1, times, disks, right)
+    return Row(name, syncs, len(played.prefixes) - 1, losses, disks, right)
 
 
 SMOKE = Smoke({"times": 2, "commands": ["versions publish", "versions tag"]}, ("events", "disks", "bulk", "single"))
@@ -59,6 +67,7 @@ SMOKE = Smoke({"times": 2, "commands": ["versions publish", "versions tag"]}, ("
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=300, help="losses of power for each command and kind of sync")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="most for each of them")
     parser.add_argument("--commands", nargs="+", choices=list(COMMANDS), default=list(COMMANDS))
     parser.add_argument("--syncs", nargs="+", choices=list(SYNCS), default=list(SYNCS))
     parser.add_argument("--seed", type=int, default=0)
@@ -71,7 +80,8 @@ def main() -> None:
         for name in options.commands:
             for syncs in options.syncs:
                 with tempfile.TemporaryDirectory(dir=options.work) as folder:
-                    row = play(name, syncs, Path(folder), client, options.times, options.seed, out)
+                    limits = options.times, options.seconds
+                    row = play(name, syncs, Path(folder), client, *limits, options.seed, out)
                 print(f"| {name} | {syncs} | {row.events} | {row.losses} | {row.disks} | {row.right} |", file=out,
                       flush=True)  # fmt: skip
                 rows.append(row)
