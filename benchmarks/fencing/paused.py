@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -142,10 +143,7 @@ class Trials:
         """Do an operation as a command does, and write its error to a file."""
         lease.BEAT, lease.EXPIRY, lease._LOOK = BEAT, EXPIRY, LOOK
         stop_at(point)
-        with said.open("w") as out:
-            os.dup2(out.fileno(), 1)
-            os.dup2(out.fileno(), 2)
-        with one_sentence():
+        with said.open("w") as out, redirect_stdout(out), redirect_stderr(out), one_sentence():
             return self._do(operation, work)
         raise AssertionError  # it exits
 

@@ -130,9 +130,9 @@ class Store:
     def remove(self) -> None:
         """Delete everything at the URL, if anything is there.
 
-        A local folder is renamed first, so that it is there as a whole or not at all, and what another process creates
-        at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, the folder is
-        renamed back. If the deletion is interrupted, the next one of the same URL ends it.
+        On this machine it is renamed first, so that it is there as a whole or not at all, and what another process
+        creates at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, it is renamed
+        back. If the deletion is interrupted, the next one of the same URL ends it.
         """
         fs, path = self._filesystem()
 
@@ -341,10 +341,6 @@ def _written(values: dict[str, Any]) -> bytes:
 
 def _remove_local(path: str, check: Callable[[], None]) -> None:
     """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
-    if os.path.isfile(path) or os.path.islink(path):
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        return
     folder, name = os.path.split(path)
     aside = f"{folder}/.{name}.deleted"
     _remove_tree(aside)  # what an interrupted deletion left
@@ -362,12 +358,17 @@ def _remove_local(path: str, check: Callable[[], None]) -> None:
         check()
     except Exception:
         with suppress(OSError):  # another process has created it again
-            os.rename(aside, path)
+            (os.rename if os.path.isdir(aside) else os.link)(aside, path)
+        if os.path.isfile(aside):
+            os.unlink(aside)
         raise
     _remove_tree(aside)
 
 
 def _remove_tree(path: str) -> None:
-    while os.path.exists(path):
+    while os.path.lexists(path):
         with suppress(FileNotFoundError):  # another process deletes it, too
-            shutil.rmtree(path)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)

@@ -259,20 +259,28 @@ def contents(store):
     return {path: store.read_bytes(path) for path in store.sizes()} if store.exists() else None
 
 
-def test_guard__renames_a_folder_back_if_the_lease_was_lost_meanwhile(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["place", "place/file"])
+@pytest.mark.parametrize("created", [False, True], ids=["", "created again"])
+def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp_path, monkeypatch, name, created):
     """The process is paused after its check, right before it deletes."""
     work, rename = Store(str(tmp_path)), os.rename
     (work / "place").write_bytes("file", b"theirs")
 
     def paused(source, target):
-        if source.endswith("/place"):
-            take_over(work, "run")
         rename(source, target)
+        if source.endswith(name) and target.endswith(".deleted"):
+            take_over(work, "run")
+            if created:
+                (work / "place").write_bytes("file", b"new")
 
     monkeypatch.setattr(os, "rename", paused)
     with hold(work, "run", "the run") as held, pytest.raises(StoreError, match="has taken over the run"):
-        (held.guard(work) / "place").remove()
-    assert contents(work / "place") == {"file": b"theirs"}
+        (held.guard(work) / name).remove()
+    assert (work / "place").read_bytes("file") == (b"new" if created else b"theirs")
+    monkeypatch.undo()
+    (work / name).remove()
+    assert contents(work / "place") in (None, {})
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".deleted")]
 
 
 def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
@@ -320,3 +328,18 @@ def test_token__is_lost_where_the_store_let_another_process_overwrite_the_entry(
         (work / "leases" / "run").write_manifest({**values, "entry": "another", "pid": 7}, "00000001.json")
         with pytest.raises(StoreError, match=r"Process 7 on .* has taken over the run"):
             held.token.check()
+
+
+def test_lease__on_an_object_store_goes_to_one_and_refuses_who_lost_it(s3, monkeypatch):
+    monkeypatch.setattr(lease, "BEAT", 1e9)
+    work = Store("s3://bucket/leases-of-tests", s3)
+    with hold_ends_quietly(work) as held:
+        log = NumberedLog(work / "leases" / "run")
+        assert log.append(1, {"beats": 0}) is None, "the number is taken"
+        held.token.check()
+        held.guard(work).write_bytes("file", b"ours")
+        take_over(work, "run")
+        with pytest.raises(StoreError, match="Process 7 on elsewhere has taken over the run"):
+            held.guard(work).write_bytes("file", b"late")
+    assert work.read_bytes("file") == b"ours"
+    assert newest(work, "run")[1]["pid"] == 7
