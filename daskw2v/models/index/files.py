@@ -4,7 +4,8 @@ usearch does not check the links in its file. So the manifest has the file's che
 is refused before usearch reads it. A checksum detects damage, not attacks: trust an index only as you trust code.
 
 The version itself does not change and is complete without an index. Each build writes a file with a new name, which
-the manifest names, so that concurrent builds do not interfere.
+the manifest names, so that concurrent builds do not interfere. One at a time writes the manifest and deletes the file
+before: the holder of a lease.
 """
 
 import hashlib
