@@ -28,15 +28,21 @@ from benchmarks.common import finish
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.survival.client import FAILED
 from benchmarks.survival.cluster import Cluster
-from benchmarks.survival.faults import FAULTS, small_disk, unmount
+from benchmarks.survival.faults import FAULTS, Fault, small_disk, unmount
 from benchmarks.survival.flaky import MOOD
+from benchmarks.survival.s3 import ObjectStore
 from benchmarks.survival.trial import Moment, Outcome, Trial, run
 
 SHAPE = {"vector_size": 32, "min_count": 1, "epochs": 2}
+AVERAGING = {**SHAPE, "n_replicas": 2, "rounds_per_epoch": 6}
 STRATEGIES: dict[str, dict[str, Any]] = {
-    "averaging": {**SHAPE, "n_replicas": 2, "rounds_per_epoch": 6},
+    "averaging": AVERAGING,
+    "averaging, phrases": {**AVERAGING, "phrases": 1, "phrase_min_count": 2, "phrase_threshold": 1.0},
+    "averaging, hierarchical softmax": {**AVERAGING, "objective": "cbow_hs"},
+    "averaging, several blocks": {**AVERAGING, "vector_size": 640, "epochs": 1},
     "rotation": {**SHAPE, "strategy": "rotation", "n_partitions": 4, "passes_per_epoch": 4},
     "columns": {**SHAPE, "objective": "context_matrix", "strategy": "columns", "context_size": 512},
+    "columns, subwords": {**SHAPE, "objective": "subwords", "strategy": "columns", "context_size": 64},
 }
 RESOURCES = {"threads": 1, "block_size": "256 KiB", "checkpoint_seconds": 0.5, "store_timeout": 3}
 MOMENTS = {
@@ -46,7 +52,8 @@ MOMENTS = {
     "train, late": Moment("train", 0.7),
 }
 ROOT = Path(__file__).parents[2]
-DISK = 64  # megabytes
+INDEXED = ("averaging",)
+DISK = 512  # megabytes
 
 
 @dataclass
@@ -82,12 +89,15 @@ class Bench:
         if self.disk is None:
             print(f"{LEFT_OUT}a full disk, which needs the right to mount one", file=out)
 
-    def trial(self, strategy: str, *, ill: bool = False, full: bool = False) -> Trial:
-        home = self.disk if full and self.disk else self._folder
-        work = home / f"work{next(self._numbers)}"
+    def trial(self, strategy: str, fault: Fault | None = None) -> Trial:
+        home = self.disk if fault and fault.full and self.disk else self._folder
+        work, protocol = home / f"work{next(self._numbers)}", fault.protocol if fault else ""
+        store = ObjectStore() if protocol == "s3" else None
+        resources = RESOURCES if store is None else {**RESOURCES, "storage_options": store.options}
+        url = f"s3://bucket/{work.name}" if store else f"{protocol}://{work}" if protocol else str(work)
         return Trial(
-            self._cluster, str(self._text), work, f"flaky://{work}" if ill else str(work), STRATEGIES[strategy],
-            RESOURCES, self.draws, self._mood,
+            self._cluster, str(self._text), work, url, STRATEGIES[strategy], resources, self.draws, self._mood, store,
+            strategy in INDEXED, bool(fault and fault.adaptive),
         )  # fmt: skip
 
     def undisturbed(self, strategy: str) -> Outcome:
@@ -108,7 +118,7 @@ class Bench:
             return
         moment = MOMENTS.get(stage) or Moment("", seconds=self.draws.uniform(1, whole.seconds))
         self._cluster.mend()
-        trial = self.trial(strategy, ill=fault.ill, full=fault.full)
+        trial = self.trial(strategy, fault)
         found = run(trial, fault.strike, moment)
         others = trial.end()
         line = self.lines[name, stage]

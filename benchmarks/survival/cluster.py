@@ -106,6 +106,27 @@ class Cluster:
             leaving.send_signal(signal.SIGTERM)
         threading.Thread(target=leaving.wait, daemon=True).start()
 
+    def retire_as_asked(self, number: int) -> None:
+        """Let the scheduler retire a worker: it gives its results to others, and leaves."""
+        pids = self.workers(number)
+        with Client(self.address, timeout=_START) as client:
+            known = client.run(os.getpid, on_error="return")
+            client.retire_workers([address for address, pid in known.items() if pid in pids], close_workers=True)
+
+    def take_away(self, number: int, grace: float) -> None:
+        """Take a worker away as hosts of spot markets are: a signal, and the end some seconds later."""
+        leaving = self._nannies.pop(number)
+        with suppress(ProcessLookupError):
+            leaving.send_signal(signal.SIGTERM)
+        time.sleep(grace)
+        for pid in (leaving.pid, *self._workers(leaving)):
+            _kill(pid)
+        leaving.wait()
+
+    def workers(self, number: int) -> list[int]:
+        """Return the processes of a nanny, by their numbers."""
+        return self._workers(self._nannies[number])
+
     def kill_scheduler(self) -> None:
         assert self._scheduler is not None
         _kill(self._scheduler.pid)

@@ -10,19 +10,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.survival.flaky import MOODS, set_mood
+from benchmarks.survival.flaky import ALONE, CLOCK, LIMITS, MOODS, MUTE, set_mood
 from benchmarks.survival.trial import Trial
 
 SPOILT = ("first byte", "middle byte", "last byte", "cut short", "emptied", "lost")
+S3_FAULTS = {"503": "fail", "500": "error", "slow": "slow", "no answer": "stall", "answers are cut": "half",
+             "puts are done twice": "twice", "gone": "vanish"}  # fmt: skip
 _ILL = 4.0  # seconds that a store is ill, or a worker stands still
 
 
 class Fault(NamedTuple):
-    """What happens, and whether the run's work lies on a filesystem that can be ill, or on one that can be full."""
+    """What happens, where the run's work lies (by protocol, or on a disk that can be full), and its cluster."""
 
     strike: Callable[[Trial], None]
-    ill: bool = False
+    protocol: str = ""
     full: bool = False
+    adaptive: bool = False
 
 
 def _later(function: Callable[[], None]) -> None:
@@ -74,6 +77,63 @@ def come_and_go(trial: Trial) -> None:
             time.sleep(1)
 
     _later(go_on)
+
+
+def retire_worker(trial: Trial) -> None:
+    """Retire a worker by the scheduler, as those are that are announced to leave; another comes."""
+    number = trial.draws.randrange(2)
+
+    def go_on() -> None:
+        trial.cluster.retire_as_asked(number)
+        trial.cluster.add_worker()
+
+    _later(go_on)
+
+
+def take_worker_away(trial: Trial) -> None:
+    """A host of a spot market: the worker gets SIGTERM and is killed a little later; another comes."""
+    number, grace = trial.draws.randrange(2), trial.draws.uniform(0.1, 2.0)
+
+    def go_on() -> None:
+        trial.cluster.take_away(number, grace)
+        trial.cluster.add_worker()
+
+    _later(go_on)
+
+
+def adapt(trial: Trial) -> None:
+    """Let the limits of the run's own cluster change."""
+    set_mood(trial.mood, LIMITS, 4 * _ILL)
+
+
+def mute(mood: str) -> Callable[[Trial], None]:
+    """Return what makes a worker give no data to others, while the scheduler hears of it as before."""
+
+    def strike(trial: Trial) -> None:
+        set_mood(trial.mood, mood, 2 * _ILL, workers=trial.cluster.workers(trial.draws.randrange(2)))
+
+    return strike
+
+
+def set_clock(trial: Trial) -> None:
+    """Let all clocks but the scheduler's jump, and jump back."""
+    offset = trial.draws.choice((-86_400, -3_600, -60, 60, 3_600, 86_400))
+    trial.notes.append(f"{offset} s")
+    set_mood(trial.mood, CLOCK, 2 * _ILL, offset=offset)
+
+
+def trouble(kind: str) -> Callable[[Trial], None]:
+    """Return what makes the object store ill: all requests, or one in three, for some seconds."""
+
+    def strike(trial: Trial) -> None:
+        assert trial.store is not None
+        trial.store.be(kind, _ILL)
+
+    return strike
+
+
+def nothing(trial: Trial) -> None:
+    """No fault: what the run lies on is different."""
 
 
 def freeze_worker(trial: Trial) -> None:
@@ -153,7 +213,14 @@ FAULTS: Mapping[str, Fault] = {
     "a worker stands still": Fault(freeze_worker),
     "client killed, a file damaged": Fault(spoil),
     "a file damaged meanwhile": Fault(spoil_running),
-    **{f"the store {mood}": Fault(be_ill(mood), ill=True) for mood in MOODS},
+    "a worker is retired": Fault(retire_worker),
+    "a worker is taken away after a signal": Fault(take_worker_away),
+    "an adaptive cluster shrinks and grows": Fault(adapt, adaptive=True),
+    **{f"a worker {mood}": Fault(mute(mood)) for mood in (ALONE, MUTE)},
+    "clocks jump": Fault(set_clock),
+    **{f"the store {mood}": Fault(be_ill(mood), "flaky") for mood in MOODS},
+    "names are folded": Fault(nothing, "folded"),
+    **{f"S3: {title}": Fault(trouble(kind), "s3") for title, kind in S3_FAULTS.items()},
     "the disk is full": Fault(fill_disk, full=True),
     "the same command twice": Fault(run_twice),
 }

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.survival.client import DONE, FAILED
+from benchmarks.survival.client import ADAPTIVE, DONE, FAILED
 from benchmarks.survival.cluster import Cluster
 from benchmarks.survival.flaky import MOOD
+from benchmarks.survival.s3 import ObjectStore
 
-DEADLINE = 180.0  # seconds for a run with all that is done again
+DEADLINE = 300.0  # seconds for a run with all that is done again
 TRIES = 6  # that the same command is given
 
 
@@ -44,6 +45,10 @@ class Trial:
         As JSON values.
     draws
         What the fault decides by.
+    store
+        The object store that the work lies in.
+    index, adaptive
+        Whether an index is built, and whether the run starts an adaptive cluster of its own.
     """
 
     cluster: Cluster
@@ -54,6 +59,9 @@ class Trial:
     resources: dict[str, Any]
     draws: random.Random
     mood: Path
+    store: ObjectStore | None = None
+    index: bool = False
+    adaptive: bool = False
     process: "subprocess.Popen[str] | None" = None
     killed: bool = False
     others: "list[subprocess.Popen[str]]" = field(default_factory=list)
@@ -80,13 +88,16 @@ class Trial:
                 process.kill()
                 said.append("hung")
         shutil.rmtree(self.work, ignore_errors=True)
+        self.mood.unlink(missing_ok=True)
+        if self.store is not None:
+            self.store.end()
         return said
 
     def command(self) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [
-                sys.executable, "-m", "benchmarks.survival.client", self.cluster.address, self.text, self.url,
-                json.dumps(self.params), json.dumps(self.resources),
+                sys.executable, "-m", "benchmarks.survival.client", ADAPTIVE if self.adaptive else self.cluster.address,
+                self.text, self.url, json.dumps(self.params), json.dumps(self.resources), *["index"] * self.index,
             ],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, MOOD: str(self.mood)},

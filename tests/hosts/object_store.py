@@ -10,19 +10,28 @@ import json
 import sys
 import time
 from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
+from io import BytesIO
+from threading import Event, Lock, Thread, Timer
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-FAILED = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+FAILED = {
+    "fail": (
+        "503 Slow Down",
+        b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
+    ),
+    "error": ("500 Internal Server Error", b"<Error><Code>InternalError</Code><Message>Try again.</Message></Error>"),
+}
+SLOW = 1.0  # seconds
 
 
 @dataclass
 class Fault:
     """What goes wrong with requests whose path holds a text: with so many of them, from the first on for some seconds.
 
-    Kinds: "fail" (503), "stall" (no answer while the fault lasts), "half" (of the body), "vanish" (nobody listens).
+    Kinds: "fail" (503), "error" (500), "stall" (no answer while the fault lasts), "slow", "half" (of the body), "twice"
+    (a write is done again later), "vanish" (nobody listens).
     """
 
     kind: str
@@ -58,9 +67,17 @@ class Faulty:
         with self._lock:
             fault, over, ill = self._fault, self._over, self._fault.meets(method, path)
             self._requests.append((method, path, environ.get("QUERY_STRING", ""), fault.kind if ill else ""))
-        if ill and fault.kind == "fail":
-            start_response("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(FAILED)))])
-            return [] if method == "HEAD" else [FAILED]
+        if ill and fault.kind in FAILED:
+            status, said = FAILED[fault.kind]
+            start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(said)))])
+            return [] if method == "HEAD" else [said]
+        if ill and fault.kind == "slow":
+            time.sleep(SLOW)
+        if ill and fault.kind == "twice" and method == "PUT":
+            content = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = BytesIO(content)
+            again = {**environ, "wsgi.input": BytesIO(content)}
+            Timer(SLOW, lambda: b"".join(self._s3(again, lambda *_: None))).start()
         if ill and fault.kind == "stall":
             over.wait(fault.began + fault.seconds - time.monotonic())
         if ill and fault.kind == "vanish":
