@@ -30,6 +30,8 @@ def versions() -> None:
 
 
 _work = click.argument("work")
+_WHOLE = "whole"
+_NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -165,13 +167,18 @@ def verify(
 
     Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
     """
-    found = Versions.open(work, storage_options).verify(None if every else version)
+    versions = Versions.open(work, storage_options)
+    found = versions.verify(None if every else version)
     if as_json:
         print_json({name: [damage.problem for damage in files] for name, files in found.items()})
     else:
         print_table(
             ("version", "found"),
-            ((name, line) for name, files in found.items() for line in [d.problem for d in files] or ["whole"]),
+            (
+                (name, line)
+                for name, files in found.items()
+                for line in [d.problem for d in files] or [_WHOLE if versions.is_bound(name) else _NOT_BOUND]
+            ),
         )
     ctx.exit(int(any(found.values())))
 

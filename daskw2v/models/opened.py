@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from daskw2v.errors import StoreError, counted
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.rows import StoredRows
-from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.store import check_attempt, open_table, read_ids, read_subwords, read_vocabulary
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.memory import free_memory
 from daskw2v.store.storage import Store
@@ -43,7 +43,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
     if in_memory is None:
         in_memory = stored.nbytes < free_memory() / 2
     rows = stored[:] if in_memory else stored
-    ids = read_ids(store)
-    return Opened(
-        vocabulary, rows, read_finished(store) or {}, store.url, read_subwords(store), None if ids is None else ids.ids
-    )
+    ids, manifest = read_ids(store), read_finished(store)
+    if manifest is not None:
+        check_attempt(store, manifest)
+    return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), None if ids is None else ids.ids)

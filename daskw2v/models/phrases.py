@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import zarr
 
 from daskw2v.errors import StoreError
 from daskw2v.models.manifest import read_finished
@@ -14,7 +15,7 @@ from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus
 from daskw2v.shards.words import are_words
-from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.arrays import open_part, read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 
@@ -62,11 +63,12 @@ class Phrases:
         told = (read_finished(store) or {}).get(_HOME, [])
         if not isinstance(told, list):
             raise _unreadable(store)
+        group = store.open_group()
         for i, one in enumerate(told):
             match one:
                 case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
                     # One by one: where the manifest lies about their number, the first that is missing ends it
-                    passes.append((delimiter, _read_pass(store / f"{_HOME}/{i}/{k}" for k in range(pieces))))
+                    passes.append((delimiter, _read_pass(open_part(group, f"{_HOME}/{i}/{k}") for k in range(pieces))))
                 case _:
                     raise _unreadable(store)
         return cls(tuple(passes))
@@ -75,7 +77,10 @@ class Phrases:
     def of(cls, corpus: Corpus, work: Store) -> Self:
         """Read the phrases of a corpus from its work directory; raises as `open` does."""
         return cls(
-            tuple((one.delimiter, _read_pass([work / piece for piece in pieces_of(one)])) for one in corpus.passes)
+            tuple(
+                (one.delimiter, _read_pass((work / piece).open_group() for piece in pieces_of(one)))
+                for one in corpus.passes
+            )
         )
 
     def __len__(self) -> int:
@@ -118,14 +123,13 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
                 write_array(copy, name, read_array(source, name))
 
 
-def _read_pass(pieces: Iterable[Store]) -> dict[Bigram, Found]:
+def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, Found]:
     """Read the phrases of a pass, best first."""
     found = [item for piece in pieces for item in _read_piece(piece)]
     return dict(sorted(found, key=lambda item: (-item[1].score, item[0])))
 
 
-def _read_piece(place: Store) -> Iterator[tuple[Bigram, Found]]:
-    group = place.open_group()
+def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
     arrays = {name: read_array(group, name) for name in _ARRAYS}
     words, offsets, counts, scores = arrays.values()
     if (
@@ -133,17 +137,18 @@ def _read_piece(place: Store) -> Iterator[tuple[Bigram, Found]]:
         or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
         or not are_words(words, offsets)
     ):
-        raise _unreadable(place)
+        raise _unreadable(group)
     content = words.tobytes()
     try:
         decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
-        raise _unreadable(place) from None
+        raise _unreadable(group) from None
     found = map(Found, counts.tolist(), scores.tolist())
     return zip(zip(decoded[::2], decoded[1::2], strict=True), found, strict=True)
 
 
-def _unreadable(place: Store) -> StoreError:
+def _unreadable(place: Store | zarr.Group) -> StoreError:
+    url = place.url if isinstance(place, Store) else f"{place.store}/{place.path}"
     return StoreError(
-        f"{place.url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."
+        f"{url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."
     )

@@ -24,7 +24,7 @@ class StoredRows:
     dtype = np.dtype(np.float32)
 
     def __init__(self, array: StoredArray) -> None:
-        self._array = array
+        self.array = array
         if array.ndim not in (2, 3) or array.dtype != self.dtype:
             raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
         self._n = array.shape[1] if array.ndim == 3 else 1
@@ -37,7 +37,7 @@ class StoredRows:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self._array.url})"
+        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self.array.url})"
 
     @property
     def partitions(self) -> Partitions:
@@ -52,7 +52,7 @@ class StoredRows:
     @property
     def chunk_rows(self) -> int:
         """Rows in a chunk, or in corresponding chunks of all partitions; reading this many reads no chunk twice."""
-        return self._array.chunks[0] * self._n
+        return self.array.chunks[0] * self._n
 
     def __getitem__(self, key: int | slice | npt.ArrayLike) -> Float32Array:
         """Return one row, shape (D,), or several, shape (n, D).
@@ -82,39 +82,37 @@ class StoredRows:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
     def _range(self, start: int, stop: int) -> Float32Array:
-        if self._array.ndim == 2:
-            return self._array[start:stop]
+        if self.array.ndim == 2:
+            return self.array[start:stop]
         rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
         for chunk in range(start - start % self.chunk_rows, stop, self.chunk_rows):
             first, last = max(start, chunk), min(stop, chunk + self.chunk_rows)
-            dealt = self._array[first // n : -(-last // n)]
+            dealt = self.array[first // n : -(-last // n)]
             odd = dealt[1 - first // n % 2 :: 2]
             odd[:] = odd[:, ::-1]  # words are dealt out back and forth
             rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
         return rows
 
     def _pick(self, ids: Int64Array) -> Float32Array:
-        if self._array.ndim == 2:
-            return self._array.take(ids)
+        if self.array.ndim == 2:
+            return self.array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
         parts, places = self.partitions.place(ids)
         for part in np.unique(parts).tolist():
             own = parts == part
-            rows[own] = self._array.take((places[own], part))
+            rows[own] = self.array.take((places[own], part))
         return rows
 
     def read_partition(self, partition: int) -> Float32Array:
         """Return a partition's rows, shape (size, D)."""
-        return self._array[self._own(partition)]
+        return self.array[self._own(partition)]
 
     def write_partition(self, partition: int, rows: Float32Array) -> None:
         """Write a partition's rows, shape (size, D); partitions share no chunk."""
-        self._array[self._own(partition)] = rows
-        if self._array.ndim == 3 and len(rows) < self._array.shape[0]:  # no chunk may be missing
-            self._array[len(rows) :, partition] = np.zeros(
-                (self._array.shape[0] - len(rows), self.shape[1]), np.float32
-            )
+        self.array[self._own(partition)] = rows
+        if self.array.ndim == 3 and len(rows) < self.array.shape[0]:  # no chunk may be missing
+            self.array[len(rows) :, partition] = np.zeros((self.array.shape[0] - len(rows), self.shape[1]), np.float32)
 
     def _own(self, partition: int) -> Any:
         rows = slice(self.partitions.size(partition))
-        return (rows, partition) if self._array.ndim == 3 else rows
+        return (rows, partition) if self.array.ndim == 3 else rows

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError
+from daskw2v.models.store import ATTEMPT, attempt_of, check_attempt
 from daskw2v.store.limits import typed
 from daskw2v.store.storage import Store
 
@@ -14,7 +15,8 @@ _FILE = f"{_SOURCES}.json"
 
 def write_sources(store: Store, sources: Iterable[Source]) -> None:
     """Write the list of files that a version's text was read from."""
-    store.write_manifest({_SOURCES: [asdict(source) for source in sources]}, _FILE)
+    values = {_SOURCES: [asdict(source) for source in sources], ATTEMPT: attempt_of(store)}
+    store.write_manifest(values, _FILE, portable=True)
 
 
 def read_sources(store: Store) -> list[Source] | None:
@@ -23,11 +25,12 @@ def read_sources(store: Store) -> list[Source] | None:
     Raises
     ------
     StoreError
-        If the list is damaged.
+        If the list is damaged, or of another version.
     """
     values = store.read_manifest(_FILE)
     if values is None:
         return None
+    check_attempt(store, values, _FILE)
     place = f"{store.url}/{_FILE}"
     match values:
         case {"sources": [*sources]}:

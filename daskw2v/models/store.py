@@ -6,7 +6,7 @@ writes last. A table is written in blocks of rows or, if its rows are in partiti
 read in order of ids.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -18,16 +18,19 @@ from daskw2v.errors import DamageError, StoreError, TrainingError, counted
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.store.arrays import open_array, write_rows
+from daskw2v.store.arrays import finish_arrays, open_array, open_part, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
 from daskw2v.store.limits import check_name
-from daskw2v.store.storage import Store
+from daskw2v.store.places import FOREIGN, PLACE, Written
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _TABLES, _SUBWORDS, _IDS = "tables", "subwords", "ids"
+ATTEMPT = "attempt"  # in manifests: the random name of the tables beside them
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -68,7 +71,7 @@ def create_model(
         If a table has fewer rows than there are partitions.
     """
     layouts = {name: _layout(*shape, row_block, n_partitions) for name, shape in tables.items()}
-    group = store.create_group({_TABLES: list(tables), _SUBWORDS: subwords})
+    group = store.create_group({_TABLES: list(tables), _SUBWORDS: subwords}, new_attempt())
     for name, layout in layouts.items():
         # NaN marks rows that were never written. Weights are not compressed, as that saves little.
         group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
@@ -95,8 +98,13 @@ def read_table(store: Store, table: str, start: int = 0, stop: int | None = None
     return open_table(store, table)[start:stop]
 
 
-def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> None:
+def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> Written:
     """Write rows of a table from `start` on, whole chunks only; tasks may write different chunks concurrently.
+
+    Returns
+    -------
+    Written
+        Checksums of the chunks, for `finish_tables`.
 
     Raises
     ------
@@ -114,6 +122,7 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
             "Write rows of the table's width, within its bounds.",
         )
     write_rows(array, start, rows)
+    return array.written()
 
 
 def read_partition(store: Store, table: str, partition: int) -> Float32Array:
@@ -129,15 +138,21 @@ def read_partition(store: Store, table: str, partition: int) -> Float32Array:
     return rows.read_partition(partition)
 
 
-def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> None:
+def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> Written:
     """Write all rows of a partition, shape (size, D); tasks may write different partitions concurrently.
+
+    Returns
+    -------
+    Written
+        As `write_table_rows`.
 
     Raises
     ------
     StoreError
         If there is no such table or partition, or the rows have another shape.
     """
-    stored = StoredRows(_table(store, store.open_group(writable=True), table))
+    array = _table(store, store.open_group(writable=True), table)
+    stored = StoredRows(array)
     _check_partition(store, table, stored, partition)
     shape = (stored.partitions.size(partition), stored.shape[1])
     if rows.shape != shape:
@@ -146,6 +161,49 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
             "Write exactly the rows of the partition.",
         )
     stored.write_partition(partition, rows)
+    return array.written()
+
+
+def finish_tables(store: Store, written: Collection[Written]) -> None:
+    """Bind the chunks of tables to their places in the version: others are refused from now on.
+
+    Parameters
+    ----------
+    store
+        Folder of the version.
+    written
+        What `write_table_rows` or `write_partition` returned to all tasks.
+
+    Raises
+    ------
+    DamageError
+        If a chunk was not written.
+    """
+    finish_arrays(store.open_group(writable=True), written)
+
+
+def attempt_of(store: Store) -> str:
+    """Return the random name of a version, which its files are bound to; empty if an older daskw2v wrote it.
+
+    Raises
+    ------
+    DamageError
+        If the version is damaged.
+    """
+    place: Any = store.open_group().attrs.get(PLACE)
+    return str(place.get("attempt", "")) if isinstance(place, dict) else ""
+
+
+def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
+    """Check that a manifest, a file of this name, is of the tables beside it.
+
+    Raises
+    ------
+    DamageError
+        If it is of another version or attempt.
+    """
+    if manifest.get(ATTEMPT, "") != attempt_of(store):
+        raise DamageError.of(f"{store.url}/{name}", FOREIGN)
 
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
@@ -163,7 +221,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
     VocabularyError
         If its arrays contradict each other.
     """
-    return Vocabulary.load((store / "vocabulary").open_group())
+    return Vocabulary.load(open_part(store.open_group(), "vocabulary"))
 
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
@@ -287,6 +345,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     tables = open_tables(store)
     for name, table in tables.items():
         _check_finite(store, name, table)
+    finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
     network, _ = read_subwords(store), read_ids(store)  # checks them, as opening the version does
     store.write_manifest(
         {
@@ -295,7 +354,9 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
             _SUBWORDS: network is not None,
             "daskw2v": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+            ATTEMPT: attempt_of(store),
+        },
+        portable=True,
     )
 
 
@@ -341,7 +402,7 @@ def _part(store: Store, name: str) -> zarr.Group | None:
 
 def _count_words(store: Store) -> int:
     """Return the number of words of a version, without reading them."""
-    vocabulary = (store / "vocabulary").open_group()
+    vocabulary = open_part(store.open_group(), "vocabulary")
     *_, counts = (open_array(vocabulary, name) for name in _WORDS)
     return len(counts)
 

@@ -3,7 +3,16 @@
 from daskw2v.errors import DamageError, VocabularyError
 from daskw2v.models.index.files import FOLDER as INDEX
 from daskw2v.models.index.files import read_file, read_summary
-from daskw2v.models.store import open_tables, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.manifest import read_finished
+from daskw2v.models.sources import read_sources
+from daskw2v.models.store import (
+    attempt_of,
+    check_attempt,
+    open_tables,
+    read_ids,
+    read_subwords,
+    read_vocabulary,
+)
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
 
@@ -52,6 +61,8 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
     """Return what is wrong with a version whose files are whole: parts are missing, or do not fit each other."""
     try:
         open_tables(version)
+        check_attempt(version, read_finished(version) or {})
+        read_sources(version)
         if full:
             for read in (read_vocabulary, read_subwords, read_ids):
                 read(version)
@@ -60,6 +71,17 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
     except VocabularyError as error:
         return [DamageError(error.problem, error.remedy, version.url)]
     return []
+
+
+def is_bound(version: Store) -> bool:
+    """Return whether the files of a version are bound to their places; those that an older daskw2v wrote are not.
+
+    Raises
+    ------
+    DamageError
+        If the version is damaged.
+    """
+    return bool(attempt_of(version))
 
 
 def damage_of_index(version: Store) -> list[DamageError]:

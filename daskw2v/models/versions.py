@@ -16,7 +16,7 @@ from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION, number_of, run_of
 from daskw2v.models.served import POINTER, Served, change_served, read_served
 from daskw2v.models.store import finish, has_ids, read_ids, read_vocabulary
-from daskw2v.models.verification import check_version, damage_of, damage_of_index
+from daskw2v.models.verification import check_version, damage_of, damage_of_index, is_bound
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.retries import TIMEOUT
@@ -159,6 +159,18 @@ class Versions:
             names = [wanted] if wanted in names else [self.find(name).name]
         places = {each: self.models / each for each in names}
         return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
+
+    def is_bound(self, name: str) -> bool:
+        """Return whether the files of a whole version are bound to their places.
+
+        Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
+
+        Raises
+        ------
+        DamageError
+            If the version is damaged.
+        """
+        return is_bound(self.models / name)
 
     def find(self, name: str) -> Version:
         """Return the version with this name or tag, or the served one for `LATEST`.

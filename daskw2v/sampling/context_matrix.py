@@ -23,7 +23,7 @@ from daskw2v.sampling.matrix_tasks import Build, band_of, carry_rows, declare, f
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import Corpus, digest
-from daskw2v.store.arrays import open_array
+from daskw2v.store.arrays import finish_arrays, open_array
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.limits import refused, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
@@ -162,7 +162,9 @@ def _run(
     sampled = call("sample", sample_text, stretches)
     texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
-    pairs = sum(call("fill", fill_band, [(texts, bases)] * build.n_bands))
+    filled = call("fill", fill_band, [(texts, bases)] * build.n_bands)
+    finish_arrays((build.place / _MATRIX).open_group(writable=True), [written for _, written in filled])
+    pairs = sum(n for n, _ in filled)
     return sum(words for _, words in sampled) + (0 if base is None else base["text_words"]), pairs
 
 

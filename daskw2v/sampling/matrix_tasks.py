@@ -25,6 +25,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
@@ -126,8 +127,8 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
     return attempt
 
 
-def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> int:
-    """Task: write a band from all pieces of text and of the base; return the number of pairs of its rows."""
+def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
+    """Task: write a band from all pieces of text and of the base; return its pairs, and checksums."""
     first, size = number * build.band, build.run.params.context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
@@ -141,6 +142,7 @@ def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[s
         )
     repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
     group = (build.place / "matrix").open_group(writable=True)
-    write_rows(open_array(group, "contexts"), first, contexts)
-    write_rows(open_array(group, "seen"), first, seen)
-    return int(seen.sum())
+    stored, counts = open_array(group, "contexts"), open_array(group, "seen")
+    write_rows(stored, first, contexts)
+    write_rows(counts, first, seen)
+    return int(seen.sum()), stored.written() | counts.written()

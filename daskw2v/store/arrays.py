@@ -1,14 +1,19 @@
 """Arrays of Zarr groups: an array is written whole by one task, or by several along the bounds of its files."""
 
+from collections.abc import Collection
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.core.sync import sync
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.store.checksums import StoredArray
+from daskw2v.store.places import Written
+from daskw2v.store.retries import RetryingStore
 from daskw2v.store.zarr_schema import bounded
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
@@ -25,8 +30,9 @@ def create_array(
     shard_rows: int | None = None,
     fill_value: float = 0,
     attributes: dict[str, Any] | None = None,
+    held: bool = False,
 ) -> StoredArray:
-    """Declare an array.
+    """Declare an array. Once all of it is written, `StoredArray.finish` binds its chunks to their places.
 
     Parameters
     ----------
@@ -42,6 +48,8 @@ def create_array(
         What is read where nothing was written.
     attributes
         What else is to be known of it.
+    held
+        Whether its metadata are written by `finish` alone: for who writes all of it.
     """
     rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
     columns = [min(n, chunk_columns or n) for n in others]
@@ -51,6 +59,8 @@ def create_array(
     shards = None if wanted is None else tuple(-(-n // c) * c for n, c in wanted)
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
+    if held:
+        _store(group).hold("/".join(filter(None, (group.path, name))))
     array = group.create_array(
         name,
         shape=shape,
@@ -77,10 +87,11 @@ def write_array(
     """Write a whole array at once."""
     shard_rows = max(1, len(values)) if one_shard else None
     array = create_array(
-        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes
+        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes, held=True
     )
     if values.size:
         array[...] = values
+    array.finish()
 
 
 def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
@@ -116,6 +127,48 @@ def open_array(group: zarr.Group, name: str) -> StoredArray:
     if not isinstance(array, zarr.Array):
         raise DamageError.of(url, "is missing")
     return StoredArray(bounded(array), url)
+
+
+def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
+    """Bind the chunks of arrays, which several tasks wrote, to their places.
+
+    Parameters
+    ----------
+    group
+        Where, to be written.
+    written
+        What the tasks' `StoredArray.written` returned.
+
+    Raises
+    ------
+    DamageError
+        If a chunk was not written.
+    """
+    store = _store(group)
+    for each in written:
+        store.places.add(each)
+    for path in dict.fromkeys(chain.from_iterable(written)):
+        sync(store.finish(path))
+
+
+def open_part(group: zarr.Group, path: str) -> zarr.Group:
+    """Open a group below another one, to which it is bound.
+
+    Raises
+    ------
+    DamageError
+        If there is none, or it is of another version.
+    """
+    part = group.get(path)
+    if not isinstance(part, zarr.Group):
+        raise DamageError.of("/".join((_url(group), path)), "is missing, or no group")
+    return part
+
+
+def _store(group: zarr.Group) -> RetryingStore:
+    store = group.store
+    assert isinstance(store, RetryingStore)
+    return store
 
 
 def _url(group: zarr.Group) -> str:

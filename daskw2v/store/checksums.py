@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import zarr
+from zarr.core.sync import sync
 
 from daskw2v.errors import DamageError
 from daskw2v.store.limits import check_room, parsed
+from daskw2v.store.places import Written
 
 METADATA = "zarr.json"
 CHECKSUM = "seal"  # its key in JSON
@@ -105,6 +107,29 @@ class StoredArray:
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
         """Write where numbers or slices say."""
         self._array[selection] = values
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its chunks are bound to their places. Those of arrays that older versions wrote are not."""
+        store: Any = self._array.store
+        return bool(store.places.is_finished(self._array.path))
+
+    def written(self) -> Written:
+        """Return the checksums of the chunks that were written to it, or read from it, for `finish_arrays`."""
+        store: Any = self._array.store
+        found: Written = store.places.written(self._array.path)
+        return found
+
+    def finish(self) -> None:
+        """Bind its chunks, all of which were written to it, to their places.
+
+        Raises
+        ------
+        DamageError
+            If a chunk was not written.
+        """
+        store: Any = self._array.store
+        sync(store.finish(self._array.path))
 
     def _read(self, selection: Any, read: Callable[[], Any]) -> npt.NDArray[Any]:
         def checked() -> npt.NDArray[Any]:

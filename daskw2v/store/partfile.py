@@ -1,7 +1,9 @@
 """Files as they are, for what is soon deleted: arrays in parts, each with its checksum.
 
 For tasks that each gather the same part of many pieces, or read what one other has written. A file of n parts begins
-with n + 1 records, edge int64 and crc32c of the part that begins there int64; the items follow, part after part.
+with n + 1 records, edge int64 and checksum of the part that begins there int64; the items follow, part after part. A
+checksum is the crc32c of the file's place, the part's number and edges, and its items: no other part passes for it. Bit
+32 is set, too; in files of older versions it is not, and the checksum is the crc32c of the items alone.
 """
 
 from collections.abc import Sequence
@@ -18,14 +20,16 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
 _RECORD = 16  # bytes
+_BOUND = 1 << 32  # in a checksum that has the place
 
 
 class Bounds(NamedTuple):
-    """Items start..stop-1 of a file, and the checksum of their bytes."""
+    """Items start..stop-1 of a file, the number of their part, and its checksum."""
 
     start: int
     stop: int
-    crc: int
+    part: int
+    checksum: int
 
 
 def write_parts(
@@ -36,18 +40,18 @@ def write_parts(
     records[:, 0] = edges
     items = np.ascontiguousarray(items)
     for k, (start, stop) in enumerate(pairwise(edges)):
-        records[k, 1] = _crc(items[start:stop])
+        records[k, 1] = _checksum(place, name, Bounds(int(start), int(stop), k, _BOUND), items[start:stop])
     place.write_raw(name, records, items, named=named)
 
 
 def part_bounds(place: Store, name: str, part: int) -> Bounds:
     """Return where a part of a file lies; raises as `Store.read_range` does."""
-    (start, crc), (stop, _) = np.frombuffer(
+    (start, checksum), (stop, _) = np.frombuffer(
         place.read_range(name, _RECORD * part, _RECORD * (part + 2)), np.int64
     ).reshape(2, 2)
     if not 0 <= start <= stop:
         raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-    return Bounds(int(start), int(stop), int(crc))
+    return Bounds(int(start), int(stop), part, int(checksum))
 
 
 def read_items(
@@ -65,7 +69,7 @@ def read_items(
     def read() -> npt.NDArray[Any]:
         content = place.read_range(name, head + size * bounds.start, head + size * bounds.stop)
         items = np.frombuffer(content, dtype).reshape(-1, columns)
-        if _crc(items) != bounds.crc:
+        if _checksum(place, name, bounds, items) != bounds.checksum:
             raise DamageError.of(f"{place.url}/{name}", "is not what was written")
         return items
 
@@ -77,5 +81,8 @@ def read_part(place: Store, name: str, n_parts: int, part: int, dtype: npt.DType
     return read_items(place, name, n_parts, part_bounds(place, name, part), dtype, columns)
 
 
-def _crc(items: npt.NDArray[Any]) -> int:
-    return int(google_crc32c.value(items.reshape(-1).view(np.uint8)))
+def _checksum(place: Store, name: str, bounds: Bounds, items: npt.NDArray[Any]) -> int:
+    """Return the checksum of a part, of its place too if the one in its record is."""
+    bound = bounds.checksum & _BOUND
+    where = f"{'/'.join(place.url.split('/')[-2:])}/{name} {bounds[:3]}" if bound else ""
+    return bound | int(google_crc32c.extend(google_crc32c.value(where.encode()), items.reshape(-1).view(np.uint8)))

@@ -21,11 +21,12 @@ from typing import IO, Any, NoReturn, TypeVar, cast
 
 from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
-from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
 from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
+from daskw2v.store.places import Places
 from daskw2v.store.zarr_schema import check_metadata
 
 T = TypeVar("T")
@@ -185,14 +186,22 @@ class RetryingStore(WrapperStore[ZarrStore]):
         As of `with_retries`.
     complete
         Whether all chunks have been written: a missing one is damage then, where Zarr would make one up.
+    attempt
+        As of `Places`.
     """
 
-    def __init__(self, store: ZarrStore, url: str, timeout: float = TIMEOUT, *, complete: bool = False) -> None:
+    def __init__(
+        self, store: ZarrStore, url: str, timeout: float = TIMEOUT, *, complete: bool = False, attempt: str = ""
+    ) -> None:
         super().__init__(store)
         self._url, self._timeout, self._complete = url, timeout, complete
+        self.places = Places(url, attempt)
+        self._held = dict[str, Buffer | None]()
 
     def _with_store(self, store: ZarrStore) -> "RetryingStore":
-        return RetryingStore(store, self._url, self._timeout, complete=self._complete)
+        other = RetryingStore(store, self._url, self._timeout, complete=self._complete)
+        other.places = self.places
+        return other
 
     def __str__(self) -> str:
         return self._url
@@ -229,8 +238,12 @@ class RetryingStore(WrapperStore[ZarrStore]):
             if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
                 raise DamageError.of(self._place(key), "is cut short")
         if value is not None and key.endswith(METADATA):
-            verify_metadata(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
-            check_metadata(value.to_bytes(), self._place(key))
+            content = value.to_bytes()
+            verify_metadata(content, self._place(key))  # first: what is damaged can be made again
+            check_metadata(content, self._place(key))
+            self.places.read(key, content)
+        elif value is not None and _is_chunk(key):
+            self.places.check(key, value.as_numpy_array(), byte_range)
         return value
 
     async def get_partial_values(
@@ -245,9 +258,33 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write a value."""
+        if key in self._held:
+            self._held[key] = value
         if key.endswith(METADATA):
-            value = type(value).from_bytes(with_checksum(value.to_bytes()))
-        await self._with_retries(key, lambda: self._store.set(key, value))
+            value = type(value).from_bytes(with_checksum(self.places.declare(key, value.to_bytes())))
+        if key not in self._held:
+            await self._with_retries(key, lambda: self._store.set(key, value))
+        if _is_chunk(key):
+            self.places.wrote(key, value.as_numpy_array())
+
+    def hold(self, array: str) -> None:
+        """Write the metadata of an array only when `finish` is called."""
+        self._held[f"{array}/{METADATA}"] = None
+
+    async def finish(self, array: str) -> None:
+        """Write the metadata of an array with the checksums of its chunks, all of which are written.
+
+        Raises
+        ------
+        DamageError
+            If a chunk was not written.
+        """
+        key = f"{array}/{METADATA}"
+        value = self._held.pop(key, None) or await self.get(key, default_buffer_prototype())
+        if value is None:
+            raise DamageError.of(self._place(key), "is missing")
+        finished = type(value).from_bytes(with_checksum(self.places.finish(key, value.to_bytes())))
+        await self._with_retries(key, lambda: self._store.set(key, finished))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a value where there is none."""

@@ -25,6 +25,7 @@ from daskw2v.store import durability
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed, refused
+from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 
@@ -256,11 +257,26 @@ class Store:
             )
         if checksum is None:
             raise DamageError.of(f"{self.url}/{name}", "has no checksum")
+        path = values.pop(PLACE, "")
+        if path and not f"{self.url}/{name}".endswith(f"/{path}"):
+            raise DamageError.of(f"{self.url}/{name}", FOREIGN)
         return values
 
-    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False) -> None:
-        """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count."""
-        self.write_bytes(name, _written(values), alone=alone)
+    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False, portable: bool = False) -> None:
+        """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count.
+
+        Parameters
+        ----------
+        values
+            What it holds.
+        name
+            Of the file.
+        alone
+            As of `write_bytes`.
+        portable
+            Whether it may be moved to another folder. By default it belongs to this one.
+        """
+        self.write_bytes(name, _written(values, name if portable else f"{self.name}/{name}"), alone=alone)
 
     def create_manifest(self, values: dict[str, Any], name: str) -> None:
         """Write a manifest that names no data where there is none.
@@ -268,7 +284,7 @@ class Store:
         Of several processes that try, one does, if the store knows how to.
         """
         fs, path = self._filesystem()
-        local, content = self.local_path, _written(values)
+        local, content = self.local_path, _written(values, f"{self.name}/{name}")
 
         def create() -> None:
             with suppress(FileExistsError):
@@ -279,13 +295,21 @@ class Store:
 
         self._change(create, name=name)
 
-    def _zarr_store(self, *, complete: bool = False) -> ZarrStore:
+    def _zarr_store(self, *, complete: bool = False, attempt: str = "") -> ZarrStore:
         local = self.local_path
         store: ZarrStore = Folder(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
-        return RetryingStore(store, self.url, self.timeout, complete=complete)
+        return RetryingStore(store, self.url, self.timeout, complete=complete, attempt=attempt)
 
-    def create_group(self, attributes: dict[str, Any] | None = None) -> zarr.Group:
+    def create_group(self, attributes: dict[str, Any] | None = None, attempt: str = "") -> zarr.Group:
         """Make an empty Zarr group here; what lay here before is deleted.
+
+        Parameters
+        ----------
+        attributes
+            What is to be known of it.
+        attempt
+            A random name for all that is written to it. With it the folder may be moved; without it, content belongs to
+            the last two names of the folder.
 
         Raises
         ------
@@ -295,7 +319,7 @@ class Store:
         self.remove()
         self.check()
         try:
-            return zarr.create_group(self._zarr_store(), zarr_format=3, attributes=attributes)
+            return zarr.create_group(self._zarr_store(attempt=attempt), zarr_format=3, attributes=attributes)
         except ContainsGroupError:
             raise StoreError(
                 f"Another process has created {self.url} at the same time.", "Let one of the two go on."
@@ -333,9 +357,9 @@ def _range(fs: Any, file: str, start: int, stop: int) -> bytes:
         return b""
 
 
-def _written(values: dict[str, Any]) -> bytes:
-    """Return a manifest's content."""
-    values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values}, allow_nan=False))
+def _written(values: dict[str, Any], place: str) -> bytes:
+    """Return the content of a manifest; `place` is the end of its path."""
+    values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values, PLACE: place}, allow_nan=False))
     return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.store.arrays import open_array
-from daskw2v.store.checksums import METADATA, twice, verify_metadata
+from daskw2v.store.checksums import METADATA, StoredArray, twice, verify_metadata
+from daskw2v.store.places import Places
 from daskw2v.store.storage import Store
 from daskw2v.store.zarr_schema import check_metadata
 
@@ -40,10 +41,11 @@ def find_damage(home: Store, *, full: bool = False) -> list[DamageError]:
     StoreError
         If the store fails.
     """
-    sizes = home.sizes()
+    sizes, places = home.sizes(), Places(home.url)
+    read = {METADATA: _read(home, places, METADATA)} if METADATA in sizes else {}  # first, as it names the attempt
     with ThreadPoolExecutor(_THREADS) as pool:
-        files = [path for path in sizes if path.endswith(".json")]
-        read = dict(zip(files, pool.map(lambda path: _read(home, path), files), strict=True))
+        files = [path for path in sizes if path.endswith(".json") and path != METADATA]
+        read |= zip(files, pool.map(lambda path: _read(home, places, path), files), strict=True)
         found = {path: value for path, value in read.items() if isinstance(value, DamageError)}
         found |= {path: _missing(home, path) for path in _needed(sizes) if path not in sizes}
         arrays = {
@@ -54,19 +56,22 @@ def find_damage(home: Store, *, full: bool = False) -> list[DamageError]:
         for path, values in arrays.items():
             found |= dict(_check_sizes(home, path, values, sizes))
         if full:
+            stored = dict(zip(arrays, pool.map(lambda path: _open(home, path, METADATA in sizes), arrays), strict=True))
             chunks = [
-                (path, number)
-                for path, values in arrays.items()
-                for number in product(*map(range, _grid(values)))
+                (array, number)
+                for path, array in stored.items()
+                if isinstance(array, StoredArray)
+                for number in product(*map(range, _grid(arrays[path])))
                 if _file(path, number) in sizes and _file(path, number) not in found
             ]
-            for damage in pool.map(lambda chunk: _check_chunk(home, *chunk), chunks):
-                if damage is not None:
-                    found[damage.url.removeprefix(f"{home.url}/")] = damage
+            damages = [*stored.values(), *pool.map(lambda chunk: _check_chunk(*chunk), chunks)]
+            for damage in damages:
+                if isinstance(damage, DamageError):
+                    found.setdefault(damage.url.removeprefix(f"{home.url}/"), damage)
     return [found[path] for path in sorted(found)]
 
 
-def _read(home: Store, path: str) -> dict[str, Any] | DamageError:
+def _read(home: Store, places: Places, path: str) -> dict[str, Any] | DamageError:
     """Return what a JSON file holds, or what is wrong with it."""
     place = f"{home.url}/{path}"
 
@@ -79,6 +84,7 @@ def _read(home: Store, path: str) -> dict[str, Any] | DamageError:
             check_metadata(content, place)
         except StoreError as error:
             raise DamageError(error.problem, error.remedy, url=place) from error
+        places.read(path, content)
         return dict(json.loads(content))
 
     try:
@@ -130,12 +136,19 @@ def _check_sizes(
             yield file, DamageError.of(f"{home.url}/{file}", f"has {size:,} bytes, which is not what was written")
 
 
-def _check_chunk(home: Store, path: str, number: tuple[int, ...]) -> DamageError | None:
-    """Read a file of an array; return what is wrong with it."""
+def _open(home: Store, path: str, is_group: bool) -> StoredArray | DamageError:
+    """Open an array, through the group at the folder where that is one; return what is wrong with it."""
     folder, _, name = path.rpartition("/")
     try:
-        array = open_array((home / folder if folder else home).open_group(), name)
-        step = array.shards or array.chunks
+        return open_array(home.open_group(), path) if is_group else open_array((home / folder).open_group(), name)
+    except DamageError as damage:
+        return damage
+
+
+def _check_chunk(array: StoredArray, number: tuple[int, ...]) -> DamageError | None:
+    """Read a file of an array; return what is wrong with it."""
+    step = array.shards or array.chunks
+    try:
         array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(number, step, strict=True))]
     except DamageError as damage:
         return damage

@@ -11,6 +11,7 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.models.store import create_model, read_table, write_table_rows
 from daskw2v.sampling.run import Run
 from daskw2v.store.durability import durable
+from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.types import Float32Array
@@ -61,9 +62,9 @@ def load_block(store: Store, block: TableBlock) -> Float32Array:
 
 
 @durable()
-def save_block(store: Store, block: TableBlock, rows: Float32Array) -> None:
-    """Task: write the block's rows; blocks lie along the chunks, so all may be written at once."""
-    write_table_rows(store, block.table, block.start, rows)
+def save_block(store: Store, block: TableBlock, rows: Float32Array) -> Written:
+    """Task: write the block's rows; blocks lie along the chunks, so all may be written at once; return checksums."""
+    return write_table_rows(store, block.table, block.start, rows)
 
 
 def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from daskw2v.models.store import ATTEMPT, attempt_of, check_attempt
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 
@@ -16,7 +17,7 @@ def folder(run: Store, number: int) -> Store:
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
-    checkpoint.write_manifest(manifest)
+    checkpoint.write_manifest(manifest | {ATTEMPT: attempt_of(checkpoint)})
     for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()
 
@@ -27,12 +28,20 @@ def forget(run: Store) -> None:
 
 
 def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
-    """Return the newest finished checkpoint and its manifest, or None where there is none."""
+    """Return the newest finished checkpoint and its manifest, or None where there is none.
+
+    Raises
+    ------
+    DamageError
+        If it is damaged, or its manifest is of another one.
+    """
     names = _finished(run)
     if not names:
         return None
     store = run / "checkpoints" / names[-1]
-    return store, store.read_manifest() or {}
+    manifest = store.read_manifest() or {}
+    check_attempt(store, manifest)
+    return store, manifest
 
 
 def _finished(run: Store) -> list[str]:

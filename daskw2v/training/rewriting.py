@@ -9,6 +9,7 @@ from distributed import Client
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.models.store import (
     create_model,
+    finish_tables,
     open_table,
     read_partition,
     table_names,
@@ -16,6 +17,7 @@ from daskw2v.models.store import (
     write_table_rows,
 )
 from daskw2v.sampling.segments import cut
+from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.types import Float32Array, RowIds
@@ -61,15 +63,15 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
         step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
         jobs |= {f"{name}-{start}": (change, source, target, name, start, stop)
                  for start, stop in cut(0, len(table), step)}  # fmt: skip
-    for _ in run_tasks(client, stage, _rewrite, jobs):
-        pass
+    finish_tables(target, [written for _, written in run_tasks(client, stage, _rewrite, jobs)])
 
 
-def _rewrite(change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None) -> None:
-    """Task: write rows start:stop of a table, or those of partition `start`."""
+def _rewrite(
+    change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
+) -> Written:
+    """Task: write rows start:stop of a table, or those of partition `start`; return their checksums."""
     table = open_table(source, name)
     if stop is None:
         rows = read_partition(source, name, start)
-        write_partition(target, name, start, change(name, table.partitions.words(start), rows))
-    else:
-        write_table_rows(target, name, start, change(name, np.arange(start, stop), table[start:stop]))
+        return write_partition(target, name, start, change(name, table.partitions.words(start), rows))
+    return write_table_rows(target, name, start, change(name, np.arange(start, stop), table[start:stop]))

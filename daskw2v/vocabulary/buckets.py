@@ -25,7 +25,7 @@ from daskw2v.errors import DamageError
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
 from daskw2v.shards.words import take_words
-from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
+from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
@@ -163,7 +163,7 @@ def resolve_bucket(
     index = read_array((home / "merged" / str(bucket) / merged).open_group(), "index")
     attempt = new_attempt()
     group = (home / "maps" / str(bucket) / attempt).create_group()
-    write_rows(create_array(group, "map", index.shape, np.int32, SLICE_CHUNK), 0, ids[index])
+    write_array(group, "map", ids[index], chunk_rows=SLICE_CHUNK)
     return attempt
 
 

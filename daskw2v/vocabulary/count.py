@@ -123,9 +123,10 @@ class StoredVocabulary:
         """
         for name in ("words", "offsets", "counts"):
             source = open_array(self._words(), name)
-            copy = create_array(group, name, source.shape, source.dtype)
+            copy = create_array(group, name, source.shape, source.dtype, held=True)
             for start in range(0, source.shape[0], _COPIED):
                 write_rows(copy, start, source[start : start + _COPIED])
+            copy.finish()
 
     def read_map(self, path: str) -> Int32Array:
         """Read the map from a shard's codes to ids: the id of each code, or -1, shape (n_types,) int32.

@@ -106,9 +106,9 @@ def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) 
     attempt = new_attempt()
     group = (home / "chosen" / attempt).create_group()
     # A single task writes, as pieces do not end at bounds of chunks.
-    words = create_array(group, "words", (n_bytes,), np.uint8)
-    offsets = create_array(group, "offsets", (n_types + 1,), np.int64)
-    counts = create_array(group, "counts", (n_types,), np.int64)
+    words = create_array(group, "words", (n_bytes,), np.uint8, held=True)
+    offsets = create_array(group, "offsets", (n_types + 1,), np.int64, held=True)
+    counts = create_array(group, "counts", (n_types,), np.int64, held=True)
     n_types = n_bytes = 0
     for piece, name in enumerate(pieces):
         part = Vocabulary.load((home / "pieces" / str(piece) / name).open_group())
@@ -116,6 +116,8 @@ def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) 
         offsets[n_types : n_types + len(part) + 1] = part.offsets + n_bytes
         counts[n_types : n_types + len(part)] = part.counts
         n_types, n_bytes = n_types + len(part), n_bytes + len(part.data)
+    for array in (words, offsets, counts):
+        array.finish()
     return attempt
 
 

@@ -14,7 +14,7 @@ from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import create_model, finish_tables, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, publish
 from daskw2v.store.storage import Store
@@ -147,7 +147,7 @@ def test_look__what_cannot_be_opened_is_told_once_and_tried_again(work, served, 
 def test_look__rows_that_are_not_finite_are_not_served(work, served):
     with Follower(work.url, interval=NEVER, in_memory=True) as follower:
         store = work / "models" / add(work, 3)
-        write_table_rows(store, "input", 6, np.full((2, 4), np.inf, np.float32))
+        finish_tables(store, [write_table_rows(store, "input", 0, np.full((8, 4), np.inf, np.float32))])
         assert not follower.look()
         assert "not finite" in str(follower.error)
 

@@ -107,7 +107,7 @@ def test_read_ids__misses_what_was_lost(version, read, lost):
 
 @pytest.mark.parametrize("read", [read_ids, read_version, lambda store: finish(store, {})])
 def test_read_ids__refuses_those_of_another_vocabulary(version, read):
-    StableIds.first(vocabulary_of("xyz")).save((version / "ids").create_group())
+    StableIds.first(vocabulary_of("xyz")).save(version.open_group(writable=True).create_group("ids", overwrite=True))
     with pytest.raises(StoreError, match="has 2 words and 3 stable ids"):
         read(version)
 

@@ -105,7 +105,7 @@ class FlakyStore(MemoryStore):
 def test_zarr__goes_through_a_store_that_fails_now_and_then(monkeypatch):
     monkeypatch.setattr(FlakyStore, "asked", Counter())
     flaky = FlakyStore()
-    monkeypatch.setattr(Store, "_zarr_store", lambda self, complete=False: RetryingStore(flaky, "x", complete=complete))
+    monkeypatch.setattr(Store, "_zarr_store", lambda self, **options: RetryingStore(flaky, "x", **options))
     store = Store("memory://flaky")
     write_array(store.create_group(), "values", np.arange(1000), 100)
     np.testing.assert_array_equal(open_array(store.open_group(), "values")[:], np.arange(1000))
@@ -122,7 +122,7 @@ class GoneStore(MemoryStore):
 
 
 def test_zarr__tells_of_a_store_that_is_gone(monkeypatch):
-    monkeypatch.setattr(Store, "_zarr_store", lambda self, complete=False: RetryingStore(GoneStore(), "s3://b/x"))
+    monkeypatch.setattr(Store, "_zarr_store", lambda self, **options: RetryingStore(GoneStore(), "s3://b/x"))
     with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):
         Store("memory://gone").open_group()
     with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):

@@ -11,6 +11,7 @@ from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
 from daskw2v.models.resolving import resolve
+from daskw2v.models.store import attempt_of
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
@@ -75,8 +76,9 @@ def index_version(store: Store, connectivity: int = 16, expansion: int = 128, th
     content = builder.content()
     ids = np.sort(np.random.default_rng(0).choice(len(vectors), min(_QUERIES, len(vectors)), replace=False))
     words, dimensions = vectors.vectors.shape
+    recall = _recall(vectors, content, ids)
     summary = IndexSummary(
-        words, dimensions, connectivity, expansion, _recall(vectors, content, ids), len(ids), *written(content)
+        words, dimensions, connectivity, expansion, recall, len(ids), *written(content), attempt_of(store)
     )
     write_index(store, summary, content)
     return summary

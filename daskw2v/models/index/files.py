@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.models.store import attempt_of
 from daskw2v.store.checksums import twice
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
@@ -42,6 +43,8 @@ class IndexSummary:
         Number of words that the recall was measured with.
     file, size, digest
         Name, size and BLAKE2b digest of its file.
+    version
+        Random name of the version whose vectors it has, as `attempt_of` returns it.
     """
 
     words: int
@@ -53,6 +56,7 @@ class IndexSummary:
     file: str
     size: int
     digest: str
+    version: str = ""
 
 
 def written(content: UInt8Array) -> tuple[str, int, str]:
@@ -86,7 +90,7 @@ def read_summary(version: Store) -> IndexSummary:
     Raises
     ------
     StoreError
-        If the version has no index, or its manifest is damaged.
+        If the version has no index, its manifest is damaged, or it is of another version.
     """
     place = version / FOLDER
     values = place.read_manifest()
@@ -96,6 +100,12 @@ def read_summary(version: Store) -> IndexSummary:
     summary = typed(IndexSummary, values, f"{place.url}/manifest.json")
     if not _is_ours(summary.file):
         raise refused(f"{place.url}/manifest.json", f"names the file {shown(summary.file)}")
+    if summary.version != attempt_of(version):
+        raise DamageError(
+            f"The index in {place.url} is of another version.",
+            f"Build it again: daskw2v index {version.url}.",
+            url=f"{place.url}/manifest.json",
+        )
     return summary
 
 

@@ -19,6 +19,7 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
+from daskw2v.models.store import finish_tables
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
@@ -126,7 +127,7 @@ class AveragingRun:
 
     def _save(self, store: Store, blocks: Mapping[TableBlock, Future], what: str) -> None:
         writes = save_blocks(self._client, store, blocks, self._run.params.vector_size, uuid.uuid4().hex)
-        gather(self._client, writes, what)
+        finish_tables(store, gather(self._client, writes, what))
 
 
 def _start(

@@ -20,7 +20,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
 from daskw2v.config.resources import Resources
-from daskw2v.models.store import create_model
+from daskw2v.models.store import create_model, finish_tables
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
@@ -349,10 +349,11 @@ def _save(cluster: ColumnsCluster, store: Store, state: ColumnsState, *, moments
         for table, of_table in tables.items()
         for part, held in enumerate(of_table)
     ]
+    others = list[Future]()
     if state.network is not None:
         key = f"save-network-{attempt}"
-        writes.append(client.submit(save_network, store, context.run, state.network, moments, key=key, retries=2))
-    gather(client, writes, "Writing the model")
+        others.append(client.submit(save_network, store, context.run, state.network, moments, key=key, retries=2))
+    finish_tables(store, gather(client, [*writes, *others], "Writing the model")[: len(writes)])
 
 
 def _state_at(origin: TableOrigin, cluster: ColumnsCluster) -> ColumnsState:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
+import zarr
 from distributed import Client, Future
 
 from daskw2v.cluster import gather
-from daskw2v.store.arrays import create_array, open_array, write_rows
+from daskw2v.store.arrays import create_array, finish_arrays, open_array, write_rows
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.durability import durable
+from daskw2v.store.places import Written
 from daskw2v.store.stage import groups_exist
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
@@ -42,7 +44,7 @@ class WordLosses:
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
         if not groups_exist(self._home, [LOSS]):  # else a run goes on from its checkpoint
-            self._declare(self._home)
+            self._declare(self._home.create_group())
 
     def has(self, rounds: int) -> bool:
         """Tell whether the first rounds were kept: a run may have begun without."""
@@ -64,26 +66,27 @@ class WordLosses:
     def publish(self, model: Store) -> None:
         """Put the losses beside a model."""
         self.finish()
-        home = model / FOLDER
-        self._declare(home)
+        self._declare(model.open_group(writable=True).create_group(FOLDER, overwrite=True))
         starts = [self._rounds[number].steps[0].number for number in range(len(self._rounds))]
         copies = [
-            self._client.submit(_copy, self._home, home, start, key=f"copy-{self._session}-{start}", retries=2)
+            self._client.submit(_copy, self._home, model, start, key=f"copy-{self._session}-{start}", retries=2)
             for start in starts
         ]
-        gather(self._client, copies, "Writing losses")
+        finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
 
-    def _declare(self, home: Store) -> None:
+    def _declare(self, group: zarr.Group) -> None:
         shape = len(self._rounds.ends), self._n_words
         attributes = {COLUMNS: self._rounds.ends}
         steps = self._rounds.steps_per_round
-        create_array(
-            home.create_group(), LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan")
-        )
+        create_array(group, LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan"))
 
 
 def _open(home: Store, *, writable: bool = False) -> StoredArray:
     return open_array(home.open_group(writable=writable), LOSS)
+
+
+def _open_published(model: Store, *, writable: bool = False) -> StoredArray:
+    return open_array(model.open_group(writable=writable), f"{FOLDER}/{LOSS}")
 
 
 @durable()
@@ -94,10 +97,11 @@ def _write(home: Store, start: int, columns: Sequence[int], *by_step: Sequence[F
 
 
 @durable()
-def _copy(source: Store, target: Store, start: int) -> None:
-    """Task: copy a round's losses."""
-    array = _open(source)
-    write_rows(_open(target, writable=True), start, array[start : start + array.chunks[0]])
+def _copy(source: Store, model: Store, start: int) -> Written:
+    """Task: copy a round's losses to a model; return their checksums."""
+    array, copy = _open(source), _open_published(model, writable=True)
+    write_rows(copy, start, array[start : start + array.chunks[0]])
+    return copy.written()
 
 
 def read_losses(model: Store) -> tuple[list[int], Float32Array]:
@@ -108,5 +112,5 @@ def read_losses(model: Store) -> tuple[list[int], Float32Array]:
     StoreError
         If none were kept: train with Resources(word_losses=True).
     """
-    array = _open(model / FOLDER)
+    array = _open_published(model)
     return list(array.attrs[COLUMNS]), array[...]

@@ -15,6 +15,7 @@ from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.store.durability import durable
+from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched
@@ -193,13 +194,15 @@ def moment_table(name: str, table: str) -> str:
 
 
 @durable()
-def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> None:
-    """Task: write a part's rows, on the worker that holds them."""
-    write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
+def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> Written:
+    """Task: write a part's rows, on the worker that holds them; return their checksums."""
+    return write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
 
 
 @durable()
-def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> None:
-    """Task: write a part's moments, on the worker that holds them."""
+def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> Written:
+    """Task: write a part's moments, on the worker that holds them; return their checksums."""
+    written: Written = {}
     for name, values in zip(context.moments, context.moments_of(table, part, moments), strict=True):
-        write_table_rows(store, moment_table(name, table), context.words[part].start, values)
+        written |= write_table_rows(store, moment_table(name, table), context.words[part].start, values)
+    return written

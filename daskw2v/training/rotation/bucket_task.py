@@ -21,6 +21,7 @@ from daskw2v.sampling.skipgrams import SkipGrams, read_bucket
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched
@@ -214,6 +215,6 @@ def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Arr
 
 
 @durable()
-def save_partition(store: Store, table: str, partition: int, held: PartitionMap, context: RotationContext) -> None:
-    """Task: write a partition's rows to a model, by the worker that holds them."""
-    write_partition(store, table, partition, context.rows(table, partition, held[partition]))
+def save_partition(store: Store, table: str, partition: int, held: PartitionMap, context: RotationContext) -> Written:
+    """Task: write a partition's rows to a model, by the worker that holds them; return their checksums."""
+    return write_partition(store, table, partition, context.rows(table, partition, held[partition]))
