@@ -100,7 +100,8 @@ def _damage_of_blocks(home: Store, names: Iterable[str]) -> list[DamageError]:
             found.append(damage)
         else:
             if manifest is not None:
-                found += find_damage(home / name / manifest["attempt"], full=True)
+                for shard in manifest["shards"]:
+                    found += find_damage(home / shard["path"], full=True)
     return found
 
 

@@ -134,16 +134,17 @@ def test_finish__refuses_a_chunk_of_an_earlier_attempt(tmp_path, n_partitions):
     """A write that was given up may arrive after those of the attempt that counts."""
     store = Store(str(tmp_path / "v"))
     chunk = tmp_path / "v" / "input" / "c" / ("0/0" if n_partitions == 1 else "0/0/0")
+    late = []
     for attempt in range(2):
         create_model(store, {"input": (6, 2)}, 2, n_partitions)
         if n_partitions == 1:
             written = [write_table_rows(store, "input", at, rows(attempt)[at : at + 2]) for at in (0, 2, 4)]
         else:
             written = [write_partition(store, "input", part, rows(attempt, (3, 2))) for part in range(2)]
-        late = chunk.read_bytes() if attempt == 0 else late
+        late.append(chunk.read_bytes())
     finish_tables(store, written)
     write_vocabulary(store, Vocabulary.from_words(list("abcdef"), [6, 5, 4, 3, 2, 1]))
-    chunk.write_bytes(late)
+    chunk.write_bytes(late[0])
     with pytest.raises(DamageError, match=FOREIGN) as caught:
         finish(store, {})
     assert caught.value.url == str(chunk)

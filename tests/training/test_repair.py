@@ -10,7 +10,7 @@ from daskw2v.errors import DamageError, StoreError
 from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import mending, repair
+from daskw2v.training.repair import _damage_of_blocks, mending, repair
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 
@@ -100,6 +100,16 @@ def flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
+
+
+def test_repair__finds_only_the_blocks_that_are_damaged(client, work, text):
+    corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
+    home = work / "/".join(corpus.shards[0].path.split("/")[:2])
+    assert len(home.children()) == len(corpus.shards) == 3
+    assert _damage_of_blocks(home, home.children()) == []
+    chunk = Path(work.url) / corpus.shards[1].path / "codes" / "c" / "0"
+    flip(chunk)
+    assert [damage.url for damage in _damage_of_blocks(home, home.children())] == [str(chunk)]
 
 
 @pytest.mark.slow
