@@ -284,3 +284,54 @@ def test_manifest__is_sealed(tmp_path):
     (tmp_path / "manifest.json").write_text(content.replace("42", "43"))
     with pytest.raises(DamageError, match=r"manifest\.json is not what was written"):
         store.read_manifest()
+
+
+def swap(one, other):
+    between = one.with_name("between")
+    for source, target in ((one, between), (other, one), (between, other)):
+        source.rename(target)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "n_swaps"), [("averaging", 2), *(pytest.param(name, 8, marks=pytest.mark.slow) for name in RUNS)]
+)
+def test_train__takes_no_swapped_file_for_data(client, text, tmp_path, strategy, n_swaps):
+    """Random pairs of one kind: shards, words, pairs, checkpoints are made again, what is no manifest, or a matrix, is named."""
+    undisturbed = train(text, work=tmp_path / "whole", params=RUNS[strategy], resources=RESOURCES, client=client)
+    interrupted(text, tmp_path / "cut", RUNS[strategy], client)
+    files = [path.relative_to(tmp_path / "cut") for path in files_of(tmp_path / "cut")]
+    kinds = [[f for f in files if (f.suffix == ".json") == json and f.parts[0] != "leases"] for json in (True, False)]
+    rng, repaired = np.random.default_rng(len(strategy)), 0
+    for number in range(n_swaps):
+        work = tmp_path / str(number)
+        shutil.copytree(tmp_path / "cut", work)
+        pair = [work / kinds[number % 2][i] for i in rng.choice(len(kinds[number % 2]), 2, replace=False)]
+        swap(*pair)
+        stages = []
+        vectors, damage = outcome(
+            train, text, work=work, params=RUNS[strategy], resources=RESOURCES, client=client,
+            listener=partial(note_stage, stages),
+        )  # fmt: skip
+        if damage is None:
+            np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:], err_msg=str(pair))
+        else:
+            assert any(str(path) in str(damage) for path in pair) or f"{work}/matrices" in str(damage), damage
+        repaired += stages.count("repair")
+        shutil.rmtree(work)
+    assert repaired or n_swaps < 3
+
+
+def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(client, text, tmp_path):
+    """The chunks of two checkpoints of a run are of one shape and name."""
+    undisturbed = train(text, work=tmp_path / "whole", params=RUNS["averaging"], resources=RESOURCES, client=client)
+    interrupted(text, tmp_path / "cut", RUNS["averaging"], client)
+    shutil.copytree(tmp_path / "cut", tmp_path / "work")
+    earlier, later = sorted((tmp_path / "work").glob("runs/*/checkpoints/*"))
+    shutil.copy(earlier / "input" / "c" / "0" / "0", later / "input" / "c" / "0" / "0")
+    said = []
+    vectors = train(
+        text, work=tmp_path / "work", params=RUNS["averaging"], resources=RESOURCES, client=client,
+        listener=lambda progress: said.append(progress.message),
+    )  # fmt: skip
+    np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:])
+    assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in said)
