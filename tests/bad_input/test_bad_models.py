@@ -7,7 +7,7 @@ from daskw2v import Vectors, evaluate
 from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.models.export import export
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.store import attempt_of, create_model, write_partition, write_table_rows, write_vocabulary
 from daskw2v.models.versions import publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.store.arrays import write_array
@@ -152,7 +152,7 @@ def test_rows__must_be_as_many_as_words(model, opened, n):
 
 def test_vocabulary__that_is_missing_is_told(model, opened):
     (model / "vocabulary").remove()
-    with pytest.raises(StoreError, match="vocabulary holds no Zarr group"):
+    with pytest.raises(StoreError, match="vocabulary is missing, or no group"):
         opened()
 
 
@@ -247,7 +247,7 @@ def test_byte_order__of_another_machine_is_read_right_in_partitions(model, opene
         dealt[: len(ROWS[words]), part] = ROWS[words]
     replace_table(model, dealt.astype(">f4"), attributes={"n_words": 5})
     replace_words(model)
-    model.write_manifest({"tables": {"input": [5, 3]}})
+    model.write_manifest({"tables": {"input": [5, 3]}, "attempt": attempt_of(model)})
     assert np.array_equal(opened()[WORDS], ROWS)
 
 
@@ -267,5 +267,5 @@ def test_files__must_be_urls_or_paths(ask, url):
 
 
 def test_manifest__is_not_believed_about_the_tables(model):
-    model.write_manifest({"tables": {"input": [99, 99]}, "params": None})
+    model.write_manifest({"tables": {"input": [99, 99]}, "params": None, "attempt": attempt_of(model)})
     assert Vectors.open(model.url).vectors.shape == (5, 3)

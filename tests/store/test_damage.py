@@ -296,7 +296,7 @@ def swap(one, other):
     ("strategy", "n_swaps"), [("averaging", 2), *(pytest.param(name, 8, marks=pytest.mark.slow) for name in RUNS)]
 )
 def test_train__takes_no_swapped_file_for_data(client, text, tmp_path, strategy, n_swaps):
-    """Random pairs of one kind: shards, words, pairs, checkpoints are made again, what is no manifest, or a matrix, is named."""
+    """Random pairs: what is a stage's or a checkpoint's is made again; a matrix, and what is no manifest, are named."""
     undisturbed = train(text, work=tmp_path / "whole", params=RUNS[strategy], resources=RESOURCES, client=client)
     interrupted(text, tmp_path / "cut", RUNS[strategy], client)
     files = [path.relative_to(tmp_path / "cut") for path in files_of(tmp_path / "cut")]

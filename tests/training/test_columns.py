@@ -229,7 +229,7 @@ def test_columns__new_text_extends_the_matrix_of_old_text(client, text, tmp_path
 
 
 def test_columns__losses_that_were_not_kept_cannot_be_read(undisturbed):
-    with pytest.raises(StoreError, match="holds no Zarr group"):
+    with pytest.raises(StoreError, match="losses/loss is missing"):
         read_losses(Store(undisturbed["adam"].url))
 
 
