@@ -13,6 +13,7 @@ from daskw2v.models.store import (
     read_subwords,
     read_vocabulary,
 )
+from daskw2v.store.checksums import METADATA
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
 
@@ -60,7 +61,10 @@ def check_version(version: Store) -> None:
 def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
     """Return what is wrong with a version whose files are whole: parts are missing, or do not fit each other."""
     try:
-        open_tables(version)
+        tables = open_tables(version)
+        for table in tables.values():
+            if is_bound(version) and not table.array.is_finished:
+                raise DamageError.of(f"{table.array.url}/{METADATA}", "lacks the checksums of its chunks")
         check_attempt(version, read_finished(version) or {})
         read_sources(version)
         if full:

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from daskw2v import Vectors
 from daskw2v.cli import main
 from daskw2v.errors import DamageError
+from daskw2v.models.index.build import build_index
+from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.sources import read_sources, write_sources
 from daskw2v.models.store import (
     create_model,
@@ -156,6 +158,29 @@ def test_finish_tables__refuses_what_was_not_written(tmp_path):
     written = [write_table_rows(store, "input", at, rows(0)[at : at + 2]) for at in (0, 4)]
     with pytest.raises(DamageError, match="input/c/1/0 was not written"):
         finish_tables(store, written)
+
+
+def test_verify__misses_the_checksums_of_a_table(models):
+    """A declaration of a table that arrives late replaces the metadata of the finished one."""
+    file = models / NAMES[0] / "output" / "zarr.json"
+    values = json.loads(file.read_text())
+    del values["attributes"][PLACE]["chunks"], values["attributes"]["seal"]
+    values["attributes"]["seal"] = checksum_of(values)
+    file.write_text(json.dumps(values))
+    (damage,) = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
+    assert damage.problem == f"{file} lacks the checksums of its chunks."
+
+
+def test_index__of_another_version_is_refused(models):
+    pytest.importorskip("usearch")
+    for name in NAMES:
+        build_index(models / name)
+    swap(models / NAMES[0] / "index", models / NAMES[1] / "index")
+    for name in NAMES:
+        with pytest.raises(DamageError, match=f"The index in {models / name}/index is of another version"):
+            IndexedVectors.open(models / name)
+        found = Versions(Store(str(models.parent))).verify(name)[name]
+        assert [damage.url for damage in found] == [f"{models / name}/index/manifest.json"]
 
 
 def test_damage__is_told_from_what_is_foreign(models):
