@@ -13,7 +13,7 @@ from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.naming import next_version
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, ids_after, write_ids, write_table_rows, write_vocabulary
+from daskw2v.models.store import attempt_of, create_model, ids_after, write_ids, write_table_rows, write_vocabulary
 from daskw2v.models.versions import Versions, latest_version, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -200,7 +200,7 @@ def test_verify_command__exits_with_1_where_files_are_damaged(work):
 
 def test_verify__reads_the_index(work, versions):
     version, content = work / "models" / NAMES[2], np.arange(100, dtype=np.uint8)
-    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *written(content)), content)
+    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *written(content), attempt_of(version)), content)
     assert versions.verify("LATEST")[NAMES[2]] == []
     (file,) = (name for name in (version / "index").children() if name not in ("leases", "manifest.json"))
     path = spoil(work, NAMES[2], f"index/{file}", "flipped")
