@@ -20,6 +20,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.store.arrays import finish_arrays, open_array, open_part, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
+from daskw2v.store.durability import durable
 from daskw2v.store.limits import check_name
 from daskw2v.store.places import FOREIGN, PLACE, Written
 from daskw2v.store.stage import new_attempt
@@ -164,6 +165,7 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
     return array.written()
 
 
+@durable()
 def finish_tables(store: Store, written: Collection[Written]) -> None:
     """Bind the chunks of tables to their places in the version: others are refused from now on.
 

@@ -262,7 +262,9 @@ class Store:
             raise DamageError.of(f"{self.url}/{name}", FOREIGN)
         return values
 
-    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False, portable: bool = False) -> None:
+    def write_manifest(
+        self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False, portable: bool = False
+    ) -> None:
         """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count.
 
         Parameters
