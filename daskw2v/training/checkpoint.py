@@ -3,7 +3,7 @@
 from typing import Any
 
 from daskw2v.models.store import ATTEMPT, attempt_of, check_attempt
-from daskw2v.store.stage import Layout
+from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 
 LAYOUT = Layout("runs/<run>/checkpoints/<number>")
@@ -17,7 +17,9 @@ def folder(run: Store, number: int) -> Store:
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
-    checkpoint.write_manifest(manifest | {ATTEMPT: attempt_of(checkpoint)})
+    if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write what is no group
+        manifest = manifest | {ATTEMPT: attempt_of(checkpoint)}
+    checkpoint.write_manifest(manifest)
     for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()
 
@@ -40,7 +42,8 @@ def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
         return None
     store = run / "checkpoints" / names[-1]
     manifest = store.read_manifest() or {}
-    check_attempt(store, manifest)
+    if ATTEMPT in manifest:
+        check_attempt(store, manifest)
     return store, manifest
 
 
