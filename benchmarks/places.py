@@ -23,7 +23,8 @@ from distributed import Client
 from benchmarks.common import Took, alternate, finish, one_thread, spread, stopwatch
 from benchmarks.options import Smoke, parsed
 from daskw2v import Params, Resources, train
-from daskw2v.models.store import create_model, finish_tables, read_table, write_table_rows
+from daskw2v.models.attempts import finish_tables
+from daskw2v.models.store import create_model, read_table, write_table_rows
 from daskw2v.store.checksums import METADATA, with_checksum
 from daskw2v.store.places import Places
 from daskw2v.store.retries import RetryingStore

@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
+from daskw2v.models.attempts import check_attempt
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.rows import StoredRows
-from daskw2v.models.store import check_attempt, open_table, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.memory import free_memory
 from daskw2v.store.storage import Store

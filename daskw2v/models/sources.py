@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError
-from daskw2v.models.store import ATTEMPT, attempt_of, check_attempt
+from daskw2v.models.attempts import ATTEMPT, attempt_of, check_attempt
 from daskw2v.store.limits import typed
 from daskw2v.store.storage import Store
 

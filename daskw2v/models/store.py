@@ -6,7 +6,7 @@ writes last. A table is written in blocks of rows or, if its rows are in partiti
 read in order of ids.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -15,23 +15,22 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError, counted
+from daskw2v.models.attempts import ATTEMPT, attempt_of, finish_tables
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.store.arrays import finish_arrays, open_array, open_part, write_rows
+from daskw2v.store.arrays import open_array, open_part, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
-from daskw2v.store.durability import durable
 from daskw2v.store.limits import check_name
-from daskw2v.store.places import FOREIGN, PLACE, Written
+from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
-from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _TABLES, _SUBWORDS, _IDS = "tables", "subwords", "ids"
-ATTEMPT = "attempt"  # in manifests: the random name of the tables beside them
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -100,12 +99,9 @@ def read_table(store: Store, table: str, start: int = 0, stop: int | None = None
 
 
 def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> Written:
-    """Write rows of a table from `start` on, whole chunks only; tasks may write different chunks concurrently.
+    """Write rows of a table from `start` on, whole chunks only; return their checksums, for `finish_tables`.
 
-    Returns
-    -------
-    Written
-        Checksums of the chunks, for `finish_tables`.
+    Tasks may write different chunks concurrently.
 
     Raises
     ------
@@ -140,12 +136,9 @@ def read_partition(store: Store, table: str, partition: int) -> Float32Array:
 
 
 def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> Written:
-    """Write all rows of a partition, shape (size, D); tasks may write different partitions concurrently.
+    """Write all rows of a partition, shape (size, D); return their checksums, for `finish_tables`.
 
-    Returns
-    -------
-    Written
-        As `write_table_rows`.
+    Tasks may write different partitions concurrently.
 
     Raises
     ------
@@ -163,49 +156,6 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
         )
     stored.write_partition(partition, rows)
     return array.written()
-
-
-@durable()
-def finish_tables(store: Store, written: Collection[Written]) -> None:
-    """Bind the chunks of tables to their places in the version: others are refused from now on.
-
-    Parameters
-    ----------
-    store
-        Folder of the version.
-    written
-        What `write_table_rows` or `write_partition` returned to all tasks.
-
-    Raises
-    ------
-    DamageError
-        If a chunk was not written.
-    """
-    finish_arrays(store.open_group(writable=True), written)
-
-
-def attempt_of(store: Store) -> str:
-    """Return the random name of a version, which its files are bound to; empty if an older daskw2v wrote it.
-
-    Raises
-    ------
-    DamageError
-        If the version is damaged.
-    """
-    place: Any = store.open_group().attrs.get(PLACE)
-    return str(place.get("attempt", "")) if isinstance(place, dict) else ""
-
-
-def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
-    """Check that a manifest, a file of this name, is of the tables beside it.
-
-    Raises
-    ------
-    DamageError
-        If it is of another version or attempt.
-    """
-    if manifest.get(ATTEMPT, "") != attempt_of(store):
-        raise DamageError.of(f"{store.url}/{name}", FOREIGN)
 
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:

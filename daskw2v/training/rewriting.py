@@ -7,9 +7,9 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.models.attempts import finish_tables
 from daskw2v.models.store import (
     create_model,
-    finish_tables,
     open_table,
     read_partition,
     table_names,

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from daskw2v import Vectors
 from daskw2v.cli import main
 from daskw2v.errors import DamageError
+from daskw2v.models.attempts import finish_tables
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.sources import read_sources, write_sources
 from daskw2v.models.store import (
     create_model,
     finish,
-    finish_tables,
     read_ids,
     read_vocabulary,
     write_ids,

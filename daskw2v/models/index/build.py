@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError
+from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import attempt_of
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location

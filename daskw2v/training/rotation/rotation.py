@@ -21,7 +21,8 @@ from daskw2v.cluster import await_worker, gather, total_threads, usable_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, counted
-from daskw2v.models.store import create_model, finish_tables
+from daskw2v.models.attempts import finish_tables
+from daskw2v.models.store import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams

@@ -1,0 +1,58 @@
+"""What lies in a version is bound to it: tables, vocabulary, manifest, list of sources and index name its attempt.
+
+The attempt is a random name, which a version or checkpoint gets when it is created. Its folder may have another name.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from daskw2v.errors import DamageError
+from daskw2v.store.arrays import finish_arrays
+from daskw2v.store.durability import durable
+from daskw2v.store.places import FOREIGN, PLACE, Written
+from daskw2v.store.storage import MANIFEST, Store
+
+ATTEMPT = "attempt"  # in manifests
+
+
+@durable()
+def finish_tables(store: Store, written: Collection[Written]) -> None:
+    """Bind the chunks of tables to their places in the version: others are refused from now on.
+
+    Parameters
+    ----------
+    store
+        Folder of the version.
+    written
+        What `write_table_rows` or `write_partition` returned to all tasks.
+
+    Raises
+    ------
+    DamageError
+        If a chunk was not written.
+    """
+    finish_arrays(store.open_group(writable=True), written)
+
+
+def attempt_of(store: Store) -> str:
+    """Return the random name of a version, which its files are bound to; empty if an older daskw2v wrote it.
+
+    Raises
+    ------
+    DamageError
+        If the version is damaged.
+    """
+    place: Any = store.open_group().attrs.get(PLACE)
+    return str(place.get("attempt", "")) if isinstance(place, dict) else ""
+
+
+def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
+    """Check that a manifest, a file of this name, is of the tables beside it.
+
+    Raises
+    ------
+    DamageError
+        If it is of another version or attempt.
+    """
+    if manifest.get(ATTEMPT, "") != attempt_of(store):
+        raise DamageError.of(f"{store.url}/{name}", FOREIGN)
