@@ -6,6 +6,8 @@ The attempt is a random name, which a version or checkpoint gets when it is crea
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import zarr
+
 from daskw2v.errors import DamageError
 from daskw2v.store.arrays import finish_arrays
 from daskw2v.store.durability import durable
@@ -32,6 +34,13 @@ def finish_tables(store: Store, written: Collection[Written]) -> None:
         If a chunk was not written.
     """
     finish_arrays(store.open_group(writable=True), written)
+
+
+def create_part(store: Store, name: str) -> zarr.Group:
+    """Make an empty group in a version, and bind it to that; what lay there before is deleted."""
+    (store / name).remove()
+    store.check()
+    return store.open_group(writable=True).create_group(name)
 
 
 def attempt_of(store: Store) -> str:

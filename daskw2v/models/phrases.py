@@ -9,6 +9,7 @@ import numpy as np
 import zarr
 
 from daskw2v.errors import StoreError
+from daskw2v.models.attempts import create_part
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.resolving import resolve
 from daskw2v.phrases.build import pieces_of
@@ -115,7 +116,7 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
     """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
     if not corpus.passes:
         return
-    home = (store / _HOME).create_group()
+    home = create_part(store, _HOME)
     for i, found in enumerate(corpus.passes):
         for k, piece in enumerate(pieces_of(found)):
             source, copy = (work / piece).open_group(), home.create_group(f"{i}/{k}")

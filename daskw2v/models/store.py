@@ -15,7 +15,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError, counted
-from daskw2v.models.attempts import ATTEMPT, attempt_of, finish_tables
+from daskw2v.models.attempts import ATTEMPT, attempt_of, create_part, finish_tables
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
@@ -160,7 +160,7 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
     """Write the words of the rows of the `input` table."""
-    vocabulary.save((store / "vocabulary").create_group())
+    vocabulary.save(create_part(store, "vocabulary"))
 
 
 def read_vocabulary(store: Store) -> Vocabulary:
@@ -178,7 +178,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
     """Write the subword network, which computes vectors of words from their characters."""
-    subwords.save((store / _SUBWORDS).create_group())
+    subwords.save(create_part(store, _SUBWORDS))
 
 
 def read_subwords(store: Store) -> Subwords | None:
@@ -204,7 +204,7 @@ def write_ids(store: Store, ids: StableIds) -> None:
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
     group = store.open_group(writable=True)
     group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
-    ids.save((store / _IDS).create_group())
+    ids.save(create_part(store, _IDS))
 
 
 def read_ids(store: Store) -> StableIds | None:

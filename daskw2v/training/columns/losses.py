@@ -7,6 +7,7 @@ import zarr
 from distributed import Client, Future
 
 from daskw2v.cluster import gather
+from daskw2v.models.attempts import create_part
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, write_rows
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.durability import durable
@@ -66,7 +67,7 @@ class WordLosses:
     def publish(self, model: Store) -> None:
         """Put the losses beside a model."""
         self.finish()
-        self._declare(model.open_group(writable=True).create_group(FOLDER, overwrite=True))
+        self._declare(create_part(model, FOLDER))
         starts = [self._rounds[number].steps[0].number for number in range(len(self._rounds))]
         copies = [
             self._client.submit(_copy, self._home, model, start, key=f"copy-{self._session}-{start}", retries=2)

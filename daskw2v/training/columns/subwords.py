@@ -20,6 +20,7 @@ from daskw2v.cluster import ask_workers, await_worker, this_worker
 from daskw2v.cluster.shared_memory import share
 from daskw2v.errors import DamageError, MissingExtraError
 from daskw2v.extras import needed
+from daskw2v.models.attempts import create_part
 from daskw2v.models.store import read_subwords, write_subwords
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords, Weights
@@ -27,7 +28,7 @@ from daskw2v.objectives.subwords.training import AdamMoments, adam_step, first_m
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.arrays import open_part, read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.part_task import (
@@ -181,7 +182,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
     network = open_network(run, held)
     write_subwords(store, Subwords(_alphabet(run), network.weights))
     if moments:
-        group = (store / _MOMENTS).create_group()
+        group = create_part(store, _MOMENTS)
         group.attrs["steps"] = network.steps
         for name, values in network.moments._asdict().items():
             for weight, moment in values.items():
@@ -192,7 +193,7 @@ def _read_network(store: Store) -> NetworkState:
     found = read_subwords(store)
     if found is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")
-    group = (store / _MOMENTS).open_group()
+    group = open_part(store.open_group(), _MOMENTS)
     moments = (
         {weight: read_array(group, f"{name}-{weight}") for weight in found.weights} for name in AdamMoments._fields
     )
