@@ -16,7 +16,7 @@ from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus
 from daskw2v.shards.words import are_words
-from daskw2v.store.arrays import open_part, read_array, write_array
+from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 
@@ -69,7 +69,8 @@ class Phrases:
             match one:
                 case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
                     # One by one: where the manifest lies about their number, the first that is missing ends it
-                    passes.append((delimiter, _read_pass(open_part(group, f"{_HOME}/{i}/{k}") for k in range(pieces))))
+                    groups = (open_subgroup(group, f"{_HOME}/{i}/{k}") for k in range(pieces))
+                    passes.append((delimiter, _read_pass(groups)))
                 case _:
                     raise _unreadable(store)
         return cls(tuple(passes))

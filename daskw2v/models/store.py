@@ -19,7 +19,7 @@ from daskw2v.models.attempts import ATTEMPT, attempt_of, create_part, finish_tab
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.store.arrays import open_array, open_part, write_rows
+from daskw2v.store.arrays import open_array, open_subgroup, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
 from daskw2v.store.limits import check_name
 from daskw2v.store.places import Written
@@ -173,7 +173,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
     VocabularyError
         If its arrays contradict each other.
     """
-    return Vocabulary.load(open_part(store.open_group(), "vocabulary"))
+    return Vocabulary.load(open_subgroup(store.open_group(), "vocabulary"))
 
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
@@ -354,7 +354,7 @@ def _part(store: Store, name: str) -> zarr.Group | None:
 
 def _count_words(store: Store) -> int:
     """Return the number of words of a version, without reading them."""
-    vocabulary = open_part(store.open_group(), "vocabulary")
+    vocabulary = open_subgroup(store.open_group(), "vocabulary")
     *_, counts = (open_array(vocabulary, name) for name in _WORDS)
     return len(counts)
 

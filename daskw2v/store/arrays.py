@@ -151,7 +151,7 @@ def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
         sync(store.finish(path))
 
 
-def open_part(group: zarr.Group, path: str) -> zarr.Group:
+def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
     """Open a group below another one, to which it is bound.
 
     Raises

@@ -28,7 +28,7 @@ from daskw2v.objectives.subwords.training import AdamMoments, adam_step, first_m
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.store.arrays import open_part, read_array, write_array
+from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.part_task import (
@@ -193,7 +193,7 @@ def _read_network(store: Store) -> NetworkState:
     found = read_subwords(store)
     if found is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")
-    group = open_part(store.open_group(), _MOMENTS)
+    group = open_subgroup(store.open_group(), _MOMENTS)
     moments = (
         {weight: read_array(group, f"{name}-{weight}") for weight in found.weights} for name in AdamMoments._fields
     )
