@@ -108,7 +108,7 @@ def test_train__goes_on_from_what_is_whole(client, text, tmp_path, strategy, n_f
             assert damage.url.startswith(str(work / "matrices"))
         repaired += stages.count("repair")
         shutil.rmtree(work)
-    assert repaired > n_files / 6
+    assert repaired >= n_files / 9  # leases and states of versions need no repair
 
 
 def test_train__writes_a_model_again_that_lost_a_table_before_it_was_published(client, text, tmp_path, monkeypatch):
