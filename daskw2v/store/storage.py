@@ -267,16 +267,7 @@ class Store:
     ) -> None:
         """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count.
 
-        Parameters
-        ----------
-        values
-            What it holds.
-        name
-            Of the file.
-        alone
-            As of `write_bytes`.
-        portable
-            Whether it may be moved to another folder. By default it belongs to this one.
+        It belongs to this folder, or with `portable` to any.
         """
         self.write_bytes(name, _written(values, name if portable else f"{self.name}/{name}"), alone=alone)
 
