@@ -170,13 +170,21 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     finally:
         lease.stop()
         beating.join()
-        with suppress(Daskw2vError):  # it expires
-            token.log.append(token.number + 1, _RELEASED)  # fails where another process has taken it over
+        _release(token)
 
 
 def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
     """Hold the lease of a run in a work directory; raises as `hold` does."""
     return hold(work, run, f"the run {run} in {work.url}")
+
+
+def _release(token: Token) -> None:
+    """Let others take the lease. If the store refuses that, it expires."""
+    try:
+        token.log.append(token.number + 1, _RELEASED)  # creates nothing where another process has taken it over
+    except Daskw2vError:
+        with suppress(Daskw2vError):  # on a full disk files can be deleted, but not created
+            token.log.withdraw(token.number, token.entry)
 
 
 def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> Token:

@@ -2,7 +2,7 @@
 
 An entry is created exclusively. Of several processes that have read entry n and then create entry n + 1, one succeeds;
 the others read again. So nobody changes a state that he has not seen. Entries that are no longer needed are deleted,
-but the highest one stays, so numbers never fall.
+but the highest one stays, so numbers never fall, unless its creator withdraws it. Each entry has its own identity.
 
 The store has to support exclusive creation: local disks and NFS do (a hard link), and so do S3, Google Cloud Storage
 and compatible stores (a conditional put). On a store that ignores the condition, the last of two writers wins, and the
@@ -82,6 +82,11 @@ class NumberedLog:
     def rewrite(self, number: int, entry: str, values: dict[str, Any]) -> None:
         """Replace the content of an entry, which only the process that created it may do."""
         self.folder.write_manifest({**values, _ENTRY: entry}, _file(number), alone=True)
+
+    def withdraw(self, number: int, entry: str) -> None:
+        """Delete an entry if it is the newest, which only the process that created it may do."""
+        if self.ends_with(number, entry):
+            (self.folder / _file(number)).remove()
 
     def _is_of(self, number: int, entry: str) -> bool:
         found = self.read(number)

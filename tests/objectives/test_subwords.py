@@ -2,7 +2,6 @@ import sys
 
 import numpy as np
 import pytest
-import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,8 @@ from daskw2v.objectives.subwords import network, training
 from daskw2v.objectives.subwords.alphabet import BEGIN, END, UNKNOWN, Alphabet
 from daskw2v.objectives.subwords.network import Subwords, rows_of
 from daskw2v.objectives.subwords.training import initial_weights
+from daskw2v.store.arrays import write_array
+from daskw2v.store.storage import Store
 
 WORDS = ["", "a", "banana", "mañana", "incomprehensibilities", "x" * 40, "naïve", "🎈", "nana"]
 
@@ -115,8 +116,8 @@ def test_rows_of__makes_each_word_by_itself(alphabet, weights, monkeypatch):
     assert rows_of(weights, characters[:0]).shape == (0, 20)
 
 
-def test_subwords__are_stored_and_read(alphabet, weights):
-    subwords, group = Subwords(alphabet, weights), zarr.create_group({})
+def test_subwords__are_stored_and_read(alphabet, weights, tmp_path):
+    subwords, group = Subwords(alphabet, weights), Store(str(tmp_path)).create_group()
     subwords.save(group)
     loaded = Subwords.load(group)
     assert loaded.alphabet == alphabet
@@ -127,11 +128,11 @@ def test_subwords__are_stored_and_read(alphabet, weights):
     assert np.array_equal(loaded.vectors(WORDS), subwords.vectors(WORDS))
 
 
-def test_subwords__keep_sizes_of_their_own(alphabet, monkeypatch):
+def test_subwords__keep_sizes_of_their_own(alphabet, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "WIDTHS", (1, 3, 12))
     monkeypatch.setattr(training, "FILTERS", 6)
     monkeypatch.setattr(training, "CHARACTER_SIZE", 4)
-    subwords, group = Subwords(alphabet, initial_weights(8, len(alphabet), 1)), zarr.create_group({})
+    subwords, group = Subwords(alphabet, initial_weights(8, len(alphabet), 1)), Store(str(tmp_path)).create_group()
     subwords.save(group)
     monkeypatch.undo()
     assert np.array_equal(Subwords.load(group).vectors(WORDS), subwords.vectors(WORDS))
@@ -140,7 +141,8 @@ def test_subwords__keep_sizes_of_their_own(alphabet, monkeypatch):
 def replace(name, change):
     def damage(group):
         values = change(group[name][:])
-        group.create_array(name, data=values, overwrite=True)
+        del group[name]
+        write_array(group, name, values)
 
     return damage
 
@@ -171,8 +173,8 @@ def set_first(value):
         (lambda group: group.attrs.update({"widths": [0]}), "its attributes"),
     ],
 )
-def test_subwords__tell_damage(alphabet, weights, damage, message):
-    group = zarr.create_group({})
+def test_subwords__tell_damage(alphabet, weights, damage, message, tmp_path):
+    group = Store(str(tmp_path)).create_group()
     Subwords(alphabet, weights).save(group)
     damage(group)
     with pytest.raises(StoreError, match=message):
