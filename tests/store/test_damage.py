@@ -51,7 +51,8 @@ def text(tmp_path_factory):
 
 
 def files_of(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return the files of a folder, without its leases, which hold no data."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and "leases" not in path.parts)
 
 
 def spoil(path, how):
@@ -108,7 +109,7 @@ def test_train__goes_on_from_what_is_whole(client, text, tmp_path, strategy, n_f
             assert damage.url.startswith(str(work / "matrices"))
         repaired += stages.count("repair")
         shutil.rmtree(work)
-    assert repaired >= n_files / 9  # leases and states of versions need no repair
+    assert repaired > n_files / 6
 
 
 def test_train__writes_a_model_again_that_lost_a_table_before_it_was_published(client, text, tmp_path, monkeypatch):
@@ -300,7 +301,7 @@ def test_train__takes_no_swapped_file_for_data(client, text, tmp_path, strategy,
     undisturbed = train(text, work=tmp_path / "whole", params=RUNS[strategy], resources=RESOURCES, client=client)
     interrupted(text, tmp_path / "cut", RUNS[strategy], client)
     files = [path.relative_to(tmp_path / "cut") for path in files_of(tmp_path / "cut")]
-    kinds = [[f for f in files if (f.suffix == ".json") == json and f.parts[0] != "leases"] for json in (True, False)]
+    kinds = [[f for f in files if (f.suffix == ".json") == json] for json in (True, False)]
     rng, repaired = np.random.default_rng(len(strategy)), 0
     for number in range(n_swaps):
         work = tmp_path / str(number)
