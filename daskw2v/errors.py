@@ -39,6 +39,11 @@ class InputError(Daskw2vError):
 class StoreError(Daskw2vError):
     """A store that is missing, damaged, of another format, or used against its rules."""
 
+    @classmethod
+    def no_space(cls, place: str) -> "StoreError":
+        """Return the error of a full disk."""
+        return cls(f"No space is left where {place} should be written.", "Make room; the same command goes on.")
+
 
 class DamageError(StoreError):
     """Content of a store that differs from what was written.

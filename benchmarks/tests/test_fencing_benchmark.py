@@ -35,7 +35,6 @@ def test_line__counts_lost_files_and_other_ends():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_hosts__stop_and_go_on(tmp_path):
     if (lacking := hosts.missing()) is not None:
         pytest.skip(f"no {lacking}")

@@ -53,21 +53,25 @@ def test_run__ends_at_its_deadline(trial, monkeypatch):
     assert (found.digest, found.said[:4]) == (None, "hung")
 
 
-@pytest.mark.parametrize("mood", ["fails", "is gone", "stalls", "halves"])
+@pytest.mark.parametrize("mood", flaky.MOODS)
 def test_filesystem__is_as_ill_as_it_is_told(tmp_path, monkeypatch, mood):
     monkeypatch.setenv(flaky.MOOD, str(tmp_path / "mood"))
     monkeypatch.setattr(flaky, "STALL", 0.2)
+    monkeypatch.setattr(flaky, "SLOW", 0.2)
     fs, path = flaky.FlakyFileSystem(), f"flaky://{tmp_path}/file"
     fs.pipe_file(path, b"content")
     assert fs.cat_file(path) == b"content"
     flaky.set_mood(tmp_path / "mood", mood, 60, 1.0)
     began = time.monotonic()
-    if mood in ("fails", "is gone"):
-        with pytest.raises(ConnectionResetError):
+    if mood in flaky.ERRORS:
+        with pytest.raises(type(flaky.ERRORS[mood])):
+            fs.cat_file(path)
+    elif mood == "is stale":
+        with pytest.raises(FileNotFoundError):  # there was no such file before
             fs.cat_file(path)
     else:
         assert fs.cat_file(path) == (b"con" if mood == "halves" else b"content")
-    assert (time.monotonic() - began >= 0.2) == (mood == "stalls")
+    assert (time.monotonic() - began >= 0.2) == (mood in ("stalls", "is slow"))
     flaky.set_mood(tmp_path / "mood", mood, 0, 1.0)
     assert fs.cat_file(path) == b"content"
 

@@ -331,12 +331,12 @@ class Versions:
 
     def _remove_unfinished(self) -> list[str]:
         """Delete versions that were never finished, unless their runs are active; return their names."""
-        removed = []
+        removed, finished = [], set(self._once_finished())
         for name in self._names():
-            if name in self._once_finished():
+            if name in finished:
                 continue
             with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
-                if name not in self._once_finished():
+                if name not in self._once_finished():  # it may have been finished meanwhile
                     (lease.guard(self.models) / name).remove()
                     removed.append(name)
         return removed

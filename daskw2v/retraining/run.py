@@ -150,28 +150,20 @@ class RetrainingRun:
         note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
         with hold_run(self.work, run_id) as lease:
             held = replace(self, work=lease.guard(self.work), listener=lease.guarding(self.listener))
-            published = held._make(client, run_id, served, corpus, text, vocabulary, params, changes, unread, damaged)
-        return published if isinstance(published, RunResult) else self._published(published)
-
-    def _make(
-        self, client: Client, run_id: str, served: Version | None, corpus: Corpus, text: Corpus,
-        vocabulary: StoredVocabulary, params: Params, changes: Changes, unread: Sequence[Range],
-        damaged: Collection[str],
-    ) -> Version | RunResult:  # fmt: skip
-        """Train, check and publish a version, unless that was done; if there is none to publish, return the result."""
-        version = next_version(self._models, run_id, damaged)
-        if (self._models / version).read_manifest() is None:
-            self._drop_candidates(run_id)
-            candidate = self._candidates / run_id
-            write_version(candidate, text, vocabulary, self.work, params, self.resources, client, self.listener)
-            stopped = self._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
-            if stopped is not None:
-                return stopped
-        elif _is_recorded(self.work, version):
-            return _nothing(f"{version}, which was published before, already has this text.")
-        if self.policy.index:
-            index_version(self._models / version)
-        return Versions(self.work).publish(version)
+            version = next_version(held._models, run_id, damaged)
+            if (held._models / version).read_manifest() is None:
+                held._drop_candidates(run_id)
+                candidate = held._candidates / run_id
+                write_version(candidate, text, vocabulary, held.work, params, self.resources, client, held.listener)
+                stopped = held._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
+                if stopped is not None:
+                    return stopped
+            elif _is_recorded(self.work, version):
+                return _nothing(f"{version}, which was published before, already has this text.")
+            if self.policy.index:
+                index_version(held._models / version)
+            published = Versions(held.work).publish(version)
+        return self._published(published)
 
     def _finish(
         self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,

@@ -48,8 +48,8 @@ def with_checksum(content: bytes) -> bytes:
     return json.dumps(values, indent=1).encode()
 
 
-def verify_metadata(content: bytes, place: str) -> None:
-    """Check metadata of a Zarr node.
+def verify_metadata(content: bytes, place: str) -> dict[str, Any]:
+    """Check metadata of a Zarr node; return them without their checksum.
 
     Raises
     ------
@@ -64,6 +64,7 @@ def verify_metadata(content: bytes, place: str) -> None:
         whole = False
     if not whole:
         raise DamageError.of(place, "is not what was written")
+    return dict(values)
 
 
 class StoredArray:
@@ -109,15 +110,18 @@ class StoredArray:
         self._array[selection] = values
 
     @property
+    def _store(self) -> Any:
+        """The `RetryingStore`, whose module imports this one."""
+        return self._array.store
+
+    @property
     def is_finished(self) -> bool:
         """Whether its chunks are bound to their places. Those of arrays that older versions wrote are not."""
-        store: Any = self._array.store
-        return bool(store.places.is_finished(self._array.path))
+        return bool(self._store.places.is_finished(self._array.path))
 
     def written(self) -> Written:
         """Return the checksums of the chunks that were written to it, or read from it, for `finish_arrays`."""
-        store: Any = self._array.store
-        found: Written = store.places.written(self._array.path)
+        found: Written = self._store.places.written(self._array.path)
         return found
 
     def finish(self) -> None:
@@ -128,8 +132,7 @@ class StoredArray:
         DamageError
             If a chunk was not written.
         """
-        store: Any = self._array.store
-        sync(store.finish(self._array.path))
+        sync(self._store.finish(self._array.path))
 
     def _read(self, selection: Any, read: Callable[[], Any]) -> npt.NDArray[Any]:
         def checked() -> npt.NDArray[Any]:

@@ -22,6 +22,7 @@ from daskw2v.store.threads import in_threads
 
 # Local filesystems, which force all that they hold in one go: ext2 to ext4, XFS, Btrfs, F2FS, overlayfs, tmpfs
 _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x794C7630, 0x01021994}
+FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}  # not every folder can be opened and forced
 _libc = ctypes.CDLL(None, use_errno=True)
 _syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
@@ -196,9 +197,10 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _failed(error: OSError | None) -> StoreError:
+    if error is not None and error.errno in FULL:
+        return StoreError.no_space(str(error.filename))
     return StoreError(
-        f"What was written could not be forced to the disk ({error}).",
-        "Look after the disk and the room on it; the same command goes on.",
+        f"What was written could not be forced to the disk ({error}).", "Look after the disk; the same command goes on."
     )
 
 
@@ -207,6 +209,9 @@ def _fsync(path: str) -> None:
         file = os.open(path, os.O_RDONLY)
         try:
             os.fsync(file)
+        except OSError as error:
+            error.filename = path
+            raise
         finally:
             os.close(file)
 

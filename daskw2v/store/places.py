@@ -136,7 +136,7 @@ class Places:
         """Tell whether the checksums of an array's chunks are known."""
         return node in self._finished
 
-    def read(self, key: str, content: bytes) -> None:
+    def read(self, key: str, values: Mapping[str, Any]) -> None:
         """Check the place of metadata that were read, and are what was written.
 
         Raises
@@ -144,7 +144,7 @@ class Places:
         DamageError
             If they are of another place or version.
         """
-        values, node = json.loads(content), key.rpartition("/")[0]
+        node = key.rpartition("/")[0]
         place = values["attributes"].get(PLACE)
         if not node:
             self._attempt, self._knows = str(place.get("attempt", "")) if isinstance(place, dict) else "", True

@@ -26,6 +26,7 @@ from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
 from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
+from daskw2v.store.durability import FULL
 from daskw2v.store.places import Places
 from daskw2v.store.zarr_schema import check_metadata
 
@@ -34,8 +35,7 @@ TIMEOUT = 300.0  # seconds that an answer is waited for
 _PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
 _Call = tuple[Callable[..., Any], tuple[Any, ...], queue.SimpleQueue[tuple[Any, BaseException | None]]]
 _callers = threading.local()  # to each thread its own
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-_FINAL = _FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
+_FINAL = FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 # What tells of a mistake, or is an answer: asked again it would be the same
 _ANSWERS = (
     Daskw2vError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError,
@@ -59,8 +59,8 @@ def give_up(error: Exception, place: str) -> NoReturn:
 
 
 def _explained(error: Exception, place: str) -> StoreError | None:
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return StoreError(f"No space is left where {place} should be written.", "Make room; the same command goes on.")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return StoreError.no_space(place)
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in _FINAL):
         return StoreError(f"{place} cannot be read or written ({_what(error)}).", "Give the rights, or another URL.")
     if may_pass(error):
@@ -238,10 +238,9 @@ class RetryingStore(WrapperStore[ZarrStore]):
             if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
                 raise DamageError.of(self._place(key), "is cut short")
         if value is not None and key.endswith(METADATA):
-            content = value.to_bytes()
-            verify_metadata(content, self._place(key))  # first: what is damaged can be made again
-            check_metadata(content, self._place(key))
-            self.places.read(key, content)
+            values = verify_metadata(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
+            check_metadata(values, self._place(key))
+            self.places.read(key, values)
         elif value is not None and _is_chunk(key):
             self.places.check(key, value.as_numpy_array(), byte_range)
         return value

@@ -1,6 +1,5 @@
 """Finds all damaged files in a folder at once, where reading stops at the first."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -79,13 +78,13 @@ def _read(home: Store, places: Places, path: str) -> dict[str, Any] | DamageErro
         if not _is_metadata(path):
             return home.read_manifest(path) or {}
         content = home.read_bytes(path) or b""
-        verify_metadata(content, place)
+        values = verify_metadata(content, place)
         try:
-            check_metadata(content, place)
+            check_metadata(values, place)
         except StoreError as error:
             raise DamageError(error.problem, error.remedy, url=place) from error
-        places.read(path, content)
-        return dict(json.loads(content))
+        places.read(path, values)
+        return values
 
     try:
         return twice(read)

@@ -16,7 +16,7 @@ from zarr.codecs import BloscCodec, ShardingCodec
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import Buffer
 
-from daskw2v.store.limits import parsed, refused, shown
+from daskw2v.store.limits import refused, shown
 
 _CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
 _FILES = 1 << 17  # of an array: Zarr makes a task for each
@@ -55,19 +55,15 @@ _CONFIGURATIONS: dict[str, dict[str, Callable[[Any], bool]]] = {
 _HEADER = 16  # bytes before what Blosc packed
 
 
-def check_metadata(content: bytes, place: str) -> None:
-    """Refuse metadata of a Zarr group or array that this package would not write.
+def check_metadata(values: Any, place: str) -> None:
+    """Refuse metadata of a Zarr group or array that this package would not write; `values` are those of their JSON.
 
     Raises
     ------
     StoreError
         If it is another node, or an array of another type, layout or codec, or of absurd size.
     """
-    try:
-        problem = _problem(parsed(content))
-    except ValueError as error:
-        problem = f"is not JSON ({error})"
-    if problem:
+    if problem := _problem(values):
         raise refused(place, problem)
 
 

@@ -79,6 +79,16 @@ def note_stage(stages, progress):
     stages.append(progress.stage)
 
 
+def trained_again(client, text, work, strategy):
+    """Train in a work directory; return the vectors, or the error of the store, and the number of repairs."""
+    stages = []
+    vectors, damage = outcome(
+        train, text, work=work, params=RUNS[strategy], resources=RESOURCES, client=client,
+        listener=partial(note_stage, stages),
+    )  # fmt: skip
+    return vectors, damage, stages.count("repair")
+
+
 HOW = ("first byte", "middle byte", "last byte", "cut short", "empty", "lost")
 
 
@@ -96,18 +106,14 @@ def test_train__goes_on_from_what_is_whole(client, text, tmp_path, strategy, n_f
         work = tmp_path / str(number)
         shutil.copytree(tmp_path / "cut", work)
         spoil(work / name, HOW[number % len(HOW)])
-        stages = []
-        vectors, damage = outcome(
-            train, text, work=work, params=RUNS[strategy], resources=RESOURCES, client=client,
-            listener=partial(note_stage, stages),
-        )  # fmt: skip
+        vectors, damage, repairs = trained_again(client, text, work, strategy)
         if damage is None:
             np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:], err_msg=str(name))
         else:
             assert isinstance(damage, DamageError)
             assert name.parts[0] == "matrices", damage
             assert damage.url.startswith(str(work / "matrices"))
-        repaired += stages.count("repair")
+        repaired += repairs
         shutil.rmtree(work)
     assert repaired > n_files / 6
 
@@ -308,16 +314,12 @@ def test_train__takes_no_swapped_file_for_data(client, text, tmp_path, strategy,
         shutil.copytree(tmp_path / "cut", work)
         pair = [work / kinds[number % 2][i] for i in rng.choice(len(kinds[number % 2]), 2, replace=False)]
         swap(*pair)
-        stages = []
-        vectors, damage = outcome(
-            train, text, work=work, params=RUNS[strategy], resources=RESOURCES, client=client,
-            listener=partial(note_stage, stages),
-        )  # fmt: skip
+        vectors, damage, repairs = trained_again(client, text, work, strategy)
         if damage is None:
             np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:], err_msg=str(pair))
         else:
             assert any(str(path) in str(damage) for path in pair) or f"{work}/matrices" in str(damage), damage
-        repaired += stages.count("repair")
+        repaired += repairs
         shutil.rmtree(work)
     assert repaired or n_swaps < 3
 

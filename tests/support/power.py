@@ -11,7 +11,7 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -260,16 +260,15 @@ class Recorder:
                 self._change((folder, name, None))
 
     def _rename(self, real: Callable[..., None], source: Any, target: Any, **options: Any) -> None:
-        old, new = self._inside(source), self._inside(target)
-        with self._lock:
-            if old:
-                self._catch_up()
-            real(source, target, **options)
-            if old and new:
-                (folder, name), (to, other) = self._parent(old), self._parent(new)
-                self._change((folder, name, None), (to, other, self._live[folder][name]))
+        self._name(real, source, target, options, keep=False)
 
     def _link(self, real: Callable[..., None], source: Any, target: Any, **options: Any) -> None:
+        self._name(real, source, target, options, keep=True)
+
+    def _name(
+        self, real: Callable[..., None], source: Any, target: Any, options: Mapping[str, Any], *, keep: bool
+    ) -> None:
+        """Give a file or folder another name; keep the one that it has, or do not."""
         old, new = self._inside(source), self._inside(target)
         with self._lock:
             if old:
@@ -277,7 +276,8 @@ class Recorder:
             real(source, target, **options)
             if old and new:
                 (folder, name), (to, other) = self._parent(old), self._parent(new)
-                self._change((to, other, self._live[folder][name]))
+                lost = () if keep else ((folder, name, None),)
+                self._change(*lost, (to, other, self._live[folder][name]))
 
     def _fsync(self, real: Callable[[int], None], number: int) -> None:
         where = self._inside(os.path.realpath(f"/proc/self/fd/{number}"))
