@@ -1,22 +1,31 @@
-"""Hosts for processes: a fork with PID, UTS and mount namespaces of its own.
+"""Hosts for processes: PID, UTS and mount namespaces of their own.
 
 Processes of two hosts cannot see each other, so a lease of the other host is taken over once it gives no sign of life.
 Needs root.
 """
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from multiprocessing.process import BaseProcess
+from typing import NoReturn
 
 import psutil
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_MOUNTS, _NEW_NAME, _NEW_PROCESSES = 0x00020000, 0x04000000, 0x20000000
 _PRIVATE, _RECURSIVE = 1 << 18, 1 << 14
+# Processes are forked from one without threads: a lock that a thread holds would stay held in its copy for ever
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["benchmarks.fencing.paused"])
 BROKEN = 99  # exit code after an error that is not the package's
 
 
@@ -24,7 +33,7 @@ def missing() -> str | None:
     """Return what this machine lacks for hosts, or None."""
     if not sys.platform.startswith("linux"):
         return "Linux"
-    return None if start("probe", lambda: 0).wait() == 0 else "the right to make namespaces"
+    return None if start("probe", _nothing).wait() == 0 else "the right to make namespaces"
 
 
 class Host:
@@ -32,29 +41,25 @@ class Host:
 
     Parameters
     ----------
-    pid
-        Of the process that holds the host.
+    process
+        The one that holds the host.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._code: int | None = None
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
 
     def wait(self) -> int:
         """Wait for the end, and return the exit code."""
-        if self._code is None:
-            self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        return self._code
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
 
     def wait_for_stop(self) -> bool:
         """Return whether the process has stopped itself; False if it has ended."""
-        while self._code is None:
+        while self._process.is_alive():
             if self._stopped():
                 return True
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
-                self._code = os.waitstatus_to_exitcode(status)
-            signal.sigtimedwait([], 0.01)
+            time.sleep(0.01)
         return False
 
     def go_on(self) -> None:
@@ -64,31 +69,37 @@ class Host:
 
     def kill(self) -> None:
         """End the host with all its processes."""
-        if self._code is None:
-            for process in psutil.Process(self._pid).children(recursive=True):
-                process.kill()
-            self.wait()
+        for process in self._inside():
+            process.kill()
+        self.wait()
 
     def _stopped(self) -> list[psutil.Process]:
-        try:
-            found = psutil.Process(self._pid).children(recursive=True)
-            return [process for process in found if process.status() == psutil.STATUS_STOPPED]
-        except psutil.NoSuchProcess:
-            return []
+        with suppress(psutil.NoSuchProcess):
+            return [process for process in self._inside() if process.status() == psutil.STATUS_STOPPED]
+        return []
+
+    def _inside(self) -> list[psutil.Process]:
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self._process.pid).children(recursive=True)
+        return []
 
 
 def start(name: str, work: Callable[[], int]) -> Host:
-    """Call a function in a process on a new host; it returns the exit code."""
-    pid = os.fork()
-    if pid == 0:
-        os._exit(_coded(lambda: _hold(name, work)))
-    return Host(pid)
+    """Call a function, which can be pickled, in a process on a new host; it returns the exit code."""
+    process = PROCESSES.Process(target=_exit, args=(partial(_hold, name, work),))
+    process.start()
+    return Host(process)
+
+
+def _nothing() -> int:
+    return 0
 
 
 def _hold(name: str, work: Callable[[], int]) -> int:
     _must(_LIBC.unshare(_NEW_MOUNTS | _NEW_NAME | _NEW_PROCESSES))
     socket.sethostname(name)
-    return _forked(lambda: _forked(lambda: _with_processes(work)))  # the first process ignores signals such as SIGSTOP
+    # The first process of a host ignores signals such as SIGSTOP
+    return _forked(partial(_forked, partial(_with_processes, work)))
 
 
 def _with_processes(work: Callable[[], int]) -> int:
@@ -100,18 +111,21 @@ def _with_processes(work: Callable[[], int]) -> int:
 def _forked(work: Callable[[], int]) -> int:
     pid = os.fork()
     if pid == 0:
-        os._exit(_coded(work))
+        _exit(work)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _coded(work: Callable[[], int]) -> int:
+def _exit(work: Callable[[], int]) -> NoReturn:
+    """End this process with the exit code of a function."""
+    code = BROKEN
     try:
-        return work()
+        code = work()
     except SystemExit as done:
-        return int(done.code or 0)
+        code = int(done.code or 0)
     except BaseException:
         traceback.print_exc()
-        return BROKEN
+    finally:
+        os._exit(code)
 
 
 def _must(failed: int) -> None:

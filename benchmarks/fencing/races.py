@@ -1,6 +1,5 @@
 """Races for the lease of a killed holder."""
 
-import multiprocessing
 import os
 import random
 import signal
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from benchmarks.fencing.hosts import PROCESSES
 from daskw2v.errors import BusyError
 from daskw2v.store import lease
 from daskw2v.store.storage import Store
@@ -29,17 +29,17 @@ class Races:
 
 def race(folder: Path, races: int, seed: int) -> list[Races]:
     """Let 2 to 8 processes take over the lease of a killed one at the same moment, and count holders."""
-    draws, context = random.Random(seed), multiprocessing.get_context("fork")
+    draws = random.Random(seed)
     runners = []
     for _ in range(MOST):
-        here, there = context.Pipe()
-        process = context.Process(target=_run, args=(there,), daemon=True)
+        here, there = PROCESSES.Pipe()
+        process = PROCESSES.Process(target=_run, args=(there,), daemon=True)
         process.start()
         runners.append((here, process))
     held: dict[int, Counter[int]] = {n: Counter() for n in range(2, MOST + 1)}
     for number in range(races):
         name = f"race{number}"
-        _die_holding(context, folder, name)
+        _die_holding(folder, name)
         chosen = draws.sample(runners, draws.randint(2, MOST))
         at = time.monotonic() + 0.01
         for pipe, _ in chosen:
@@ -85,8 +85,8 @@ def _slow_down() -> None:
         setattr(Store, name, slow)
 
 
-def _die_holding(context: multiprocessing.context.ForkContext, folder: Path, name: str) -> None:
-    process = context.Process(target=_hold, args=(folder, name))
+def _die_holding(folder: Path, name: str) -> None:
+    process = PROCESSES.Process(target=_hold, args=(folder, name))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL

@@ -1,5 +1,7 @@
 """The benchmark of fencing: that hosts stop where they should, and that it tells what was lost."""
 
+import threading
+
 import pytest
 
 hosts, paused, races = (
@@ -8,6 +10,7 @@ hosts, paused, races = (
 )
 
 BEFORE = {"served": "v0002-b", "number": 2, "versions": ["v0002-b"], "needed": ["v0002-b"], "damage": [], "files": []}
+HELD = threading.Lock()
 TAKEN = "Process 1 on second has taken over"
 
 
@@ -32,6 +35,17 @@ def test_line__counts_lost_files_and_other_ends():
     line = paused.Line(paused.Scene("night", "night"))
     line.add(1, 1, "Traceback", {**BEFORE, "files": ["models/v0002-b/zarr.json"]}, BEFORE)
     assert (line.refused, line.lost, len(line.other_ends)) == (0, 1, 2)
+
+
+def take() -> int:
+    return 0 if HELD.acquire(timeout=1) else 1
+
+
+def test_hosts__have_no_locks_of_this_process():
+    if (lacking := hosts.missing()) is not None:
+        pytest.skip(f"no {lacking}")
+    with HELD:
+        assert hosts.start("host", take).wait() == 0
 
 
 @pytest.mark.slow
