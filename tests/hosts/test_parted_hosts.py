@@ -36,3 +36,11 @@ def test_hosts__a_client_that_is_cut_off_for_long_says_so_and_its_command_goes_o
     status, _, errors = job.outcome()
     assert (status, "The same command goes on" in " ".join(errors.split())) == (2, True)
     np.testing.assert_array_equal(site.train(remote_text, **again).vectors().vectors[:], local("averaging").vectors[:])
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.05])
+def test_hosts__packets_that_are_lost_or_take_long_change_nothing(site, untrained, remote_text, local, loss):
+    """A packet passes two links, so it takes 200 ms."""
+    with site.network.delayed(0.1, loss):
+        vectors = site.train(remote_text, work=untrained, params=PARAMS["averaging"]).vectors(800)
+        np.testing.assert_array_equal(vectors.vectors[:], local("averaging").vectors[:])

@@ -163,11 +163,11 @@ class Network:
         return host
 
     @contextmanager
-    def delayed(self, seconds: float) -> Iterator[None]:
-        """Let every packet between hosts that are there take this long on each link it passes."""
+    def delayed(self, seconds: float, loss: float = 0.0) -> Iterator[None]:
+        """Let every packet between hosts that are there take this long on each link it passes, and some be lost."""
         for host in self._hosts:
             host.unplug()
-        program = (*PYTHON, str(Path(__file__).with_name("wire.py")), str(seconds))
+        program = (*PYTHON, str(Path(__file__).with_name("wire.py")), str(seconds), str(loss))
         links = [f"{host.port}:{host._pid}" for host in self._hosts]
         command = [*_DIES_WITH_US, *_inside(self._switch), *program, *links]
         wire = subprocess.Popen(command, stdout=subprocess.PIPE)

@@ -1,14 +1,15 @@
-"""Links that take their time, between the switch of `tests.support.namespaces` and its hosts: a process of its own.
+"""Links that take their time and lose packets, between the switch of `namespaces` and its hosts: a process of its own.
 
 Kernels can do that (tc's netem), but few that containers run on have it. So each link is a pair of tap devices here,
 whose packets wait in this process.
 
-    python wire.py SECONDS PORT:PID...
+    python wire.py SECONDS LOSS PORT:PID...    (LOSS is the share of packets that are lost)
 """
 
 import fcntl
 import heapq
 import os
+import random
 import selectors
 import struct
 import subprocess
@@ -35,8 +36,9 @@ def link(port: str, pid: str) -> tuple[int, int]:
     return ends
 
 
-def carry(peers: dict[int, int], seconds: float) -> None:
-    """Give each file what its peer got, so many seconds later, for ever."""
+def carry(peers: dict[int, int], seconds: float, loss: float) -> None:
+    """Give each file what its peer got, so many seconds later, for ever; a share of it is lost."""
+    draws = random.Random(0)
     selector = selectors.DefaultSelector()
     for file in peers:
         selector.register(file, selectors.EVENT_READ)
@@ -50,6 +52,8 @@ def carry(peers: dict[int, int], seconds: float) -> None:
                     frame = os.read(key.fd, FRAME)
                 except OSError:  # no more of them, or the device is down
                     break
+                if draws.random() < loss:
+                    continue
                 number += 1
                 heapq.heappush(waiting, (time.monotonic() + seconds, number, peers[key.fd], frame))
         while waiting and waiting[0][0] <= time.monotonic():
@@ -61,10 +65,10 @@ def carry(peers: dict[int, int], seconds: float) -> None:
 
 
 def main() -> None:
-    seconds, *links = sys.argv[1:]
+    seconds, loss, *links = sys.argv[1:]
     pairs = [link(*named.split(":")) for named in links]
     print("ready", flush=True)
-    carry({a: b for pair in pairs for a, b in (pair, pair[::-1])}, float(seconds))
+    carry({a: b for pair in pairs for a, b in (pair, pair[::-1])}, float(seconds), float(loss))
 
 
 if __name__ == "__main__":
