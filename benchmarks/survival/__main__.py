@@ -53,7 +53,7 @@ MOMENTS = {
 }
 ROOT = Path(__file__).parents[2]
 INDEXED = ("averaging",)
-DISK = 512  # megabytes
+DISK = 2048  # megabytes; the largest of these runs takes 810
 
 
 @dataclass

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -183,7 +184,10 @@ def register() -> None:
     """Make the filesystems known to this process, and its clock one that may jump."""
     fsspec.register_implementation("flaky", FlakyFileSystem, clobber=True)
     fsspec.register_implementation("folded", FoldedFileSystem, clobber=True)
-    time.time = _Clock()
+    clock = _Clock()
+    for module in list(sys.modules.values()):  # Dask has imported the function by its name
+        if vars(module).get("time") is _true_time:
+            module.time = clock  # type: ignore[attr-defined]
 
 
 def dask_setup(worker: Any) -> None:

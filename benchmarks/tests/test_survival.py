@@ -1,6 +1,8 @@
 """The benchmark of faults: that it strikes when it should, tells what survived from what did not, and ends in time."""
 
 import random
+import subprocess
+import sys
 import time
 
 import pytest
@@ -74,6 +76,17 @@ def test_filesystem__is_as_ill_as_it_is_told(tmp_path, monkeypatch, mood):
     assert (time.monotonic() - began >= 0.2) == (mood in ("stalls", "is slow"))
     flaky.set_mood(tmp_path / "mood", mood, 0, 1.0)
     assert fs.cat_file(path) == b"content"
+
+
+def test_clock__is_that_of_dask_too(tmp_path, monkeypatch):
+    monkeypatch.setenv(flaky.MOOD, str(tmp_path / "mood"))
+    flaky.set_mood(tmp_path / "mood", flaky.CLOCK, 60, offset=-86_400)
+    asked = (
+        "import time, distributed.metrics; from benchmarks.survival import flaky; flaky.register(); "
+        "print(time.time(), distributed.metrics.time())"
+    )
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=main.ROOT)
+    assert [float(told) for told in said.stdout.split()] == pytest.approx([time.time() - 86_400] * 2, abs=60)
 
 
 def test_table__counts_what_was_struck(capsys):
