@@ -20,7 +20,7 @@ from benchmarks.survival.cluster import Cluster
 from benchmarks.survival.flaky import MOOD
 from benchmarks.survival.s3 import ObjectStore
 
-DEADLINE = 300.0  # seconds for a run with all that is done again
+DEADLINE = 600.0  # seconds for a run with all that is done again; Dask gives up a silent worker after 300
 TRIES = 6  # that the same command is given
 
 
