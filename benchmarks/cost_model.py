@@ -281,7 +281,8 @@ def averaging(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Fore
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     sent = rounds * (2 * (n - 1) + 1 - 1 / n) * load.tables
     merged = rounds * n * load.tables if n > 1 else 0.0
-    tasks = 2 * n + blocks * (n + math.ceil(n / 3) + 3)
+    sums = math.ceil(n / 3) if n > 4 else 0  # of up to four replicas none
+    tasks = 2 * n + blocks * (n + sums + 3)
     seconds = {
         "text": load.words * c.read * alone,
         "store": load.words * RAW_WORD / (n * hardware.storage),

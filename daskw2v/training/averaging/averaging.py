@@ -155,6 +155,8 @@ def _merge(
     client: Client, rule: MergeRule, base: Future, velocity: Future | None, trained: list[Future], key: str
 ) -> Future:
     """Return the future of a block's `MergedBlock`, by a tree whose shape depends on the number of replicas only."""
+    if len(trained) <= _FAN_IN:
+        return client.submit(_merge_few, rule.name, base, velocity, *trained, key=f"merge-{key}")
     parts = [
         client.submit(_add, add_deltas, base, *trained[i : i + _FAN_IN], key=f"deltas-{key}-{i}")
         for i in range(0, len(trained), _FAN_IN)
@@ -172,6 +174,10 @@ def _merge(
 def _add(add: Callable[..., Deltas], *parts: Any) -> Deltas:
     deltas = add(*parts)
     return deltas._replace(total=share(deltas.total))
+
+
+def _merge_few(rule: str, base: Float32Array, velocity: Float32Array | None, *trained: Float32Array) -> MergedBlock:
+    return _finish(rule, base, velocity, add_deltas(base, *trained))
 
 
 def _finish(rule: str, base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:

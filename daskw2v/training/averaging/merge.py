@@ -8,11 +8,12 @@ step N times the mean, which is what N replicas' worth of text calls for, and br
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from daskw2v.config.registry import Registry
+from daskw2v.kernels.jit import kernel
 from daskw2v.training.averaging.deltas import Deltas
 from daskw2v.types import Float32Array
 
@@ -64,13 +65,24 @@ def _touched(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) 
 
 def _momentum(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
     # Nesterov's momentum on the mean delta as a gradient (SlowMo, DiLoCo), step 1
+    rows, faster = np.empty_like(deltas.total), np.empty_like(deltas.total)
     factor = np.float32(1 - 1 / deltas.n)
-    faster = deltas.total / np.float32(deltas.n)
-    rows = base + faster
-    if velocity is not None:
-        faster += factor * velocity
-    rows += factor * faster
+    before, kept = (deltas.total, np.float32(0)) if velocity is None else (velocity, factor)
+    _accelerate(base, before, kept, deltas.total, np.float32(1 / deltas.n), factor, rows, faster)
     return MergedBlock(rows, faster)
+
+
+@kernel
+def _accelerate(
+    base: Any, velocity: Any, kept: Any, total: Any, share: Any, factor: Any, rows: Any, faster: Any
+) -> None:
+    """Write merged rows and their velocity in one pass over memory, where NumPy would take seven."""
+    for row in range(base.shape[0]):
+        for column in range(base.shape[1]):
+            mean = share * total[row, column]
+            speed = mean + kept * velocity[row, column]
+            faster[row, column] = speed
+            rows[row, column] = base[row, column] + mean + factor * speed
 
 
 _MOMENTUM = MergeRule(
