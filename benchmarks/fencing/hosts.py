@@ -80,7 +80,8 @@ class Host:
 
     def _inside(self) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self._process.pid).children(recursive=True)
+            if self._process.is_alive():  # its number may be another's later
+                return psutil.Process(self._process.pid).children(recursive=True)
         return []
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def _many(holder: Any, key: Any) -> None:
 
 
 def _nested(holder: Any, key: Any) -> None:
-    for _ in range(200):  # four of these make what the json module still writes and reads
+    for _ in range(500):
         holder[key] = [holder[key]]
 
 
@@ -89,16 +90,21 @@ class Fields:
         """Read the folder with entries changed: four bytes for each, which name file, entry (two) and change."""
         before: dict[Path, bytes] = {}
         try:
-            for start in range(0, min(len(data), 16) - 3, 4):
-                number, high, low, change = data[start : start + 4]
-                file = self.files[number % len(self.files)]
-                before.setdefault(file, file.read_bytes())
-                values = json.loads(file.read_text())
-                found = list(places(values)) if isinstance(values, dict | list) else []
-                if found:
-                    CHANGES[change % len(CHANGES)](*found[(high << 8 | low) % len(found)])
-                file.write_bytes(self.whole(file, json.dumps(values).encode()))
+            with suppress(RecursionError):  # of the json module here: values that are nested again
+                self._change(data, before)
             self.read(self.path)
         finally:
             for file, content in before.items():
                 file.write_bytes(content)
+
+    def _change(self, data: bytes, before: dict[Path, bytes]) -> None:
+        """Change entries, and keep what the files were."""
+        for start in range(0, min(len(data), 16) - 3, 4):
+            number, high, low, change = data[start : start + 4]
+            file = self.files[number % len(self.files)]
+            before.setdefault(file, file.read_bytes())
+            values = json.loads(file.read_text())
+            found = list(places(values)) if isinstance(values, dict | list) else []
+            if found:
+                CHANGES[change % len(CHANGES)](*found[(high << 8 | low) % len(found)])
+            file.write_bytes(self.whole(file, json.dumps(values).encode()))
