@@ -4,6 +4,7 @@ import sys
 from itertools import pairwise
 
 import pytest
+from distributed import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -182,7 +183,7 @@ def test_build_corpus__is_read_once(text, tmp_path, client, monkeypatch):
     assert build(text, tmp_path / "work", client, block_size=999) == corpus  # blocks have no meaning
 
 
-def test_build_corpus__goes_on_block_by_block(text, tmp_path, client, monkeypatch):
+def test_build_corpus__goes_on_block_by_block(text, tmp_path, monkeypatch):
     read, seen = encode.read_block, []
 
     def breaks(block, **options):
@@ -191,13 +192,15 @@ def test_build_corpus__goes_on_block_by_block(text, tmp_path, client, monkeypatc
             raise InputError("This disk", "is broken.")
         return read(block, **options)
 
-    monkeypatch.setattr(encode, "read_block", breaks)
-    with pytest.raises(InputError, match="This disk is broken"):
-        build(text, tmp_path / "work", client)
-    monkeypatch.setattr(encode, "read_block", lambda block, **o: (seen.append(block.key), read(block, **o))[1])
-    done = seen[:2]
-    del seen[:]
-    corpus = build(text, tmp_path / "work", client)
+    # One thread: the first two blocks are stored before the third breaks.
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        monkeypatch.setattr(encode, "read_block", breaks)
+        with pytest.raises(InputError, match="This disk is broken"):
+            build(text, tmp_path / "work", client)
+        monkeypatch.setattr(encode, "read_block", lambda block, **o: (seen.append(block.key), read(block, **o))[1])
+        done = seen[:2]
+        del seen[:]
+        corpus = build(text, tmp_path / "work", client)
     assert len(seen) == 1
     assert seen[0] not in done
     assert corpus.n_tokens == 750
