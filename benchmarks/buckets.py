@@ -30,9 +30,10 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
-from daskw2v.objectives.sgns.buckets.cpu import RowPairs, train_bucket
-from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
+from daskw2v.objectives.sgns.buckets.cpu import train_bucket
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
 from daskw2v.sampling.hierarchy import BNS, SNS, TNS, split_negatives, word_table, word_weights
+from daskw2v.sampling.pairs import Pairs
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
@@ -87,18 +88,15 @@ def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
     return Kernel(run)
 
 
-def deal(params: Params, segment: Segment, weights: list[float], noise: Noise | None) -> list[list[RowPairs]]:
-    """Return the buckets of pairs or of noise, row by row."""
+def deal(params: Params, segment: Segment, partitions: Partitions, noise: Noise | None) -> list[Pairs]:
+    """Return the buckets of pairs or of noise, one output partition after the other."""
     windows = WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
-    rows, p = deal_pairs(segment, 0, len(segment.tokens), windows, len(weights), noise), len(weights)
-    dealt = [deal_row(rows.entries[a:b], p) for a, b in itertools.pairwise(rows.edges)]
-    return [
-        [tuple(np.ascontiguousarray(row.entries[a:b].T)) for a, b in itertools.pairwise(row.edges)] for row in dealt
-    ]
+    dealt = deal_pairs(segment, 0, int(segment.positions[-1]) + 1, windows, partitions, noise)
+    return [dealt.entries[a:b] for a, b in itertools.pairwise(dealt.edges)]
 
 
 def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: int, rule: int) -> Kernel:
-    partitions, width, none = Partitions(len(counts), p), padded(params.vector_size), np.empty(0, np.int32)
+    partitions, width, none = Partitions(len(counts), p), padded(params.vector_size), np.empty(0, np.uint32)
     own = [partitions.words(k) for k in range(p)]
     sources = [first_rows(params, words) for words in own]
     outputs = [huge_zeros(len(words) * width) for words in own]
@@ -108,8 +106,8 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
     how = Noise(rule, params.negative, alias_table(np.array(weights)), stream(params.seed, Purpose.PARTITION))
     for _ in range(2):  # the first time compiles
         began = time.perf_counter()
-        pairs = deal(params, segment, weights, None)
-        noise = deal(params, segment, weights, how) if each else [[(none, none)] * p] * p
+        pairs = deal(params, segment, partitions, None)
+        noise = deal(params, segment, partitions, how) if each else [none] * p**2
         seconds = time.perf_counter() - began
     steps = RotationPasses(params.replace(n_partitions=p), len(segment.tokens)).steps(0)
     order = [pair for groups in steps for rounds in groups for one in rounds for pair in one.pairs]
@@ -118,13 +116,13 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
         trained, loss, began = 0, 0.0, time.perf_counter()
         for i, j in order:
             done = train_bucket(
-                pairs[i][j], noise[i][j], sources[i], outputs[j], width, start_alpha(params), negative, each, tables[j],
+                pairs[j * p + i], noise[j * p + i], sources[i], outputs[j], width, start_alpha(params), negative, each, tables[j],
                 stream(params.seed, Purpose.NEGATIVE, i * p + j),
             )  # fmt: skip
             trained, loss = trained + done[0], loss + done[1]
         return trained, loss, time.perf_counter() - began
 
-    return Kernel(run, seconds * 1e9 / sum(len(contexts) for row in pairs for contexts, _ in row))
+    return Kernel(run, seconds * 1e9 / sum(map(len, pairs)))
 
 
 SMOKE = Smoke(

@@ -136,6 +136,49 @@ def train_targets(
     return loss
 
 
+def train_rows(
+    source: Float64Array,
+    contexts: Int64Array,
+    output: Float64Array,
+    targets: Int64Array,
+    signs: Float64Array,
+    own: Int64Array,
+    kind: Float64Array,
+    alpha: float,
+    size: int,
+) -> float:
+    """Train rows against targets that all meet, and one each, in place; return the loss.
+
+    Parameters
+    ----------
+    source, output, alpha, size
+        As in `train_targets`.
+    contexts
+        Rows of `source`, shape (n,). One that stands twice moves twice.
+    targets, signs
+        Rows of `output` that all contexts meet, shape (T,), and +1, -1 or 0 for each context and row, shape (n, T).
+    own, kind
+        A row of `output` for each context, and +1, -1 or 0, shapes (n,). The last group meets these.
+    """
+    loss, starts = 0.0, [*range(0, len(targets), size)] or [0]
+    for start in starts:
+        group, x = targets[start : start + size], source[contexts].copy()
+        last = float(start == starts[-1])
+        rows = np.concatenate([np.tile(group, (len(own), 1)), own[:, None]], axis=1)
+        sign = np.concatenate([signs[:, start : start + size], last * kind[:, None]], axis=1)
+        p = 1.0 / (1.0 + np.exp(-np.clip(sign * np.einsum("cd,ctd->ct", x, output[rows]), -30.0, 30.0)))
+        loss -= float((np.abs(sign) * np.log(p)).sum())
+        gain, updates = alpha * sign * (1.0 - p), np.zeros_like(x)
+        for t, target in enumerate(group):
+            updates += gain[:, t, None] * output[target]
+            output[target] += gain[:, t] @ x
+        for c, target in enumerate(own):
+            updates[c] += gain[c, -1] * output[target]
+            output[target] += gain[c, -1] * x[c]
+        np.add.at(source, contexts, updates)
+    return loss
+
+
 def train_hidden(
     source: Float64Array,
     contexts: list[list[int]],

@@ -1,11 +1,11 @@
-"""Sorts pairs of context and center into buckets, one for each partition of the context and of the center.
+"""Deals the pairs of a text into buckets, one for each partition of the center and of the context.
 
-Bucket (i, j) can be trained with the input rows of partition i and the output rows of partition j alone. Pairs are
-sorted in two steps, as in a radix sort: each piece of text into p rows of buckets by the partition of the context; then
-each row, from all pieces, into its p buckets by the partition of the center. Both are stable: a bucket has its pairs in
-the order of the text.
+The bucket of two partitions can be trained with the input rows of the one and the output rows of the other alone. Its
+pairs are ordered by stretches of the text, and in a stretch by center: a kernel that trains them in this order finds
+a center's row in the cache. Stretches are short, since pairs that are sorted over a whole pass train worse vectors.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,13 @@ import numpy as np
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, below, draw
 from daskw2v.sampling.hierarchy import BNS, SNS, partition_of
+from daskw2v.sampling.pairs import Pairs, half_of, no_row, pair_type
 from daskw2v.sampling.segments import Segment
-from daskw2v.types import Int32Array, Int64Array, UInt64Array
+from daskw2v.types import Int64Array, UInt32Array, UInt64Array
+from daskw2v.vocabulary.partition import Partitions
+
+STRETCH = 1 << 17  # corpus positions whose pairs are ordered by center
+_KEYS = 1 << 16  # most numbers to sort by at once
 
 
 class WindowSize(NamedTuple):
@@ -47,18 +52,40 @@ class Noise(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """Pairs, or negatives of pairs, in groups.
+    """Pairs, or negatives of pairs, in buckets.
 
     Parameters
     ----------
     entries
-        Row of the context in its partition, and a target, group by group, shape (n, 2) int32.
+        Pairs, bucket by bucket, shape (n,).
     edges
-        Bounds of the groups, shape (groups + 1,) int64.
+        Bounds of the buckets, shape (p * p + 1,) int64. Bucket j * p + i has the centers, or the negatives, of
+        partition j, and the contexts of partition i.
     """
 
-    entries: Int32Array
+    entries: Pairs
     edges: Int64Array
+
+
+class _Text(NamedTuple):
+    """Tokens of a segment as numbers that lie close together.
+
+    Parameters
+    ----------
+    codes
+        Partition of each token, and its row in the lower `bits`, shape (n,) uint32.
+    extents
+        Contexts before each token in the upper half, and after it in the lower, shape (n,) uint32.
+    positions
+        As in `Segment`.
+    bits
+        Number of bits of a row.
+    """
+
+    codes: UInt32Array
+    extents: UInt32Array
+    positions: Int64Array
+    bits: np.uint32
 
 
 @inline
@@ -76,103 +103,129 @@ def reach_of(window: Any, shrink: Any, key: Any, position: Any) -> Any:
 
 
 def deal_pairs(
-    segment: Segment, first: int, last: int, windows: WindowSize, n_partitions: int, noise: Noise | None = None
+    segment: Segment, start: int, stop: int, windows: WindowSize, partitions: Partitions, noise: Noise | None = None
 ) -> Dealt:
-    """Sort the pairs of the centers first..last-1 of a segment, or their negatives, by the partition of the context.
+    """Deal the pairs whose centers are at the positions start..stop-1, or their negatives, into buckets.
 
     Parameters
     ----------
-    segment, first, last
-        Text, and a range of indices into its tokens.
+    segment, start, stop
+        Text, and a range of corpus positions.
     windows
         Size of windows.
-    n_partitions
-        Number of partitions p (`vocabulary.partition.Partitions`).
+    partitions
+        How words are spread.
     noise
-        If given, negatives are sorted instead of pairs: with SNS an entry for each pair, with BNS one for each
-        negative.
-
-    Returns
-    -------
-    rows
-        p rows of buckets. The target is the center of the pair, a word; or -1 - j for a negative from partition j if
-        the center is in another partition.
+        If given, negatives are dealt instead of pairs: with SNS an entry for each pair, with BNS one for each negative.
+        An entry's center is the pair's if that is in the partition that the negative is drawn from.
     """
-    items = 0 if noise is None else noise.negative if noise.rule == BNS else 1
-    noise = noise or Noise(SNS, 0, np.zeros(1, np.uint64), np.uint64(0))
-    ends = np.zeros(n_partitions + 1, np.int64)
-    how = (segment, first, last, windows, n_partitions, noise, items)
-    _deal(*how, ends[1:], np.empty((0, 2), np.int32), False)
-    edges = np.cumsum(ends)
-    entries = np.empty((edges[-1], 2), np.int32)
-    _deal(*how, edges[:-1].copy(), entries, True)
-    return Dealt(entries, edges)
+    n, rest = partitions.n, (segment.positions, np.uint32((partitions.most - 1).bit_length()))
+    text = _Text(*(np.empty(len(segment.tokens), np.uint32) for _ in range(2)), *rest)
+    _read(segment, windows, n, text)
+    edges = np.searchsorted(segment.positions, [*range(start, stop, STRETCH), stop])
+    stretches = [_by_center(text, int(a), int(b), partitions) for a, b in pairwise(edges)]
+    sizes = np.zeros((len(stretches), n, n), np.uint64)
+    nothing = np.empty(0, pair_type(partitions.most))
+    for (a, b), order, counted in zip(pairwise(edges), stretches, sizes, strict=True):
+        _count(text, a, b, counted) if noise is None else _deal_noise(text, order, noise, counted, nothing, False)
+    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)
+    places = np.ascontiguousarray(ends.transpose(2, 0, 1)) - sizes
+    entries = np.empty(int(sizes.sum()), nothing.dtype)
+    for order, moving in zip(stretches, places, strict=True):
+        _write(text, order, moving, entries) if noise is None else _deal_noise(text, order, noise, moving, entries, True)
+    return Dealt(entries, np.cumsum([0, *sizes.sum(axis=0).ravel()], dtype=np.int64))
 
 
 @kernel
-def _deal(
-    segment: Any, first: Any, last: Any, windows: Any, n: Any, noise: Any, items: Any, places: Any, entries: Any,
-    write: Any,
-) -> None:  # fmt: skip
-    """Advance the place of each row by its entries, and write the entries there if `write`.
-
-    A pair has `items` entries, its negatives; with 0 it has one entry, the pair itself.
-    """
+def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
+    """Find place and window of each token."""
     tokens, bounds = segment.tokens, segment.bounds
-    sentence = np.searchsorted(bounds, first, side="right") - 1
-    for center in range(first, last):
-        while center >= bounds[sentence + 1]:
-            sentence += 1
-        reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[center])
-        state = draw(noise.key, segment.positions[center])
-        word = tokens[center]
-        own, _ = place_of(np.int64(word), n)
-        for i in range(max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)):
-            if i == center:
-                continue
+    for sentence in range(len(bounds) - 1):
+        first, last = bounds[sentence], bounds[sentence + 1]
+        for i in range(first, last):
             part, row = place_of(np.int64(tokens[i]), n)
-            if not write:
-                places[part] += max(items, 1)
-                continue
-            state += np.uint64(noise.negative) * GOLDEN
-            for k in range(max(items, 1)):
-                partner = partition_of(noise.rule, state, k, own, noise.table) if items else own
-                entries[places[part], 0] = row
-                entries[places[part], 1] = word if partner == own else -1 - partner
-                places[part] += 1
-
-
-def deal_row(entries: Int32Array, n_partitions: int) -> Dealt:
-    """Sort the entries of a row from `deal_pairs` into its p buckets.
-
-    The target is then the row of the center in its partition, or -1 if the center is in another partition.
-    """
-    ends = np.zeros(n_partitions + 1, np.int64)
-    _count(entries, n_partitions, ends[1:])
-    edges = np.cumsum(ends)
-    dealt = np.empty_like(entries)
-    _place(entries, n_partitions, edges[:-1].copy(), dealt)
-    return Dealt(dealt, edges)
+            text.codes[i] = part << text.bits | row
+            reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
+            text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
 @inline
-def _target_of(target: Any, n: Any) -> Any:
-    """Return the partition of a target, and its row there or -1."""
-    if target < 0:
-        return np.int64(-1 - target), np.int64(-1)
-    return place_of(np.int64(target), n)
+def _window(text: Any, center: Any) -> Any:
+    """Return the bounds of a center's window."""
+    extent = text.extents[center]
+    return center - (extent >> np.uint32(16)), center + (extent & np.uint32(0xFFFF)) + 1
+
+
+@inline
+def _row(text: Any, token: Any) -> Any:
+    """Return the row of a token in its partition."""
+    return np.uint64(text.codes[token] & ((np.uint32(1) << text.bits) - np.uint32(1)))
+
+
+def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int64Array:
+    """Return the centers first..last-1 ordered by partition and row; rows that differ by a multiple of _KEYS mix."""
+    by_row = _sorted(text.codes, np.arange(first, last), 0, min(_KEYS, 1 << int(text.bits)))
+    order: Int64Array = _sorted(text.codes, by_row, int(text.bits), 1 << (partitions.n - 1).bit_length())
+    return order
 
 
 @kernel
-def _count(entries: Any, n: Any, sizes: Any) -> None:
-    for i in range(len(entries)):
-        sizes[_target_of(entries[i, 1], n)[0]] += 1
+def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
+    """Return indices ordered by the bits `shift` and above of their codes, modulo n, a power of two: a counting sort."""
+    places, ordered = np.zeros(n + 1, np.int64), np.empty_like(indices)
+    low, mask = np.uint32(shift), np.uint32(n - 1)
+    for i in indices:
+        places[((codes[i] >> low) & mask) + 1] += 1
+    for key in range(n):
+        places[key + 1] += places[key]
+    for i in indices:
+        key = (codes[i] >> low) & mask
+        ordered[places[key]] = i
+        places[key] += 1
+    return ordered
 
 
 @kernel
-def _place(entries: Any, n: Any, places: Any, dealt: Any) -> None:
-    for i in range(len(entries)):
-        part, row = _target_of(entries[i, 1], n)
-        dealt[places[part], 0] = entries[i, 0]
-        dealt[places[part], 1] = row
-        places[part] += 1
+def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
+    """Count the pairs of the centers first..last-1 by the partitions of center and context."""
+    for center in range(first, last):
+        of_center = sizes[text.codes[center] >> text.bits]
+        begin, end = _window(text, center)
+        for i in range(begin, end):
+            of_center[text.codes[i] >> text.bits] += np.uint64(1)
+        of_center[text.codes[center] >> text.bits] -= np.uint64(1)
+
+
+@kernel
+def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
+    """Write the pairs of some centers, each at the place of its bucket, which moves on."""
+    half = half_of(entries)
+    for center in order:
+        of_center, row = places[text.codes[center] >> text.bits], _row(text, center) << half
+        begin, end = _window(text, center)
+        for first, last in ((begin, center), (center + 1, end)):
+            for i in range(first, last):
+                part = text.codes[i] >> text.bits
+                entries[of_center[part]] = row | _row(text, i)
+                of_center[part] += np.uint64(1)
+
+
+@kernel
+def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, write: Any) -> None:
+    """Move the place of each bucket on by the negatives of some centers' pairs, and write them there if `write`."""
+    half = half_of(entries)
+    for center in order:
+        own, row = np.int64(text.codes[center] >> text.bits), _row(text, center) << half
+        state = draw(noise.key, text.positions[center])
+        begin, end = _window(text, center)
+        for i in range(begin, end):
+            if i == center:
+                continue
+            part = text.codes[i] >> text.bits
+            state += np.uint64(noise.negative) * GOLDEN
+            for k in range(noise.negative if noise.rule == BNS else 1):
+                partner = partition_of(noise.rule, state, k, own, noise.table)
+                if write:
+                    told = row if partner == own else no_row(half) << half
+                    entries[places[partner, part]] = told | _row(text, i)
+                places[partner, part] += np.uint64(1)

@@ -1,12 +1,10 @@
 """Stored skip-gram pairs of a stretch of the corpus, in p * p buckets.
 
-    rows/<i>/<attempt>   row i: the buckets with contexts in partition i, a Zarr group written by one task
-    text/<i>/<attempt>   pairs of a piece of text, by row; deleted when all rows are written
+    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `dealing.deal_pairs` puts them
+    <piece>/<attempt>/noise   the same of negatives that are not trained with their pair, with some rules
 
-A row has `pairs` (and `noise`: negatives that are not trained with their pair), entries (n, 2) int32 from
-`dealing.deal_row`. They are one Zarr shard, of which slices can be read; the bounds of the buckets are its attribute.
-Compressed, a pair takes about 3 bytes instead of 8. A piece of text has the entries of `dealing.deal_pairs`,
-uncompressed, as a part file (`store.partfile`).
+A bucket is one part of each piece, one after the other: its pairs do not depend on how the text is cut into pieces.
+Files are part files (`store.partfile`), as they are soon deleted.
 """
 
 from collections.abc import Sequence
@@ -15,43 +13,49 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import zarr
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+
+from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import Dealt, Noise, deal_pairs, deal_row
+from daskw2v.sampling.dealing import STRETCH, Noise, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
+from daskw2v.sampling.pairs import Pairs, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
-from daskw2v.store.arrays import open_array, write_array
+from daskw2v.shards.layout import digest
 from daskw2v.store.limits import typed
-from daskw2v.store.partfile import part_bounds, read_items, write_parts
-from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
+from daskw2v.store.partfile import read_parts, write_parts
+from daskw2v.store.stage import OpenStage, new_attempt
 from daskw2v.store.storage import MANIFEST, Store
-from daskw2v.types import Int32Array, UInt64Array
+from daskw2v.types import UInt64Array
+from daskw2v.vocabulary.partition import Partitions
 
-_CHUNK = 1 << 18  # entries compressed together
-_READ, _READS = 1 << 19, 32  # most entries of small buckets to read together, 4 MB; number of such reads to cache
-KEPT_BYTES = 8 * _READ * _READS
-_KINDS, _EDGES, _HELD = ("pairs", "noise"), "edges", "kinds"
+_MOST_PIECE = 16 * SEGMENT  # positions
+_READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
+KEPT_PAIRS = _READ * _READS
+_PAIRS, _NOISE = "pairs", "noise"
 
 
 @dataclass(frozen=True)
 class Dealer:
-    """Arguments of tasks that sort the pairs of a run into buckets.
+    """Arguments of tasks that deal the pairs of a run into buckets.
 
     Parameters
     ----------
     run
         The run.
+    partitions
+        How words are spread.
     weights
         Total weight of the negatives of each of the p partitions.
     """
 
     run: Run
+    partitions: Partitions
     weights: tuple[float, ...]
 
 
@@ -64,10 +68,17 @@ class Stretch(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """The pairs of two partitions: contexts and centers of pairs, and of noise entries, shapes (2, n) int32."""
+    """The pairs of two partitions, and noise: pairs that are trained with negatives only."""
 
-    pairs: Int32Array
-    noise: Int32Array
+    pairs: Pairs
+    noise: Pairs
+
+
+class Place(NamedTuple):
+    """Where pairs are: their folder, and the digest of its manifest, since pairs may be dealt there again."""
+
+    home: Store
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -78,40 +89,60 @@ class SkipGrams:
     ----------
     home
         Their folder.
-    rows
-        The valid attempt of each row of buckets.
+    n_partitions, dtype
+        Number of partitions p, and type of the pairs.
+    attempts
+        The valid attempt of each piece.
     words, pairs, noise
         Number of known tokens in the stretch before subsampling, of pairs, and of noise entries.
     """
 
     home: Store
-    rows: tuple[str, ...]
+    n_partitions: int
+    dtype: str
+    attempts: tuple[str, ...]
     words: int
     pairs: int
     noise: int
 
-    def row(self, number: int) -> Store:
-        """Return the Zarr group of a row of buckets."""
-        return self.home / "rows" / str(number) / self.rows[number]
+    @property
+    def place(self) -> Place:
+        """Where they are, for tasks."""
+        return Place(self.home, digest(list(self.attempts)))
+
+
+def piece_length(n_partitions: int, length: int) -> int:
+    """Return the positions of a piece, whole stretches of `dealing`.
+
+    A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
+    The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
+    """
+    most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
+    return max(STRETCH, min(most, length // n_partitions) // STRETCH * STRETCH)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
-    """Sort the pairs of a stretch into buckets on the cluster, or return them if that was done before.
+    """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 
-    A task holds the pairs of SEGMENT positions, or twice those of a row: 1/p of the stretch's pairs.
+    A task holds the text and the pairs of a piece.
     """
     known = read_skipgrams(home)
     if known is not None:
         return known
     stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
-    stretches = [Stretch(stretch.epoch, a, b) for a, b in cut(stretch.start, stretch.stop, SEGMENT)]
-    dealt = stage.map("deal", _deal_text, [(dealer, home, number, part) for number, part in enumerate(stretches)])
-    attempts = [text["attempt"] for text in dealt]
-    kinds, n = _KINDS[: 1 if RULES[dealer.run.params.negative_rule] == TNS else 2], len(dealer.weights)
-    names = stage.map("gather", _gather_row, [(home, attempts, kinds, row, n) for row in range(n)])
-    totals = {name: sum(text[name] for text in dealt) for name in ("words", *_KINDS)}
-    stage.finish({"rows": names, **totals}, [f"rows/{row}/{name}" for row, name in enumerate(names)])
-    return SkipGrams(home, tuple(names), **totals)
+    pieces = cut(stretch.start, stretch.stop, piece_length(dealer.partitions.n, stretch.stop - stretch.start))
+    jobs = [(dealer, home, number, Stretch(stretch.epoch, a, b)) for number, (a, b) in enumerate(pieces)]
+    dealt = stage.map("deal", _deal_piece, jobs)
+    found = SkipGrams(
+        home,
+        dealer.partitions.n,
+        pair_type(dealer.partitions.most).name,
+        tuple(piece["attempt"] for piece in dealt),
+        *(sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE)),
+    )
+    manifest = {name: value for name, value in vars(found).items() if name != "home"}
+    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)])
+    return found
 
 
 def read_skipgrams(home: Store) -> SkipGrams | None:
@@ -120,28 +151,28 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
     if manifest is None:
         return None
     del manifest["format_version"]
-    found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
-    return found if groups_exist(home, [f"rows/{i}/{name}" for i, name in enumerate(found.rows)]) else None
+    return typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
 
 
-def _deal_text(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
-    """Task: sort a piece of text into rows of buckets; return attempt and numbers of words, pairs, noise entries."""
+def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+    """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
     segment, words, windows = read_text(dealer.run, *stretch)
-    attempt, sizes = new_attempt(), []
-    place = home / "text" / str(number) / attempt
-    for name, noise in zip(_KINDS, (None, _noise(dealer, stretch.epoch)), strict=True):
-        if name == "pairs" or noise is not None:
-            centers = segment.centers(stretch.start, stretch.stop)
-            found = deal_pairs(segment, *centers, windows, len(dealer.weights), noise)
-            write_parts(place, name, found.edges, found.entries)
-            sizes.append(len(found.entries))
-    return {"attempt": attempt, "words": words, **dict(zip(_KINDS, [*sizes, 0], strict=False))}
+    attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
+    place = home / str(number) / attempt
+    for name, noise in _kinds(dealer, stretch.epoch).items():
+        dealt = deal_pairs(segment, stretch.start, stretch.stop, windows, dealer.partitions, noise)
+        write_parts(place, name, dealt.edges, dealt.entries)
+        sizes[name] = len(dealt.entries)
+    return {"attempt": attempt, "words": words, **sizes}
 
 
-def _noise(dealer: Dealer, epoch: int) -> Noise | None:
+def _kinds(dealer: Dealer, epoch: int) -> dict[str, Noise | None]:
+    """Return what is dealt: pairs, and noise where the rule has it."""
     params = dealer.run.params
     rule, key = RULES[params.negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
-    return None if rule == TNS else Noise(rule, params.negative, _table(dealer.weights), key)
+    if rule == TNS:
+        return {_PAIRS: None}
+    return {_PAIRS: None, _NOISE: Noise(rule, params.negative, _table(dealer.weights), key)}
 
 
 @lru_cache(maxsize=2)
@@ -149,74 +180,51 @@ def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
-def _gather_row(home: Store, attempts: Sequence[str], kinds: Sequence[str], row: int, n_partitions: int) -> str:
-    """Task: gather a row from all pieces of text and sort it into its buckets; return the attempt."""
-    texts = [home / "text" / str(number) / attempt for number, attempt in enumerate(attempts)]
-    attempt = new_attempt()
-    group = (home / "rows" / str(row) / attempt).create_group()
-    group.attrs[_HELD] = list(kinds)
-    for name in kinds:
-        _write(group, name, deal_row(_join(texts, name, row, n_partitions), n_partitions))
-    return attempt
+def read_bucket(place: Place, output: int, input: int, inputs: Sequence[int]) -> Bucket:
+    """Read the bucket of two partitions.
 
-
-def _join(texts: Sequence[Store], name: str, row: int, n_partitions: int) -> Int32Array:
-    """Read the entries of a row from all pieces of text, one after the other."""
-    bounds = [part_bounds(text, name, row) for text in texts]
-    ends = np.cumsum([0, *(bound.stop - bound.start for bound in bounds)])
-    entries = np.empty((ends[-1], 2), np.int32)
-    for text, bound, a, b in zip(texts, bounds, ends[:-1], ends[1:], strict=True):
-        entries[a:b] = read_items(text, name, n_partitions, bound, np.int32, 2)
-    return entries
-
-
-def _write(group: zarr.Group, name: str, dealt: Dealt) -> None:
-    write_array(group, name, dealt.entries, _CHUNK, one_shard=True, attributes={_EDGES: dealt.edges.tolist()})
-
-
-def _open(group: zarr.Group, name: str) -> Dealt:
-    """Open what `_write` wrote, without reading the entries."""
-    array = open_array(group, name)
-    return Dealt(array, np.array(array.attrs[_EDGES]))  # type: ignore[arg-type]
-
-
-def _read(dealt: Dealt, number: int) -> Int32Array:
-    return np.asarray(dealt.entries[dealt.edges[number] : dealt.edges[number + 1]])
-
-
-@lru_cache(maxsize=256)
-def _open_row(row: Store) -> list[Dealt]:
-    """Open a row of buckets. It is cached, as the files never change."""
-    group = row.open_group()
-    held: Any = group.attrs[_HELD]
-    return [_open(group, name) for name in held]
-
-
-def read_bucket(row: Store, number: int) -> Bucket:
-    """Read a bucket of a row.
+    Parameters
+    ----------
+    place
+        Where the pairs of a stretch are.
+    output, input
+        The partition of centers or negatives, and that of contexts.
+    inputs
+        The input partitions whose buckets are read with the same output partition, one after the other.
 
     Raises
     ------
-    StoreError
-        If the row is missing.
+    DamageError
+        If pairs are gone, or not what was written.
     """
-    none = np.empty((0, 2), np.int32)
-    pairs, noise, *_ = *(_bucket(row, kind, number) for kind in range(len(_open_row(row)))), none
-    return Bucket(*(np.ascontiguousarray(entries.T) for entries in (pairs, noise)))
+    grams = _open(place)
+    names = (_PAIRS, _NOISE) if grams.noise else (_PAIRS,)
+    first, last = min(inputs), max(inputs) + 1
+    if (last - first) * (grams.pairs + grams.noise) > _READ * grams.n_partitions**2:
+        first, last = input, input + 1
+    found = [_read(place, name, output, first, last)[input - first] for name in names]
+    return Bucket(found[0], found[1] if grams.noise else np.empty(0, grams.dtype))
 
 
-def _bucket(row: Store, kind: int, number: int) -> Int32Array:
-    edges = _open_row(row)[kind].edges
-    together = int(_READ * (len(edges) - 1) // max(1, edges[-1]))
-    if together < 2:
-        return _read(_open_row(row)[kind], number)
-    first = number // together * together
-    a, b = edges[number : number + 2] - edges[first]
-    return _read_several(row, kind, first, first + together)[a:b]
+@lru_cache(maxsize=4)
+def _open(place: Place) -> SkipGrams:
+    """Return pairs that are complete."""
+    found = read_skipgrams(place.home)
+    if found is None or found.place != place:
+        raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
+    return found
 
 
 @lru_cache(maxsize=_READS)
-def _read_several(row: Store, kind: int, first: int, last: int) -> Int32Array:
-    """Read small buckets together, as each read takes milliseconds and the others are needed next."""
-    dealt = _open_row(row)[kind]
-    return np.asarray(dealt.entries[dealt.edges[first] : dealt.edges[min(last, len(dealt.edges) - 1)]])
+def _read(place: Place, name: str, output: int, first: int, last: int) -> list[Pairs]:
+    """Read the buckets of an output partition and the input partitions first..last-1.
+
+    Small ones are read together: each read takes as long as some thousand pairs, and the others are needed next.
+    """
+    grams = _open(place)
+    n, row = grams.n_partitions, output * grams.n_partitions
+    pieces = [
+        read_parts(grams.home / str(number) / attempt, name, n * n, row + first, row + last, grams.dtype, 1)
+        for number, attempt in enumerate(grams.attempts)
+    ]
+    return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*pieces, strict=True)]

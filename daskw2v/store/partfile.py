@@ -46,12 +46,16 @@ def write_parts(
 
 def part_bounds(place: Store, name: str, part: int) -> Bounds:
     """Return where a part of a file lies; raises as `Store.read_range` does."""
-    (start, checksum), (stop, _) = np.frombuffer(
-        place.read_range(name, _RECORD * part, _RECORD * (part + 2)), np.int64
-    ).reshape(2, 2)
-    if not 0 <= start <= stop:
+    return _bounds(place, name, part, part + 1)[0]
+
+
+def _bounds(place: Store, name: str, first: int, last: int) -> list[Bounds]:
+    """Return where the parts first..last-1 of a file lie."""
+    records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
+    if len(records) != last + 1 - first or records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
         raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-    return Bounds(int(start), int(stop), part, int(checksum))
+    edges, checksums = records.T.tolist()
+    return [Bounds(*edges[i : i + 2], first + i, checksum) for i, checksum in enumerate(checksums[:-1])]
 
 
 def read_items(
@@ -64,14 +68,30 @@ def read_items(
     DamageError
         If the file is gone, shorter, or not what was written.
     """
-    head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
+    return _read(place, name, n_parts, [bounds], dtype, columns)[0]
 
-    def read() -> npt.NDArray[Any]:
-        content = place.read_range(name, head + size * bounds.start, head + size * bounds.stop)
+
+def read_parts(
+    place: Store, name: str, n_parts: int, first: int, last: int, dtype: npt.DTypeLike, columns: int
+) -> list[npt.NDArray[Any]]:
+    """Read the parts first..last-1 of a file at once, as `read_items` does."""
+    return _read(place, name, n_parts, _bounds(place, name, first, last), dtype, columns)
+
+
+def _read(
+    place: Store, name: str, n_parts: int, bounds: Sequence[Bounds], dtype: npt.DTypeLike, columns: int
+) -> list[npt.NDArray[Any]]:
+    """Read consecutive parts of a file."""
+    head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
+    start, stop = bounds[0].start, bounds[-1].stop
+
+    def read() -> list[npt.NDArray[Any]]:
+        content = place.read_range(name, head + size * start, head + size * stop)
         items = np.frombuffer(content, dtype).reshape(-1, columns)
-        if _checksum(place, name, bounds, items) != bounds.checksum:
+        parts = [items[part.start - start : part.stop - start] for part in bounds]
+        if any(_checksum(place, name, part, read) != part.checksum for part, read in zip(bounds, parts, strict=True)):
             raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-        return items
+        return parts
 
     return twice(read)
 

@@ -39,6 +39,11 @@ class Partitions:
                 f"Give n_partitions from 1 to {self.n_words}.",
             )
 
+    @property
+    def most(self) -> int:
+        """The number of rows of the largest partition."""
+        return -(-self.n_words // self.n)
+
     def size(self, partition: int) -> int:
         """Return the number of a partition's rows."""
         rows, rest = divmod(self.n_words, self.n)

@@ -9,11 +9,12 @@ from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.objectives.sgns.buckets.reference import train_bucket as expected_of
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import pack
 
 KEY = np.uint64(99)
 
 
-def compare(n, m, rows, vector_size, negative, each, rng):
+def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     """Train n pairs and m of noise, of two partitions of so many rows, by the kernel and by the reference."""
     width, tables, truth = padded(vector_size), [], []
     for size in rows:
@@ -22,8 +23,9 @@ def compare(n, m, rows, vector_size, negative, each, rng):
         own[:] = rng.normal(scale=0.3, size=own.shape)
         tables.append(table)
         truth.append(own.astype(np.float64))
-    pairs, noise = (tuple(rng.integers(0, size, k).astype(np.int32) for size in rows) for k in (n, m))
-    noise[1][rng.random(m) < 0.5] = -1
+    (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
+    missing[rng.random(m) < 0.5] = -1
+    pairs, noise = pack(contexts, np.sort(centers), dtype), pack(others, missing, dtype)
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     single = [own.astype(np.float32) for own in truth]
     found = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)
@@ -75,3 +77,8 @@ def test_train_bucket__equals_its_reference_with_other_numbers_of_negatives(**dr
 @pytest.mark.parametrize("vector_size", [1, 15, 16, 17, 31, 33, 100, 300])
 def test_train_bucket__equals_its_reference_in_every_dimension(vector_size):
     compare(150, 100, (20, 30), vector_size, 5, 3, np.random.default_rng(vector_size))
+
+
+@pytest.mark.slow
+def test_train_bucket__equals_its_reference_for_large_partitions():
+    compare(150, 100, (20, 30), 16, 5, 3, np.random.default_rng(0), dtype=np.uint64)

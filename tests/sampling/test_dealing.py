@@ -1,4 +1,4 @@
-"""Buckets of pairs: all pairs of the windows, each in its bucket, in the order of the text."""
+"""Buckets of pairs: all pairs of the windows, each in its bucket, ordered by stretches of the text and by center."""
 
 import itertools
 
@@ -14,24 +14,21 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
-from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
+from daskw2v.sampling import dealing
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
 from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
+from daskw2v.sampling.pairs import unpack
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.partition import Partitions
 
 
-def deal(segment, first, last, windows, p, noise=None):
-    """Deal both times; return p * p buckets of (context, center)."""
-    rows = deal_pairs(segment, first, last, windows, p, noise)
-    assert len(rows.edges) == p + 1
-    assert rows.edges[-1] == len(rows.entries)
-    buckets = []
-    for a, b in itertools.pairwise(rows.edges):
-        row = deal_row(rows.entries[a:b], p)
-        assert row.entries.dtype == np.int32
-        assert row.edges[-1] == len(row.entries) == b - a
-        buckets += [row.entries[c:d] for c, d in itertools.pairwise(row.edges)]
-    return buckets
+def deal(segment, start, stop, windows, partitions, noise=None):
+    """Deal pairs; return p * p buckets of (context, center), first those of output partition 0."""
+    dealt = deal_pairs(segment, start, stop, windows, partitions, noise)
+    assert len(dealt.edges) == partitions.n**2 + 1
+    assert dealt.edges[-1] == len(dealt.entries)
+    assert dealt.entries.dtype == np.uint32
+    return [np.stack(unpack(dealt.entries[a:b]), axis=1) for a, b in itertools.pairwise(dealt.edges)]
 
 
 @given(
@@ -43,32 +40,48 @@ def deal(segment, first, last, windows, p, noise=None):
     seed=st.integers(0, 2**31),
     data=st.data(),
 )
-def test_deal_pairs__are_those_of_the_windows_in_their_order(
+def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_stretch(
     lengths, n_words, n_partitions, window, shrink_windows, seed, data
 ):
     rng, n, p = np.random.default_rng(seed), sum(lengths), min(n_partitions, n_words)
     tokens = rng.integers(0, n_words, n).astype(np.int32)
     positions = np.cumsum(rng.integers(1, 5, n)).astype(np.int64)
     segment = Segment(tokens, positions, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-    first = data.draw(st.integers(0, n))
-    last = data.draw(st.integers(first, n))
+    start = data.draw(st.integers(0, 5 * n))
+    stop = data.draw(st.integers(start, 5 * n + 1))
     windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
-    found = deal(segment, first, last, WindowSize(window, shrink_windows, windows.key), p)
     partitions = Partitions(n_words, p)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dealing, "STRETCH", data.draw(st.sampled_from([3, 10, 1 << 17])))
+        found = deal(segment, start, stop, WindowSize(window, shrink_windows, windows.key), partitions)
+        stretch = dealing.STRETCH
     expected = [[] for _ in range(p * p)]
-    for seen in windows_in(segment, first, last, windows):
+    centers = segment.centers(start, stop)
+    for at, seen in zip(range(*centers), windows_in(segment, *centers, windows), strict=True):
         (center_part, *contexts_part), (center_row, *contexts_row) = partitions.place(
             np.array([seen.word, *seen.contexts])
         )
+        order = (positions[at] - start) // stretch, center_row
         for part, row in zip(contexts_part, contexts_row, strict=True):
-            expected[part * p + center_part].append((row, center_row))
-    assert [list(map(tuple, pairs.tolist())) for pairs in found] == expected
+            expected[center_part * p + part].append((order, (row, center_row)))
+    for pairs, those in zip(found, expected, strict=True):
+        assert list(map(tuple, pairs.tolist())) == [pair for _, pair in sorted(those, key=lambda one: one[0])]
 
 
 @pytest.mark.parametrize("p", [1, 8])
 def test_deal_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
-    assert list(map(len, deal(segment, 0, 0, WindowSize(5, True, np.uint64(1)), p))) == [0] * (p * p)
+    for stop in (0, 9):
+        found = deal(segment, 0, stop, WindowSize(5, True, np.uint64(1)), Partitions(8, p))
+        assert list(map(len, found)) == [0] * (p * p)
+
+
+def test_deal_pairs__of_large_partitions_take_eight_bytes():
+    segment = Segment(np.array([70_000, 3], np.int32), np.arange(2), np.array([0, 2]))
+    dealt = deal_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
+    assert dealt.entries.dtype == np.uint64
+    contexts, centers = unpack(dealt.entries)
+    assert [contexts.tolist(), centers.tolist()] == [[70_000, 3], [3, 70_000]]
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +97,9 @@ def dealt():
     windows, key = WindowSize(5, True, stream(1, Purpose.WINDOW)), stream(1, Purpose.PARTITION)
 
     def by(rule):
-        return deal(segment, 0, n, windows, p, Noise(rule, negative, alias_table(sums), key))
+        return deal(segment, 0, n, windows, partitions, Noise(rule, negative, alias_table(sums), key))
 
-    return deal(segment, 0, n, windows, p), {SNS: by(SNS), BNS: by(BNS)}, sums
+    return deal(segment, 0, n, windows, partitions), {SNS: by(SNS), BNS: by(BNS)}, sums
 
 
 def sizes_of(buckets, p):
@@ -98,10 +111,10 @@ def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights
     pairs, negatives, sums = dealt
     found, p = negatives[rule], len(sums)
     sizes, own = sizes_of(found, p), sizes_of(pairs, p)
-    np.testing.assert_array_equal(sizes.sum(axis=1), items * own.sum(axis=1), "contexts keep their partition")
-    assert chisquare(sizes.sum(axis=0), sizes.sum() * sums / sums.sum()).pvalue > 1e-4
+    np.testing.assert_array_equal(sizes.sum(axis=0), items * own.sum(axis=0), "contexts keep their partition")
+    assert chisquare(sizes.sum(axis=1), sizes.sum() * sums / sums.sum()).pvalue > 1e-4
     for i in range(p):
-        rows = [np.concatenate(by[i * p : (i + 1) * p])[:, 0] for by in (pairs, found)]
+        rows = [np.concatenate(by[i::p])[:, 0] for by in (pairs, found)]
         np.testing.assert_array_equal(np.repeat(np.sort(rows[0]), items), np.sort(rows[1]))
 
 
@@ -110,8 +123,8 @@ def test_deal_pairs__negatives_know_the_center_only_where_it_could_be_drawn(deal
     """A pair's negatives meet its center's partition by chance: as often as that partition is drawn."""
     pairs, negatives, sums = dealt
     found, p = negatives[rule], len(sums)
-    into = sizes_of(pairs, p).sum(axis=0)  # pairs by the partition of the center
+    into = sizes_of(pairs, p).sum(axis=1)  # pairs by the partition of the center
     for j in range(p):
-        centers = np.concatenate(found[j::p])[:, 1]
+        centers = np.concatenate(found[j * p : (j + 1) * p])[:, 1]
         expected = into[j] / into.sum()
         assert (centers >= 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / len(centers)) + 0.01)

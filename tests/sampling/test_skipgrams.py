@@ -1,19 +1,22 @@
 """Skip-gram shards: what lies on disk is what one deal of the whole stretch would give."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
-from daskw2v.errors import StoreError
+from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling import skipgrams
-from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs, deal_row
+from daskw2v.sampling import dealing, skipgrams
+from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
+from daskw2v.sampling.skipgrams import Dealer, Place, Stretch, build_skipgrams, read_bucket
+from daskw2v.vocabulary.partition import Partitions
 
 P = 3
 STRETCH = Stretch(2, 500, 7000)
@@ -34,7 +37,7 @@ def encoded(client, tmp_path_factory):
 def dealer_of(encoded, rule, sample=1e-2):
     store, corpus, vocabulary = encoded
     params = Params(min_count=2, sample=sample, negative=4, window=3, negative_rule=rule)
-    return Dealer(Run(store, corpus.name, vocabulary, params, "cpu"), (3.0, 1.0, 2.0))
+    return Dealer(Run(store, corpus.name, vocabulary, params, "cpu"), Partitions(vocabulary.size, P), (3.0, 1.0, 2.0))
 
 
 def expected_of(encoded, dealer):
@@ -50,50 +53,73 @@ def expected_of(encoded, dealer):
     kinds = [None]
     if params.negative_rule != "tns":
         kinds.append(Noise(RULES[params.negative_rule], params.negative, table, key))
-    dealt = []
+    buckets = []
     for noise in kinds:
-        rows = deal_pairs(segment, *segment.centers(STRETCH.start, STRETCH.stop), windows, P, noise)
-        each = [deal_row(rows.entries[rows.edges[i] : rows.edges[i + 1]], P) for i in range(P)]
-        dealt.append([[row.entries[row.edges[j] : row.edges[j + 1]] for j in range(P)] for row in each])
-    return words, dealt
+        dealt = deal_pairs(segment, STRETCH.start, STRETCH.stop, windows, dealer.partitions, noise)
+        buckets.append([dealt.entries[a:b] for a, b in pairwise(dealt.edges)])
+    return words, buckets
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("piece", [300, 1 << 20])
-def test_build_skipgrams__equal_one_deal_however_the_text_is_cut(client, encoded, tmp_path, monkeypatch, rule, piece):
-    monkeypatch.setattr(skipgrams, "SEGMENT", piece)
+@pytest.mark.parametrize("piece", [200, 1 << 20])
+@pytest.mark.parametrize("read", [0, 1 << 20])
+def test_build_skipgrams__equal_one_deal_however_they_are_cut(
+    client, encoded, tmp_path, monkeypatch, rule, piece, read
+):
+    monkeypatch.setattr(dealing, "STRETCH", 100)
+    monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
+    monkeypatch.setattr(skipgrams, "_READ", read)
     dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
-    words, dealt = expected_of(encoded, dealer)
+    words, buckets = expected_of(encoded, dealer)
     found = build_skipgrams(client, dealer, home, STRETCH)
+    assert len(found.attempts) == -(-(STRETCH.stop - STRETCH.start) // piece)
     assert found.words == words > found.pairs / 6
-    assert found.pairs == sum(len(bucket) for row in dealt[0] for bucket in row) > 1000
+    assert found.pairs == sum(map(len, buckets[0])) > 1000
     assert found.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * found.pairs
     for i in range(P):
         for j in range(P):
-            bucket = read_bucket(found.row(i), j)
-            np.testing.assert_array_equal(bucket.pairs.T, dealt[0][i][j])
-            np.testing.assert_array_equal(bucket.noise.T, dealt[1][i][j] if rule != "tns" else np.empty((0, 2)))
-            assert bucket.pairs.dtype == np.int32
-            assert bucket.pairs.flags.c_contiguous
-    assert not (home / "text").exists()
+            bucket = read_bucket(found.place, j, i, [0, 1] if i < 2 else [2])
+            np.testing.assert_array_equal(bucket.pairs, buckets[0][j * P + i])
+            np.testing.assert_array_equal(bucket.noise, buckets[1][j * P + i] if rule != "tns" else [])
+            assert bucket.pairs.dtype == bucket.noise.dtype == np.uint32
+
+
+@pytest.mark.parametrize(("n_partitions", "length"), [(1, 10), (8, 2_000_000), (8, 10**9), (64, 10**10), (60_000, 10**7)])
+def test_piece_length__is_some_stretches_and_bounded(n_partitions, length):
+    found = skipgrams.piece_length(n_partitions, length)
+    assert found % dealing.STRETCH == 0
+    assert dealing.STRETCH <= found <= max(dealing.STRETCH, min(length / n_partitions, 1 << 24))
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):
     dealer, home = dealer_of(encoded, "tns"), Store(str(tmp_path))
     found = build_skipgrams(client, dealer, home, STRETCH)
     assert build_skipgrams(client, dealer, home, STRETCH) == found
-    found.row(1).remove()
+    home.remove()
     again = build_skipgrams(client, dealer, home, STRETCH)
-    assert again.rows != found.rows
+    assert again.attempts != found.attempts
     assert again.pairs == found.pairs
+    read_bucket(again.place, 0, 0, [0])
+    with pytest.raises(DamageError, match="is gone, or not what was written"):
+        read_bucket(found.place, 0, 0, [0])
 
 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):
     found = build_skipgrams(client, dealer_of(encoded, "sns", sample=1e-9), Store(str(tmp_path)), STRETCH)
     assert found.pairs == found.noise == 0 < found.words
-    assert read_bucket(found.row(0), 0).pairs.shape == (2, 0)
+    assert len(read_bucket(found.place, 0, 0, [0]).pairs) == 0
 
 
-def test_read_bucket__that_is_gone_is_an_error(tmp_path):
-    with pytest.raises(StoreError, match="holds no Zarr group"):
-        read_bucket(Store(str(tmp_path / "gone")), 0)
+def test_read_bucket__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
+    with pytest.raises(DamageError, match="is gone"):
+        read_bucket(Place(Store(str(tmp_path / "gone")), ""), 0, 0, [0])
+    found = build_skipgrams(client, dealer_of(encoded, "tns"), Store(str(tmp_path / "pairs")), STRETCH)
+    file = next((tmp_path / "pairs" / "0").glob("*/pairs"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DamageError, match="is not what was written"):
+        read_bucket(found.place, P - 1, P - 1, [P - 1])
+    file.unlink()
+    with pytest.raises(DamageError, match="lacks its bytes"):
+        read_bucket(found.place, 0, 1, [1])

@@ -203,6 +203,70 @@ def _updates(
     return types.void(i, i, i, i, i, i, i, i, i, i, i, batch, tile), codegen
 
 
+@intrinsic
+def _updates_in_place(
+    typingctx: Any, vectors: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
+    tile: Any,
+) -> Any:  # fmt: skip
+    """Move targets, and the vectors listed at `vectors`, along the gradient; a row that stands twice moves twice.
+
+    Arguments as in `dots_hidden`, with entries of both lists `stride` from each other.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vectors, shared, own, ahead, stride, width, values = args[:7]
+        n = len(batch)
+        xs, targets = rows_at(builder, vectors, stride, n), targets_met(builder, shared, own, stride, n, tile)
+        nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+        data = floats(builder, values)
+        g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
+        with columns(builder, width) as k:
+            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
+            updates: list[Any] = [simd.constant(0.0, LANES)] * n
+            for row, t, met in targets:
+                old = new = simd.load(builder, builder.gep(row, [k]), LANES)
+                for c in met:
+                    updates[c] = simd.fma(builder, g[c, t], old, updates[c])
+                for c in met:
+                    new = simd.fma(builder, g[c, t], v[c], new)
+                simd.store(builder, builder.gep(row, [k]), new)
+            for p, update in zip(xs, updates, strict=True):
+                place = builder.gep(p, [k])
+                simd.store(builder, place, builder.fadd(simd.load(builder, place, LANES), update))
+            bring(builder, nexts, k)
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, batch, tile), codegen
+
+
+@inline
+def train_rows(
+    scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, batch: Any, tile: Any
+) -> None:
+    """Train rows against groups of targets that all meet, and against one each.
+
+    Group follows group, and sees the rows as the one before left them. Within a group, all dots are taken before any
+    row is updated.
+
+    Parameters
+    ----------
+    scratch
+        `objectives.cpu.scratch.ScratchAddresses`.
+    vectors, own
+        Addresses of the lists of the rows, and of the targets that one row each meets; with the stride of the others.
+    targets, width, alpha, batch, tile
+        As in `train_hidden`.
+    """
+    values, stride, ahead, n_values = scratch.values, targets.stride, targets.ahead, max(SLOTS, len(batch) * MAX_TARGETS)
+    for g in range(targets.groups):
+        shared, signs = targets.rows + g * len(tile) * stride * 8, targets.signs + g * n_values * 4
+        dots_hidden(vectors, stride, shared, own, ahead, stride, width, values, batch, tile)
+        for at in range(0, 4 * n_values, 4 * SLOTS):
+            gradients_each(values + at, SLOTS, signs + at, alpha, scratch.mantissa, scratch.exponent, tile)
+        _updates_in_place(vectors, shared, own, ahead, stride, width, values, batch, tile)
+
+
 @inline
 def train_hidden(
     scratch: Any, hidden: Any, apart: Any, updates: Any, targets: Any, own: Any, width: Any, alpha: Any, batch: Any,

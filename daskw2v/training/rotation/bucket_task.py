@@ -17,7 +17,7 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import SkipGrams, read_bucket
+from daskw2v.sampling.skipgrams import Place, read_bucket
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
@@ -112,8 +112,6 @@ class BucketWork(NamedTuple):
 
     Parameters
     ----------
-    row
-        The row of buckets that it is read from.
     input, output
         Its partitions.
     alpha
@@ -122,19 +120,18 @@ class BucketWork(NamedTuple):
         Stream of the draws.
     """
 
-    row: Store
     input: int
     output: int
     alpha: float
     key: int
 
 
-def bucket_works(context: RotationContext, this: RotationPass, grams: SkipGrams, of: BucketRound) -> list[BucketWork]:
+def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) -> list[BucketWork]:
     """Return the buckets of a round."""
     params, n = context.run.params, context.partitions.n
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
     keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
-    return [BucketWork(grams.row(pair.input), *pair, of.alpha, key) for pair, key in zip(of.pairs, keys, strict=True)]
+    return [BucketWork(*pair, of.alpha, key) for pair, key in zip(of.pairs, keys, strict=True)]
 
 
 @gpu_memory_watched()
@@ -142,6 +139,7 @@ def train_buckets(
     rounds: Sequence[Sequence[BucketWork]],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
+    pairs: Place,
     context: RotationContext,
     threads: int,
     home: Store | None = None,
@@ -154,6 +152,8 @@ def train_buckets(
         Buckets; those of a round have no partition in common.
     inputs, outputs
         For each partition what holds it, perhaps among others.
+    pairs
+        Where the pairs of the pass are.
     context
         What all tasks share.
     threads
@@ -185,7 +185,7 @@ def train_buckets(
     )
 
     def train(work: BucketWork) -> tuple[int, float]:
-        bucket = read_bucket(work.row, work.output)
+        bucket = read_bucket(pairs, work.output, work.input, [*inputs])
         return trainer.train(work.input, work.output, bucket, work.alpha, words[work.output], np.uint64(work.key))
 
     with ThreadPoolExecutor(threads) as pool:

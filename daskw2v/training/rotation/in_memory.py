@@ -52,9 +52,9 @@ def play(
     for step, groups in enumerate(steps):
         waiting.append([])
         for number, rounds in enumerate(groups):
-            works = [bucket_works(context, this, grams, of) for of in rounds]
+            works = [bucket_works(context, this, of) for of in rounds]
             for job in _jobs(works, _threads_of(slots, number, len(groups)), -step * len(works)):
-                waiting[-1] += _submit(client, trainers, context, state, job, f"{key}-{step}")
+                waiting[-1] += _submit(client, trainers, context, state, grams, job, f"{key}-{step}")
         if len(waiting) == _AHEAD:
             yield gather(client, waiting.popleft(), f"Pass {this.number}", trainers.takes)
     for futures in waiting:
@@ -88,8 +88,9 @@ def _threads_of(slots: Sequence[str], group: int, n_groups: int) -> Sequence[str
 
 
 def _submit(
-    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, job: _Job, key: str
-) -> list[Future]:
+    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, grams: SkipGrams, job: _Job,
+    key: str,
+) -> list[Future]:  # fmt: skip
     """Submit tasks, which then hold their partitions; return the futures of their totals."""
     # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
     # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
@@ -101,6 +102,7 @@ def _submit(
         job.tasks,
         [{k: state.input[k] for k in inputs} for inputs, _ in numbers],
         [{k: state.output[k] for k in outputs} for _, outputs in numbers],
+        pairs=grams.place,
         context=context,
         threads=job.threads,
         key=[f"buckets-{key}-{rounds[0][0].input}-{rounds[0][0].output}" for rounds in job.tasks],

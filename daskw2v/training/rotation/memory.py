@@ -2,8 +2,8 @@
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.sampling.segments import SEGMENT
-from daskw2v.sampling.skipgrams import KEPT_BYTES
+from daskw2v.sampling.pairs import pair_type
+from daskw2v.sampling.skipgrams import KEPT_PAIRS, piece_length
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
@@ -12,7 +12,7 @@ from daskw2v.training.rotation.pass_schedule import RotationPasses
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 _SHARE = 0.3  # of the cluster's memory that a model may take: training copies, and what Dask keeps, need the rest
-_PAIR = 2 * INT
+_NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
@@ -41,20 +41,22 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
-    pairs = _PAIR * text.left * contexts / params.passes_per_epoch
+    entry = pair_type(-(-text.vocabulary // n)).itemsize * (1 + _NOISE.get(params.negative_rule, params.negative))
+    pairs = entry * text.left * contexts / params.passes_per_epoch
+    piece = min(text.words, piece_length(n, text.words // params.passes_per_epoch))
     words = 2 * LONG * text.vocabulary / n_groups
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
         "rows read or taken out": tasks * partition,
         "tables of negatives": tasks * words,
-        "pairs": tasks * 2 * pairs / n**2 + min(KEPT_BYTES, pairs * params.epochs * params.passes_per_epoch),
+        "pairs": workers.threads * 2 * pairs / n**2 + min(entry * KEPT_PAIRS, pairs),
     }
     # A group's old rows are released only after the new ones exist
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits else {}
     dealing = {
         **({"model": held / workers.n} if fits else {}),
-        "text": workers.threads * POSITION * min(SEGMENT, text.words),
-        "pairs": workers.threads * max(_PAIR * min(SEGMENT, text.left) * contexts, 2 * pairs / n),
+        "text": workers.threads * (POSITION + 2 * INT + LONG) * piece,
+        "pairs": workers.threads * entry * text.left / text.words * piece * contexts,
         "open shards": open_shards(text),
     }
     gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.free_memory else {}

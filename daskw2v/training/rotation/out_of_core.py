@@ -44,10 +44,10 @@ def play(
     for groups in steps:
         jobs = {}
         for number, rounds in enumerate(groups):
-            works = [bucket_works(context, this, grams, of) for of in rounds]
+            works = [bucket_works(context, this, of) for of in rounds]
             inputs = {work.input: state.input[work.input] for work in works[0]}
             outputs = {work.output: state.output[work.output] for work in works[0]}
-            jobs[number] = (works, inputs, outputs, context, 1, place / FOLDER)
+            jobs[number] = (works, inputs, outputs, grams.place, context, 1, place / FOLDER)
         totals = []
         for _, (inputs, outputs, total) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
             totals.append(total)

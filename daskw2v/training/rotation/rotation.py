@@ -130,7 +130,7 @@ def _start(
     for message in _advice(client, n, fits=fits):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
-    return RotationRun(client, place, length, context, Dealer(run, counts.weights), fits=fits)
+    return RotationRun(client, place, length, context, Dealer(run, partitions, counts.weights), fits=fits)
 
 
 def _advice(client: Client, n: int, *, fits: bool) -> Iterator[str]:
@@ -148,15 +148,15 @@ def _stretch(params: Params, this: RotationPass) -> Stretch:
 
 def _home(place: Store, params: Params, this: RotationPass) -> Store:
     stretch = _stretch(params, this)
-    return place / "skipgrams" / f"{stretch.epoch}-{stretch.start}-{stretch.stop}"
+    return place / "pairs" / f"{stretch.epoch}-{stretch.start}-{stretch.stop}"
 
 
 def _remove_trained(place: Store, params: Params, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
     needed = {_home(place, params, this).name for this in coming}
-    for name in (place / "skipgrams").children():
+    for name in (place / "pairs").children():
         if name not in needed:
-            (place / "skipgrams" / name).remove()
+            (place / "pairs" / name).remove()
 
 
 def _check(params: Params) -> None:

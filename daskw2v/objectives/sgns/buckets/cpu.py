@@ -1,7 +1,8 @@
 """SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
 
-Four pairs share their negatives, which are drawn from the partition of the centers. They come from four places of the
-bucket: neighbours are pairs of one window. Where a pair has its center, noise has a negative that it does not share.
+Batches of four pairs are trained one after the other; SHARING of them have the same negatives, which are drawn from the
+partition of the centers. Neighbours often have the same center. Where a pair has its center, noise has a negative that
+it does not share.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -19,32 +20,31 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import draw
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
-from daskw2v.objectives.cpu.hidden import OWN, add_update, train_hidden
+from daskw2v.objectives.cpu.hidden import OWN, train_rows
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes, load_int64, prefetch_row
 from daskw2v.objectives.noise import BATCH
 from daskw2v.sampling.hierarchy import row_of_negative
-from daskw2v.types import Float32Array, Int32Array, UInt64Array
-
-RowPairs = tuple[Int32Array, Int32Array]
+from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
+from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
 NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # sets the draws of noise apart from those of pairs
-SLICE = RUN - 1  # batches, at most: the last one prefetches what stands behind its rows
+SHARING = 2  # batches that have the same negatives
+SLICE = RUN - 2  # batches, at most: the last one prefetches what stands behind its rows
 
 
 class Items(NamedTuple):
-    """Pairs, or noise: contexts and centers, and how many negatives each batch shares besides its own targets."""
+    """Pairs, or noise, and how many negatives each batch shares besides its own targets."""
 
-    contexts: Any
-    centers: Any
+    pairs: Any
     shared: int
     key: np.uint64
 
 
 def train_bucket(
-    pairs: RowPairs,
-    noise: RowPairs,
+    pairs: Pairs,
+    noise: Pairs,
     source: Float32Array,
     output: Float32Array,
     width: int,
@@ -59,9 +59,9 @@ def train_bucket(
     Parameters
     ----------
     pairs
-        Contexts and centers: rows in the two partitions, shapes (n,) int32.
+        Rows in the two partitions, shape (n,).
     noise
-        The same of what is trained with negatives only, shapes (m,); -1 for a center in another partition.
+        The same of what is trained with negatives only, shape (m,); some have their center in another partition.
     source, output
         The input rows of the contexts' partition and the output rows of the centers', flat float32.
     width
@@ -69,8 +69,8 @@ def train_bucket(
     alpha
         Learning rate.
     negative, each
-        Negatives of a pair, which four share, and of an item of noise, which four share but for one; 0 for none. A
-        center is no negative of its own.
+        Negatives of a pair, all of which are shared, and of an item of noise, which are shared but for one; 0 for none.
+        A center is no negative of its own.
     words
         `sampling.hierarchy.word_table` of the centers' partition.
     key
@@ -79,10 +79,10 @@ def train_bucket(
     shared = max(each - 1, 0)
     tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
     loss = _train(
-        Items(*pairs, negative, key), Items(*noise, shared, key ^ NOISE), tables, np.float32(alpha), words, scratch,
+        Items(pairs, negative, key), Items(noise, shared, key ^ NOISE), tables, np.float32(alpha), words, scratch,
         (0,) * BATCH, _tile(negative), _tile(shared),
     )  # fmt: skip
-    return len(pairs[0]), float(loss)
+    return len(pairs), float(loss)
 
 
 def _tile(negative: int) -> tuple[int, ...]:
@@ -108,69 +108,69 @@ def _train(
     kind has negatives.
     """
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
-    n_pairs, n_noise = (len(pairs.contexts) + BATCH - 1) // BATCH, (len(noise.contexts) + BATCH - 1) // BATCH
+    n_pairs, n_noise = (len(pairs.pairs) + BATCH - 1) // BATCH, (len(noise.pairs) + BATCH - 1) // BATCH
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
-        _train_slice(pairs, first, last, n_pairs, True, tables, alpha, words, scratch, batch, tile)
+        _train_slice(pairs, first, last, True, tables, alpha, words, scratch, batch, tile)
         first, last = i * n_noise // n, (i + 1) * n_noise // n
-        _train_slice(noise, first, last, n_noise, False, tables, alpha, words, scratch, batch, noise_tile)
+        _train_slice(noise, first, last, False, tables, alpha, words, scratch, batch, noise_tile)
     return loss_of(scratch)
 
 
 @kernel
 def _train_slice(
-    items: Any, first: Any, last: Any, apart: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any,
-    batch: Any, tile: Any,
+    items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, batch: Any,
+    tile: Any,
 ) -> None:  # fmt: skip
-    """Train the batches first..last-1, at most SLICE; batch i has the items i, i + apart, and so on."""
-    work, size, n, width = scratch_addresses(scratch), len(tile), len(items.contexts), tables.width
+    """Train the batches first..last-1, at most SLICE; batch i has the items i * BATCH and the next."""
+    work, size, width = scratch_addresses(scratch), len(tile), tables.width
     groups = max(items.shared + size - 1, 1) // max(size, 1)
-    n_shared, n_signs, row = groups * size, groups * BATCH * MAX_TARGETS, 4 * width
+    n_shared, n_signs = groups * size, groups * BATCH * MAX_TARGETS
     rows = scratch.rows[: (n_shared + 2 * BATCH) * RUN].reshape(-1, RUN)
     signs = scratch.signs[: RUN * n_signs].reshape(RUN, groups, -1)
-    _draw(items, first, last, apart, positive, table_addresses(tables), words, scratch.states, rows, signs, size)
+    _draw(items, first, last, positive, table_addresses(tables), words, scratch.states, rows, signs, size)
     own, vectors = work.rows + n_shared * RUN * 8, work.rows + (n_shared + BATCH) * RUN * 8
     for i in range(first, last):
         at = 8 * (i - first)
         for item in range(BATCH):
             prefetch_row(load_int64(vectors + at, item * RUN + 1), width)
         shared = WindowTargets(work.rows + at, RUN, 8, groups, work.signs + 4 * n_signs * (i - first))
-        train_hidden(work, vectors + at, RUN, work.hidden, shared, own + at, width, alpha, batch, tile)
-        for item in range(BATCH):
-            if i + item * apart < n:
-                add_update(vectors + at + item * RUN * 8, work.hidden + item * row, width)
+        train_rows(work, vectors + at, shared, own + at, width, alpha, batch, tile)
 
 
 @inline
 def _draw(
-    items: Any, first: Any, last: Any, apart: Any, positive: Any, tables: Any, words: Any, states: Any, rows: Any,
-    signs: Any, size: Any,
+    items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, states: Any, rows: Any, signs: Any,
+    size: Any,
 ) -> None:  # fmt: skip
     """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise."""
     n, n_shared, groups, row = last - first, len(rows) - 2 * BATCH, signs.shape[1], 4 * tables.width
-    contexts, centers, source, output = items.contexts, items.centers, tables.source, tables.output
+    pairs, source, output = items.pairs, tables.source, tables.output
+    half = half_of(pairs)
     for i in range(n):
-        states[i] = draw(items.key, first + i)
+        states[i] = draw(items.key, (first + i) // SHARING)
     for k in range(n_shared):
         for i in range(n):
             rows[k, i] = output + row_of_negative(states[i], k, words) * row
     signs[:n] = 0.0  # what the kind before left does not count
     for item in range(BATCH):
         own, vectors = rows[n_shared + item], rows[n_shared + BATCH + item]
-        start, lane = first + item * apart, item * MAX_TARGETS
-        inside = min(n, max(len(contexts) - start, 0))
+        start, lane = first * BATCH + item, item * MAX_TARGETS
+        inside = min(n, max((len(pairs) - start + BATCH - 1) // BATCH, 0))
         for i in range(inside):
-            own[i] = output + centers[start + i] * row  # of no word where that is -1
-            vectors[i] = source + contexts[start + i] * row
+            pair = pairs[start + i * BATCH]
+            own[i] = output + center_of(pair, half) * row  # of no word where that is in another partition
+            vectors[i] = source + context_of(pair, half) * row
             signs[i, groups - 1, lane + OWN] = 1.0
         for k in range(items.shared):
             group, place, drawn = k // size, lane + k % size, rows[k]
             for i in range(inside):
                 signs[i, group, place] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
         for i in range(0 if positive else inside):
-            drawn_row = output + row_of_negative(states[i], items.shared + item, words) * row
+            number = items.shared + (first + i) % SHARING * BATCH + item
+            drawn_row = output + row_of_negative(states[i], number, words) * row
             signs[i, groups - 1, lane + OWN] = np.float32(0.0 if drawn_row == own[i] else -1.0)
             own[i] = drawn_row
-        for i in range(inside, n):  # no item is left: any rows stand here
+        for i in range(inside, n):  # no item is left: any rows stand here, and do not move
             own[i], vectors[i] = rows[n_shared, i], source

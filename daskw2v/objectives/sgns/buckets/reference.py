@@ -5,16 +5,19 @@ from collections.abc import Callable
 import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
+from daskw2v.objectives.cpu.hidden import OWN
+from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.reference import picked, train_hidden
-from daskw2v.objectives.sgns.buckets.cpu import NOISE, SLICE, RowPairs
+from daskw2v.objectives.reference import picked, train_rows
+from daskw2v.objectives.sgns.buckets.cpu import NOISE, SHARING, SLICE
 from daskw2v.sampling.hierarchy import WORD
-from daskw2v.types import Float64Array, UInt64Array
+from daskw2v.sampling.pairs import Pairs, unpack
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 
 def train_bucket(
-    pairs: RowPairs,
-    noise: RowPairs,
+    pairs: Pairs,
+    noise: Pairs,
     source: Float64Array,
     output: Float64Array,
     alpha: float,
@@ -22,27 +25,31 @@ def train_bucket(
     each: int,
     words: UInt64Array,
     key: np.uint64,
-    train_batch: Callable[..., float] = train_hidden,
+    train_batch: Callable[..., float] = train_rows,
 ) -> tuple[int, float]:
     """Train a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64.
 
-    `train_batch` has the arguments of `train_hidden`: targets are the shared ones, then one for each context.
+    `train_batch` has the arguments of `train_rows`.
     """
-    batches = [-(-len(contexts) // BATCH) for contexts, _ in (pairs, noise)]
+    batches = [-(-len(items) // BATCH) for items in (pairs, noise)]
     n, loss = -(-max(batches) // SLICE), 0.0
-    kinds = (pairs, key, negative, 0), (noise, key ^ NOISE, max(each - 1, 0), BATCH)
+    kinds = (unpack(pairs), key, negative, False), (unpack(noise), key ^ NOISE, max(each - 1, 0), True)
     for i in range(n):
-        for apart, (items, stream, n_shared, n_own) in zip(batches, kinds, strict=True):
-            for first in range(i * apart // n, (i + 1) * apart // n):
-                contexts, centers = (rows[first::apart] for rows in items)
-                numbers = np.arange(1, n_shared + n_own + 1, dtype=np.uint64)
-                state = draws(stream, np.array([first], np.uint64))
-                drawn = picked(words, mix.py_func(state + WORD + numbers * GOLDEN))
-                own = drawn[n_shared:][: len(centers)] if n_own else centers
-                kind = np.where(own == centers, 0.0, -1.0) if n_own else np.ones(len(centers))
-                signs = np.where(drawn[:n_shared] == centers[:, None], 0.0, -1.0)
-                loss += train_batch(
-                    source, contexts[:, None].tolist(), output, np.concatenate([drawn[:n_shared], own]),
-                    np.hstack([signs, np.diag(kind)]), [], alpha, True,
-                )  # fmt: skip
-    return len(pairs[0]), loss
+        for n_batches, (items, stream, n_shared, drawn_own) in zip(batches, kinds, strict=True):
+            for batch in range(i * n_batches // n, (i + 1) * n_batches // n):
+                contexts, centers = (rows[batch * BATCH : (batch + 1) * BATCH] for rows in items)
+                own, kind = centers, np.ones(len(centers))
+                state = draws(stream, np.array([batch // SHARING], np.uint64))
+                if drawn_own:
+                    own = _drawn(words, state, n_shared + batch % SHARING * BATCH + np.arange(len(centers)))
+                    kind = np.where(own == centers, 0.0, -1.0)
+                shared = _drawn(words, state, np.arange(n_shared))
+                signs = np.where(shared == centers[:, None], 0.0, -1.0)
+                size = max(1, group_sizes(max(n_shared, 1), OWN)[1])
+                loss += train_batch(source, contexts, output, shared, signs, own, kind, alpha, size)
+    return len(pairs), loss
+
+
+def _drawn(words: UInt64Array, state: UInt64Array, numbers: Int64Array) -> Int64Array:
+    """Return the negatives of some numbers."""
+    return picked(words, mix.py_func(state + WORD + (numbers.astype(np.uint64) + np.uint64(1)) * GOLDEN))
