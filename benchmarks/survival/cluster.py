@@ -107,8 +107,10 @@ class Cluster:
         threading.Thread(target=leaving.wait, daemon=True).start()
 
     def retire_as_asked(self, number: int) -> None:
-        """Let the scheduler retire a worker: it gives its results to others, and leaves."""
+        """Let the scheduler retire a worker: it gives its results to others, and leaves with its nanny."""
         pids = self.workers(number)
+        leaving = self._nannies.pop(number)  # it takes a while: `mend` must not count it
+        threading.Thread(target=leaving.wait, daemon=True).start()
         with Client(self.address, timeout=_START) as client:
             known = client.run(os.getpid, on_error="return")
             client.retire_workers([address for address, pid in known.items() if pid in pids], close_workers=True)

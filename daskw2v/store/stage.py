@@ -16,6 +16,7 @@ from daskw2v.progress import Listener, Progress, saying, silent
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import MANIFEST, Store
 
+_ASKED = 256  # files at a time
 _THREADS = 16  # to read, list and delete, which is mostly waiting
 T = TypeVar("T")
 # Called with a step's name, a function, and its arguments by the jobs' names; yields names and results as jobs finish
@@ -265,9 +266,13 @@ def run_once(
 
 def groups_exist(store: Store, paths: Iterable[str]) -> bool:
     """Tell whether there are Zarr groups at all these paths below a store."""
+    asked = [*set(paths)]  # as many as a manifest says: that of a stranger may name a million, and none is there
     with ThreadPoolExecutor(_THREADS) as pool:
         # Read, not listed: a listing may come from a cache that misses what others have deleted
-        return all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, set(paths)))
+        return all(
+            all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, asked[n : n + _ASKED]))
+            for n in range(0, len(asked), _ASKED)
+        )
 
 
 def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
