@@ -25,6 +25,7 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.hierarchy import TNS, word_table
 from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
@@ -88,11 +89,10 @@ def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
         return buckets(params.replace(vector_size=d), segment, counts, 1, TNS)
 
     def cold(d: int, rows: int = 1 << 18) -> float:
-        rng, none = np.random.default_rng(1), (np.empty(0, np.int32),) * 2
-        pairs, width = tuple(rng.integers(0, rows, (2, rows), np.int32)), padded(d)
+        pairs, width = pack(*np.random.default_rng(1).integers(0, rows, (2, rows)), pair_type(rows)), padded(d)
         tables = first_rows(params.replace(vector_size=d), np.arange(rows)), huge_zeros(rows * width)
         words = word_table(np.ones(rows, np.int64), params.ns_exponent)
-        return timed(lambda: train_bucket(pairs, none, *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows
+        return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows
 
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(several)) as pool:
@@ -128,11 +128,11 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
     with one_thread() as client:
         partitions = Partitions(text.vocabulary.size, DEALT)
         counts = partition_counts(client, text.vocabulary, partitions, params.ns_exponent, place / "weights")
-        dealer = Dealer(Run(text.work, text.corpus.name, text.vocabulary, params, "cpu"), counts.weights)
+        dealer = Dealer(Run(text.work, text.corpus.name, text.vocabulary, params, "cpu"), partitions, counts.weights)
         build_skipgrams(client, dealer, place / "small", Stretch(0, 0, 1000))  # compiles
         began = time.perf_counter()
         grams = build_skipgrams(client, dealer, place / "pairs", Stretch(0, 0, text.corpus.n_tokens))
-        sizes = [[len(read_bucket(grams.row(i), j).pairs[0]) for j in range(DEALT)] for i in range(DEALT)]
+        sizes = [[len(read_bucket(grams.place, j, i, [i]).pairs) for j in range(DEALT)] for i in range(DEALT)]
         seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in Path(grams.home.url).rglob("*") if path.is_file())
     return {"deal": seconds / grams.pairs, "pair_bytes": size / grams.pairs}, np.array(sizes)

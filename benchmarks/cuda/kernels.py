@@ -22,6 +22,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Columns
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import KEY, Matrix, Pairs, Windows
 from tests.support.cuda.compiling import Code, Setting, compiled, linked
@@ -83,10 +84,10 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), trained, others, prepared), rows * columns, None
     if name.endswith("buckets"):
         n, words = 256, 1000
-        pairs, noise = rng.integers(0, words, (2, n)).astype(np.int32), np.zeros((2, 0), np.int32)
+        pairs, noise = (pack(*rng.integers(0, words, (2, k)), np.uint32) for k in (n, 0))
         tables = [np.zeros((words, width), np.float32) for _ in range(2)]
         drawn = word_table(zipf_counts(words, 10**6), params.ns_exponent)
-        touched = 4 * (2 + params.negative / 4)  # a quarter of the negatives each, that four share
+        touched = 4 * (2 + params.negative / 4)  # four pairs read the negatives once
         bucket = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
         return bucket, n, 2 * width * touched
     counts = _counts()

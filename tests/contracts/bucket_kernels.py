@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import Pairs, likely, tables_of
 
 
-def compare(n, m, rows, vector_size, negative, each, rng):
+def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     tables = tables_of(rows, vector_size, rng)
-    pairs, noise = (tuple(rng.integers(0, size, k).astype(np.int32) for size in rows) for k in (n, m))
-    noise[1][rng.random(m) < 0.5] = -1
+    (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
+    missing[rng.random(m) < 0.5] = -1
+    pairs, noise = pack(contexts, np.sort(centers), dtype), pack(others, missing, dtype)
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     params = Params(vector_size=vector_size)
     case = Pairs(params, Bucket(pairs, noise), negative, each, tables, words, likely(tables, rng))
@@ -46,3 +48,7 @@ def test_bucket__equals_its_reference_for_a_few_pairs():
 
 def test_bucket__trains_pairs_and_noise_in_slices():
     compare(263, 17, (30, 20), 4, 1, 2, np.random.default_rng(0))
+
+
+def test_bucket__equals_its_reference_for_large_partitions():
+    compare(9, 5, (20, 30), 16, 5, 3, np.random.default_rng(0), dtype=np.uint64)

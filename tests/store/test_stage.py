@@ -284,3 +284,11 @@ def test_remove_damaged__keeps_a_manifest_that_is_whole(tmp_path):
     (work / "sums" / "k").write_manifest({"a": 1})
     remove_damaged(work, "sums/k/manifest.json")
     assert (work / "sums" / "k").children() == ["manifest.json"]
+
+
+def test_groups_exist__asks_for_some_at_a_time(tmp_path, monkeypatch):
+    """A manifest may name a hundred thousand that are not there."""
+    asked = []
+    monkeypatch.setattr(Store, "read_bytes", lambda store, name: asked.append(store))
+    assert not groups_exist(Store(str(tmp_path)), [str(n) for n in range(10_000)])
+    assert len(asked) < 1000

@@ -168,24 +168,22 @@ def train_hidden(
 
 
 def train_items(
-    source: Float64Array, contexts: list[list[int]], output: Float64Array, targets: Int64Array, signs: Float64Array,
-    own: list[int], alpha: float, mean: bool, *, size: int, factors: tuple[Float64Array, Float64Array],
+    source: Float64Array, contexts: Int64Array, output: Float64Array, targets: Int64Array, signs: Float64Array,
+    own: Int64Array, kind: Float64Array, alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
 ) -> float:  # fmt: skip
-    """Train a batch of a bucket: contexts against groups of targets that they share, then against one each.
+    """Train a batch of a bucket: contexts against groups of `size` targets that they share, then against one each.
 
     `factors` are what the updates of each row are multiplied by, of both tables, shapes (rows, 1).
     """
-    rows = [row for (row,) in contexts]
-    x, shared, loss = source[rows], len(targets) - len(rows), 0.0
-    updates = np.zeros_like(x)
-    groups = [*(slice(g, min(g + size, shared)) for g in range(0, shared, size)), slice(shared, len(targets))]
-    for group in groups:
-        near = output[targets[group]]
-        gain, lost = _gain(x @ near.T, signs[:, group], alpha)
+    x, loss = source[contexts], 0.0
+    updates, groups = np.zeros_like(x), [slice(g, g + size) for g in range(0, len(targets), size)]
+    for met, sign in [*((targets[group], signs[:, group]) for group in groups), (own, np.diag(kind))]:
+        near = output[met]
+        gain, lost = _gain(x @ near.T, sign, alpha)
         updates += gain @ near
         loss += lost
-        np.add.at(output, targets[group], factors[1][targets[group]] * (gain.T @ x))
-    np.add.at(source, rows, factors[0][rows] * updates)
+        np.add.at(output, met, factors[1][met] * (gain.T @ x))
+    np.add.at(source, contexts, factors[0][contexts] * updates)
     return loss
 
 

@@ -191,16 +191,15 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     ) -> tuple[int, float]:
         """Train the bucket of two partitions, as `PartitionTrainer.train` says; each thread has a stream."""
         stream, put = self._cuda.stream(), self._cuda.to_device
-        # Rows one by one: Numba cannot take one out of an array on the GPU that is empty
-        there: Any = [tuple(put(np.ascontiguousarray(row)) for row in items) for items in bucket]
+        there = Bucket(*map(put, bucket))
         tables, totals, negatives = (self._inputs[input], self._outputs[output]), put(np.zeros(2)), put(words)
         likely = self._likely("input", input), self._likely("output", output)
         memory = DeviceTables(*tables, self._width, 0, self._in_flight, *likely, totals, stream)
         try:
-            self._train(Bucket(*there), memory, alpha, self._params, negatives, key)
+            self._train(there, memory, alpha, self._params, negatives, key)
         finally:
             stream.synchronize()  # before what it uses is released
-        return bucket.pairs.shape[1], float(totals.copy_to_host()[1])
+        return len(bucket.pairs), float(totals.copy_to_host()[1])
 
 
 class CudaRowTrainer(CudaTrainer, RowTrainer):

@@ -164,12 +164,6 @@ class Windows(NamedTuple):
         return Trained(tables, totals), kernel.launch(arguments, blocks=self._pieces())
 
 
-def _items(both: Table) -> tuple[Table, Table]:
-    """Return the rows of two, which are arrays or a pair of arrays."""
-    contexts, centers = both
-    return contexts, centers
-
-
 class Pairs(NamedTuple):
     """A bucket of two partitions."""
 
@@ -187,8 +181,7 @@ class Pairs(NamedTuple):
         put, width = cuda.to_device, padded(self.params.vector_size)
         there: list[Any] = [put(table.ravel()) for table in self.tables]
         totals = put(np.zeros(2))
-        kinds: list[Any] = [tuple(map(put, items)) for items in self.bucket]
-        bucket = Bucket(*kinds)
+        bucket = Bucket(*map(put, self.bucket))
         likely = [put(rows) for rows in self.touched]
         memory = DeviceTables(there[0], there[1], width, 0, 1, likely[0], likely[1], totals, cuda.stream())
         kernels.train_bucket(bucket, memory, self.alpha, self.negative, self.each, put(self.words), KEY)
@@ -200,10 +193,9 @@ class Pairs(NamedTuple):
         factors: Any = tuple(_factors(some, len(table), 1) for some, table in zip(self.touched, tables, strict=True))
         size = kernels.group_of(padded(self.params.vector_size))
         batch = partial(reference.train_items, size=size, factors=factors)
-        pairs, noise = map(_items, self.bucket)
         source, output = tables
         _, loss = train_bucket(
-            pairs, noise, source, output, self.alpha, self.negative, self.each, self.words, KEY, batch
+            *self.bucket, source, output, self.alpha, self.negative, self.each, self.words, KEY, batch
         )
         return Trained(tables, np.array([0, loss]))
 
@@ -213,9 +205,9 @@ class Pairs(NamedTuple):
         pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
         there = pieces.WarpTables(*(table.ravel() for table in tables), 0, *self.touched, 1)
         kinds = [
-            kernels.Items(*items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)
+            kernels.Items(items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)
         ]
-        slices = -(-len(self.bucket[0][0]) // (BATCH * kernels.SLICE))
+        slices = -(-len(self.bucket.pairs) // (BATCH * kernels.SLICE))
         done = kernel.launch((there, *kinds, slices, self.alpha, self.words, totals))
         return Trained(tables, totals), done
 

@@ -110,7 +110,7 @@ def _buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sgns.buckets.cuda", "cuda")
     pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
     tables = numba.typeof(pieces.WarpTables(_FLOATS, _FLOATS, 0, _FLOATS, _FLOATS, np.float32(1)))
-    items = numba.typeof(kernels.Items(_INTEGERS, _INTEGERS, 5, _KEY))
+    items = numba.typeof(kernels.Items(np.zeros(2, np.uint32), 5, _KEY))
     kernel = kernels.compiled(padded(setting.vector_size), setting.negative, setting.at_once)
     return kernel, (tables, items, items, types.int64, types.float32, types.uint64[::1], types.float64[::1])
 

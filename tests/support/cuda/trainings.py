@@ -8,6 +8,7 @@ from daskw2v.config.params import Params
 from daskw2v.objectives.base import Columns
 from daskw2v.objectives.registry import OBJECTIVES, reads, settled
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import KEY, Matrix, Pairs, Windows, likely, tables_of
 from tests.support.cuda.compiling import Setting
@@ -38,7 +39,7 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
     if name.endswith("buckets"):
-        items: list[Any] = [tuple(rng.integers(0, n_words, (2, k)).astype(np.int32)) for k in (n_tokens, 0)]
+        items = [pack(*rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
         tables = tables_of([n_words] * 2, d, rng)
         words = word_table(counts, params.ns_exponent)
         return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))

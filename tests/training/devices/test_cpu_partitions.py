@@ -7,6 +7,7 @@ from daskw2v.config.params import Params
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import find_device
 
@@ -19,9 +20,10 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     rng = np.random.default_rng(0)
     source, output = (rng.normal(scale=0.3, size=(n, vector_size)).astype(np.float32) for n in (20, 30))
     before = source.copy(), output.copy()
-    pairs, noise = (np.stack([rng.integers(0, 20, n), rng.integers(0, 30, n)]).astype(np.int32) for n in (200, 150))
-    noise[1, ::3] = -1
-    bucket = Bucket(pairs, noise if rule != "tns" else np.empty((2, 0), np.int32))
+    (contexts, centers), (others, missing) = ((rng.integers(0, 20, n), rng.integers(0, 30, n)) for n in (200, 150))
+    missing[::3] = -1
+    noise = pack(others, missing, np.uint32)
+    bucket = Bucket(pack(contexts, centers, np.uint32), noise if rule != "tns" else noise[:0])
     words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
     params = Params(vector_size=vector_size, negative_rule=rule)
     other = np.ones((3, vector_size), np.float32)
@@ -29,7 +31,7 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     both = find_device("cpu").partition_trainer(find_objective("sgns"), params, sources, outputs, dict, 0, None)
     n, loss = both.train(5, 7, bucket, 0.05, words, key)
     truth = [rows.astype(np.float64) for rows in (source, output)]
-    expected = train_bucket(tuple(bucket.pairs), tuple(bucket.noise), *truth, 0.05, *EACH[rule], words, key)
+    expected = train_bucket(*bucket, *truth, 0.05, *EACH[rule], words, key)
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
     np.testing.assert_array_equal([both.take_input(2), both.take_output(5)], [other, other], "these were not trained")

@@ -49,7 +49,7 @@ def seen(monkeypatch):
 
     def kernel(bucket, memory, alpha, params, words, key):
         def work():
-            found.append(([[row.values.tolist() for row in items] for items in bucket], memory, words.values))
+            found.append(([items.values.tolist() for items in bucket], memory, words.values))
             memory.totals.values[1] += 2.5
             memory.source.values += 1
             memory.output.values -= 1
@@ -82,7 +82,7 @@ def make_trainer(max_in_flight=None):
 def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_noise):
     trainer, tables, words = make_trainer()
     rng = np.random.default_rng(1)
-    bucket = Bucket(*(rng.integers(0, 6, (n, 2)).astype(np.int32).T for n in (20, n_noise)))
+    bucket = Bucket(*(rng.integers(0, 6, n).astype(np.uint32) for n in (20, n_noise)))
     assert trainer.train(3, 4, bucket, 0.1, words, np.uint64(7)) == (20, 2.5)
     ((there, memory, noise),) = seen
     assert there == [items.tolist() for items in bucket]
@@ -96,7 +96,7 @@ def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_nois
 def test_cuda_partitions__waits_for_the_gpu_when_something_fails(seen):
     """Otherwise what it reads would be released while it is trained."""
     trainer, _, words = make_trainer(max_in_flight=5)
-    bucket = Bucket(np.ones((2, 3), np.int32), np.empty((2, 0), np.int32))
+    bucket = Bucket(np.ones(3, np.uint32), np.empty(0, np.uint32))
     with pytest.raises(OSError, match="gone"):
         trainer.train(3, 4, bucket, 0.0, words, np.uint64(7))
     assert [memory.max_in_flight for _, memory, _ in seen] == [5]

@@ -33,8 +33,9 @@ from daskw2v.objectives.cuda.access import adder, adds_four
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import WarpTables
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.sgns.buckets.cpu import NOISE, SLICE, Items
+from daskw2v.objectives.sgns.buckets.cpu import NOISE, SHARING, SLICE, Items
 from daskw2v.sampling.hierarchy import bits_of_negative
+from daskw2v.sampling.pairs import center_of, context_of, no_row
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _RUN = 4  # slices that a warp trains, at least: a thousand pairs
@@ -61,9 +62,8 @@ def train_bucket(
 
     All arrays lie on the GPU: `bucket` is a `sampling.skipgrams.Bucket`, and the loss is added to tables.totals[1].
     """
-    pairs, noise = bucket
-    kinds = Items(pairs[0], pairs[1], negative, key), Items(noise[0], noise[1], max(each - 1, 0), key ^ NOISE)
-    slices = -(-max(_batches(len(kind.contexts)) for kind in kinds) // SLICE)
+    kinds = Items(bucket.pairs, negative, key), Items(bucket.noise, max(each - 1, 0), key ^ NOISE)
+    slices = -(-max(_batches(len(kind.pairs)) for kind in kinds) // SLICE)
     if slices:
         run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
         warps = max(1, min(tables.max_in_flight, slices // _RUN))
@@ -104,14 +104,14 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
-        n_pairs, n_noise = _batches_of(pairs.contexts.size), _batches_of(noise.contexts.size)
+        n_pairs, n_noise = _batches_of(pairs.pairs.size), _batches_of(noise.pairs.size)
         loss = _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
         for i in range(slices * warp // warps, slices * (warp + 1) // warps):
             for batch in range(i * n_pairs // slices, (i + 1) * n_pairs // slices):
-                loss += train_batch(tables, pairs, True, batch, n_pairs, alpha, words, scratch, lane)
+                loss += train_batch(tables, pairs, True, batch, alpha, words, scratch, lane)
             for batch in range(i * n_noise // slices, (i + 1) * n_noise // slices):
-                loss += train_batch(tables, noise, False, batch, n_noise, alpha, words, scratch, lane)
+                loss += train_batch(tables, noise, False, batch, alpha, words, scratch, lane)
         loss = sum_of_lanes(loss)
         if lane == 0:
             cuda.atomic.add(totals, 1, float(loss) / _SHARE)  # as many lanes had each of its terms
@@ -120,28 +120,45 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
 
 
 @device
-def _draw(items: Any, positive: Any, batch: Any, apart: Any, words: Any, scratch: Any, lane: Any) -> None:
+def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane: Any) -> None:
     """List the targets of a batch: negatives, and what each item meets alone, its center or a negative."""
-    state = np.uint64(draw(items.key, batch))
+    state = np.uint64(draw(items.key, batch // SHARING))
     for k in range(lane, items.shared + BATCH, LANES):
         item = k - items.shared
         # Casts: under the simulator these functions return Python's numbers
-        bits = np.uint64(bits_of_negative(state, k))
+        bits = np.uint64(bits_of_negative(state, k if item < 0 else k + batch % SHARING * BATCH))
         slot = np.uint64(below(bits, words.size))
         drawn = np.int32(choose(slot, words[slot], bits))
         if item < 0:
             scratch.listed[np.uint64(k)] = drawn
-        elif positive and batch + item * apart < items.centers.size:
-            scratch.own[np.uint64(item)] = at(items.centers, batch + item * apart)
+        elif positive and batch * BATCH + item < items.pairs.size:
+            scratch.own[np.uint64(item)] = _center_of(items, batch, item)
         else:
             scratch.own[np.uint64(item)] = drawn
 
 
 @device
-def _center_of(items: Any, batch: Any, apart: Any, item: Any) -> Any:
-    """Return an item's center: -1 where it has none here, -2 where there is no such item."""
-    place = batch + item * apart
-    return at(items.centers, place) if place < items.centers.size else np.int32(-2)
+def _half_of(pairs: Any) -> Any:
+    """Return what `sampling.pairs.half_of` does, which under the simulator takes none of its arrays."""
+    return np.uint64(4 * pairs.itemsize)
+
+
+@device
+def _center_of(items: Any, batch: Any, item: Any) -> Any:
+    """Return an item's center: -1 where it is in another partition, -2 where there is no such item."""
+    place = batch * BATCH + item
+    if place >= items.pairs.size:
+        return np.int32(-2)
+    half = _half_of(items.pairs)
+    center = center_of(at(items.pairs, place), half)
+    return np.int32(-1) if center == no_row(half) else np.int32(center)
+
+
+@device
+def _context_of(items: Any, batch: Any, item: Any) -> Any:
+    """Return an item's context, or -1 where there is no such item."""
+    place = batch * BATCH + item
+    return np.int32(context_of(at(items.pairs, place), _half_of(items.pairs))) if place < items.pairs.size else np.int32(-1)
 
 
 def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
@@ -150,7 +167,7 @@ def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
 
     @device
     def train_shared(
-        tables: Any, items: Any, batch: Any, apart: Any, first: Any, alpha: Any, scratch: Any, lane: Any
+        tables: Any, items: Any, batch: Any, first: Any, alpha: Any, scratch: Any, lane: Any
     ) -> Any:
         """Train all items against the negatives from number `first` on."""
         own, loss = lane // _SHARE, _NONE
@@ -166,7 +183,7 @@ def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
             for t in range(size):
                 for k in range(floats):
                     scratch.dots[t] += scratch.rows[item, k] * scratch.near[t, k]
-            sign, center = _NONE, _center_of(items, batch, apart, item)
+            sign, center = _NONE, _center_of(items, batch, item)
             if own < size and first + own < items.shared and center > -2:
                 sign = _NONE if at(scratch.listed, first + own) == center else -_ONE
             gain, lost = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
@@ -197,7 +214,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
 
     @device
     def train_own(
-        tables: Any, items: Any, positive: Any, batch: Any, apart: Any, alpha: Any, scratch: Any, lane: Any
+        tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any
     ) -> Any:
         """Train each item against the target that it meets alone."""
         own = lane // _SHARE
@@ -208,7 +225,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
             read_fresh(tables.output, np.int64(at(scratch.own, item)) * width, lane, scratch.near, item)
             for k in range(floats):
                 scratch.dots[item] += scratch.rows[item, k] * scratch.near[item, k]
-        sign, center = _NONE, _center_of(items, batch, apart, own)
+        sign, center = _NONE, _center_of(items, batch, own)
         if own < BATCH and center > -2:
             sign = _ONE if positive else _NONE if at(scratch.own, own) == center else -_ONE
         gain, loss = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
@@ -220,7 +237,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
             for k in range(floats):
                 scratch.updates[item, k] += gain * scratch.near[item, k]
                 scratch.near[item, k] = gain * scratch.rows[item, k]
-            if batch + item * apart < items.contexts.size:
+            if batch * BATCH + item < items.pairs.size:
                 word = at(scratch.own, item)
                 add(tables.output, tables.output_touched, tables.in_flight, word, lane, scratch.near, item)
         return loss
@@ -235,25 +252,25 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
 
     @device
     def train_batch(
-        tables: Any, items: Any, positive: Any, batch: Any, apart: Any, alpha: Any, words: Any, scratch: Any, lane: Any,
-    ) -> Any:  # fmt: skip
-        """Train the items batch, batch + apart, and so on, against negatives that they share, and one target each."""
+        tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, words: Any, scratch: Any, lane: Any
+    ) -> Any:
+        """Train the items of a batch against negatives that they share, and one target each."""
         sync_warp()  # nobody still reads the lists
-        _draw(items, positive, batch, apart, words, scratch, lane)
+        _draw(items, positive, batch, words, scratch, lane)
         for item in range(BATCH):
             for k in range(floats):
                 scratch.rows[item, k], scratch.updates[item, k] = _NONE, _NONE
-            if batch + item * apart < items.contexts.size:
-                word = at(items.contexts, batch + item * apart)
+            word = _context_of(items, batch, item)
+            if word >= 0:
                 read_fresh(tables.source, np.int64(word) * width, lane, scratch.rows, item)
         sync_warp()
         loss = _NONE
         for first in range(0, items.shared, size):
-            loss += train_shared(tables, items, batch, apart, first, alpha, scratch, lane)
-        loss += train_own(tables, items, positive, batch, apart, alpha, scratch, lane)
+            loss += train_shared(tables, items, batch, first, alpha, scratch, lane)
+        loss += train_own(tables, items, positive, batch, alpha, scratch, lane)
         for item in range(BATCH):
-            if batch + item * apart < items.contexts.size:
-                word = at(items.contexts, batch + item * apart)
+            word = _context_of(items, batch, item)
+            if word >= 0:
                 add(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.updates, item)
         return loss
 
