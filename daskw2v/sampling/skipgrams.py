@@ -34,7 +34,7 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-_MOST_PIECE = 16 * SEGMENT  # positions
+_LEAST_PIECE, _MOST_PIECE = 4 * STRETCH, 16 * SEGMENT  # positions
 _READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
 KEPT_PAIRS = _READ * _READS
 _PAIRS, _NOISE = "pairs", "noise"
@@ -118,7 +118,7 @@ def piece_length(n_partitions: int, length: int) -> int:
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
     most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
-    return max(STRETCH, min(most, length // n_partitions) // STRETCH * STRETCH)
+    return max(_LEAST_PIECE, min(most, length // n_partitions) // STRETCH * STRETCH)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:

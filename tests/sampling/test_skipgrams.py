@@ -88,7 +88,7 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
 def test_piece_length__is_some_stretches_and_bounded(n_partitions, length):
     found = skipgrams.piece_length(n_partitions, length)
     assert found % dealing.STRETCH == 0
-    assert dealing.STRETCH <= found <= max(dealing.STRETCH, min(length / n_partitions, 1 << 24))
+    assert 4 * dealing.STRETCH <= found <= max(4 * dealing.STRETCH, min(length / n_partitions, 1 << 24))
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):

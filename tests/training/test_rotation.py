@@ -201,8 +201,8 @@ def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, t
         train(text, **options, listener=stop)
     (run,) = (tmp_path / "runs").iterdir()
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["000001", "000002"]
-    dealt = [path for path in (run / "skipgrams").iterdir() if path.name.startswith("1-0-")]
-    assert dealt == list((run / "skipgrams").iterdir()), "pairs of passes before the checkpoint are gone"
+    dealt = [path for path in (run / "pairs").iterdir() if path.name.startswith("1-0-")]
+    assert dealt == list((run / "pairs").iterdir()), "pairs of passes before the checkpoint are gone"
     manifest, seen = (dealt[0] / "manifest.json").stat().st_mtime_ns, []
 
     def watch(progress):
@@ -268,7 +268,7 @@ def test_rotation__epochs_that_share_their_pairs_deal_them_once(client, text, tm
     params = PARAMS.replace(epochs=4, pair_epochs=3)
     resources = RESOURCES.replace(checkpoint_seconds=0)
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
-    homes = [(grams.home.name.split("-")[0], grams.rows) for grams in dealt]
+    homes = [(grams.home.name.split("-")[0], grams.attempts) for grams in dealt]
     assert [epoch for epoch, _ in homes] == ["0"] * 6 + ["3"] * 2
     assert homes[0:2] == homes[2:4] == homes[4:6]
     pairs = [entry["pairs"] for entry in vectors.metadata["metrics"]["history"]]
