@@ -115,9 +115,10 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64], p: 
     def run() -> tuple[int, float, float]:
         trained, loss, began = 0, 0.0, time.perf_counter()
         for i, j in order:
+            bucket, key = j * p + i, stream(params.seed, Purpose.NEGATIVE, i * p + j)
             done = train_bucket(
-                pairs[j * p + i], noise[j * p + i], sources[i], outputs[j], width, start_alpha(params), negative, each, tables[j],
-                stream(params.seed, Purpose.NEGATIVE, i * p + j),
+                pairs[bucket], noise[bucket], sources[i], outputs[j], width, start_alpha(params), negative, each,
+                tables[j], key,
             )  # fmt: skip
             trained, loss = trained + done[0], loss + done[1]
         return trained, loss, time.perf_counter() - began

@@ -24,8 +24,8 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.hierarchy import TNS, word_table
-from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.pairs import pack, pair_type
+from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
@@ -89,7 +89,7 @@ def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
         return buckets(params.replace(vector_size=d), segment, counts, 1, TNS)
 
     def cold(d: int, rows: int = 1 << 18) -> float:
-        pairs, width = pack(*np.random.default_rng(1).integers(0, rows, (2, rows)), pair_type(rows)), padded(d)
+        pairs, width = pack(np.random.default_rng(1).integers(0, rows, (2, rows)), pair_type(rows)), padded(d)
         tables = first_rows(params.replace(vector_size=d), np.arange(rows)), huge_zeros(rows * width)
         words = word_table(np.ones(rows, np.int64), params.ns_exponent)
         return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows

@@ -84,7 +84,7 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), trained, others, prepared), rows * columns, None
     if name.endswith("buckets"):
         n, words = 256, 1000
-        pairs, noise = (pack(*rng.integers(0, words, (2, k)), np.uint32) for k in (n, 0))
+        pairs, noise = (pack(rng.integers(0, words, (2, k)), np.uint32) for k in (n, 0))
         tables = [np.zeros((words, width), np.float32) for _ in range(2)]
         drawn = word_table(zipf_counts(words, 10**6), params.ns_exponent)
         touched = 4 * (2 + params.negative / 4)  # four pairs read the negatives once

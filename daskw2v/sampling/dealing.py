@@ -12,8 +12,8 @@ import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, below, draw
-from daskw2v.sampling.hierarchy import BNS, SNS, partition_of
-from daskw2v.sampling.pairs import Pairs, half_of, no_row, pair_type
+from daskw2v.sampling.hierarchy import BNS, partition_of
+from daskw2v.sampling.pairs import Pairs, empty_pairs, half_of, no_row, pair_type
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
@@ -119,20 +119,26 @@ def deal_pairs(
         If given, negatives are dealt instead of pairs: with SNS an entry for each pair, with BNS one for each negative.
         An entry's center is the pair's if that is in the partition that the negative is drawn from.
     """
-    n, rest = partitions.n, (segment.positions, np.uint32((partitions.most - 1).bit_length()))
-    text = _Text(*(np.empty(len(segment.tokens), np.uint32) for _ in range(2)), *rest)
+    n, (codes, extents) = partitions.n, np.empty((2, len(segment.tokens)), np.uint32)
+    text = _Text(codes, extents, segment.positions, np.uint32((partitions.most - 1).bit_length()))
     _read(segment, windows, n, text)
-    edges = np.searchsorted(segment.positions, [*range(start, stop, STRETCH), stop])
-    stretches = [_by_center(text, int(a), int(b), partitions) for a, b in pairwise(edges)]
-    sizes = np.zeros((len(stretches), n, n), np.uint64)
-    nothing = np.empty(0, pair_type(partitions.most))
-    for (a, b), order, counted in zip(pairwise(edges), stretches, sizes, strict=True):
-        _count(text, a, b, counted) if noise is None else _deal_noise(text, order, noise, counted, nothing, False)
-    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)
-    places = np.ascontiguousarray(ends.transpose(2, 0, 1)) - sizes
-    entries = np.empty(int(sizes.sum()), nothing.dtype)
-    for order, moving in zip(stretches, places, strict=True):
-        _write(text, order, moving, entries) if noise is None else _deal_noise(text, order, noise, moving, entries, True)
+    edges = np.searchsorted(segment.positions, [*range(start, stop, STRETCH), stop]).tolist()
+    orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
+    sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.most)
+
+    def go_through(places: UInt64Array, entries: Pairs, *, write: bool) -> None:
+        for stretch, order in enumerate(orders):
+            if noise is not None:
+                _deal_noise(text, order, noise, places[stretch], entries, write)
+            elif write:
+                _write(text, order, places[stretch], entries)
+            else:
+                _count(text, *edges[stretch : stretch + 2], places[stretch])
+
+    go_through(sizes, empty_pairs(0, dtype), write=False)
+    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)  # stretch by stretch in each bucket
+    entries = empty_pairs(int(sizes.sum()), dtype)
+    go_through(np.ascontiguousarray(ends.transpose(2, 0, 1)) - sizes, entries, write=True)
     return Dealt(entries, np.cumsum([0, *sizes.sum(axis=0).ravel()], dtype=np.int64))
 
 
@@ -171,7 +177,7 @@ def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> In
 
 @kernel
 def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
-    """Return indices ordered by the bits `shift` and above of their codes, modulo n, a power of two: a counting sort."""
+    """Return indices ordered by the bits `shift` and above of their codes, modulo n, a power of two."""
     places, ordered = np.zeros(n + 1, np.int64), np.empty_like(indices)
     low, mask = np.uint32(shift), np.uint32(n - 1)
     for i in indices:

@@ -3,6 +3,7 @@
 Rows are those of partitions. Where a partition has fewer than 2**16 rows a pair takes 4 bytes, else 8.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,12 @@ Pairs: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 def pair_type(n_rows: int) -> np.dtype[Any]:
     """Return the type of pairs of partitions with so many rows, at most; one number stands for no row."""
     return np.dtype(np.uint32 if n_rows < 1 << 16 else np.uint64)
+
+
+def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:
+    """Return room for n pairs."""
+    pairs: Pairs = np.empty(n, dtype)
+    return pairs
 
 
 @inline
@@ -43,11 +50,10 @@ def context_of(pair: Any, half: Any) -> Any:
     return np.int64(np.uint64(pair) & no_row(half))
 
 
-def pack(contexts: Int64Array, centers: Int64Array, dtype: npt.DTypeLike) -> Pairs:
-    """Return pairs; -1 is a center in another partition."""
-    half = np.uint64(4 * np.dtype(dtype).itemsize)
-    rows = (centers.astype(np.int64).view(np.uint64) & no_row.py_func(half)) << half
-    packed: Pairs = (rows | contexts.astype(np.uint64)).astype(dtype)
+def pack(rows: Sequence[Int64Array] | Int64Array, dtype: npt.DTypeLike) -> Pairs:
+    """Return the pairs of contexts and centers; -1 is a center in another partition."""
+    half, (contexts, centers) = np.uint64(4 * np.dtype(dtype).itemsize), np.asarray(rows, np.int64).view(np.uint64)
+    packed: Pairs = ((centers & no_row.py_func(half)) << half | contexts).astype(dtype)
     return packed
 
 

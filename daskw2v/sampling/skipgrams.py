@@ -16,13 +16,12 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
-
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.dealing import STRETCH, Noise, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.pairs import Pairs, pair_type
+from daskw2v.sampling.pairs import Pairs, empty_pairs, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
@@ -203,7 +202,7 @@ def read_bucket(place: Place, output: int, input: int, inputs: Sequence[int]) ->
     if (last - first) * (grams.pairs + grams.noise) > _READ * grams.n_partitions**2:
         first, last = input, input + 1
     found = [_read(place, name, output, first, last)[input - first] for name in names]
-    return Bucket(found[0], found[1] if grams.noise else np.empty(0, grams.dtype))
+    return Bucket(found[0], found[1] if grams.noise else empty_pairs(0, grams.dtype))
 
 
 @lru_cache(maxsize=4)

@@ -54,8 +54,8 @@ def _bounds(place: Store, name: str, first: int, last: int) -> list[Bounds]:
     records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
     if len(records) != last + 1 - first or records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
         raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-    edges, checksums = records.T.tolist()
-    return [Bounds(*edges[i : i + 2], first + i, checksum) for i, checksum in enumerate(checksums[:-1])]
+    found = enumerate(pairwise(records.tolist()), first)
+    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
 
 
 def read_items(

@@ -16,7 +16,7 @@ def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     tables = tables_of(rows, vector_size, rng)
     (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
     missing[rng.random(m) < 0.5] = -1
-    pairs, noise = pack(contexts, np.sort(centers), dtype), pack(others, missing, dtype)
+    pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([others, missing], dtype)
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     params = Params(vector_size=vector_size)
     case = Pairs(params, Bucket(pairs, noise), negative, each, tables, words, likely(tables, rng))

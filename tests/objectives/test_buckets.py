@@ -25,7 +25,7 @@ def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
         truth.append(own.astype(np.float64))
     (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
     missing[rng.random(m) < 0.5] = -1
-    pairs, noise = pack(contexts, np.sort(centers), dtype), pack(others, missing, dtype)
+    pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([others, missing], dtype)
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     single = [own.astype(np.float32) for own in truth]
     found = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)

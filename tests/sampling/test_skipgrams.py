@@ -84,7 +84,9 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
             assert bucket.pairs.dtype == bucket.noise.dtype == np.uint32
 
 
-@pytest.mark.parametrize(("n_partitions", "length"), [(1, 10), (8, 2_000_000), (8, 10**9), (64, 10**10), (60_000, 10**7)])
+@pytest.mark.parametrize(
+    ("n_partitions", "length"), [(1, 10), (8, 2_000_000), (8, 10**9), (64, 10**10), (60_000, 10**7)]
+)
 def test_piece_length__is_some_stretches_and_bounded(n_partitions, length):
     found = skipgrams.piece_length(n_partitions, length)
     assert found % dealing.STRETCH == 0

@@ -46,7 +46,7 @@ def _train_bucket_cpu(
     bucket: Bucket, tables: Tables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> tuple[int, float]:
     negative, each = split_negatives(RULES[params.negative_rule], params.negative)
-    return buckets.train_bucket(*bucket, *tables[:3], alpha, negative, each, words, key)
+    return buckets.train_bucket(bucket.pairs, bucket.noise, *tables[:3], alpha, negative, each, words, key)
 
 
 def _train_bucket_cuda(

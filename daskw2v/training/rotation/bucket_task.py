@@ -201,8 +201,8 @@ def train_buckets(
 
     trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}
     trained_outputs = {k: keep(OUTPUT, k, trainer.take_output(k)) for k in outputs}
-    pairs, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
-    totals = TaskTotals(pairs, loss, all(finite), 0, this_worker(), *clock.read())
+    trained, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
+    totals = TaskTotals(trained, loss, all(finite), 0, this_worker(), *clock.read())
     return trained_inputs, trained_outputs, totals
 
 

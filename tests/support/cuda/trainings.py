@@ -39,7 +39,7 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
     if name.endswith("buckets"):
-        items = [pack(*rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
+        items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
         tables = tables_of([n_words] * 2, d, rng)
         words = word_table(counts, params.ns_exponent)
         return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))

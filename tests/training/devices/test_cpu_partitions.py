@@ -22,8 +22,8 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     before = source.copy(), output.copy()
     (contexts, centers), (others, missing) = ((rng.integers(0, 20, n), rng.integers(0, 30, n)) for n in (200, 150))
     missing[::3] = -1
-    noise = pack(others, missing, np.uint32)
-    bucket = Bucket(pack(contexts, centers, np.uint32), noise if rule != "tns" else noise[:0])
+    noise = pack([others, missing], np.uint32)
+    bucket = Bucket(pack([contexts, centers], np.uint32), noise if rule != "tns" else noise[:0])
     words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
     params = Params(vector_size=vector_size, negative_rule=rule)
     other = np.ones((3, vector_size), np.float32)

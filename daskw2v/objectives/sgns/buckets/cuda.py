@@ -158,7 +158,11 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
 def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where there is no such item."""
     place = batch * BATCH + item
-    return np.int32(context_of(at(items.pairs, place), _half_of(items.pairs))) if place < items.pairs.size else np.int32(-1)
+    return (
+        np.int32(context_of(at(items.pairs, place), _half_of(items.pairs)))
+        if place < items.pairs.size
+        else np.int32(-1)
+    )
 
 
 def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
@@ -166,9 +170,7 @@ def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
     floats, size = chunks_of(width) * FLOATS, group_of(width)
 
     @device
-    def train_shared(
-        tables: Any, items: Any, batch: Any, first: Any, alpha: Any, scratch: Any, lane: Any
-    ) -> Any:
+    def train_shared(tables: Any, items: Any, batch: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
         """Train all items against the negatives from number `first` on."""
         own, loss = lane // _SHARE, _NONE
         sync_warp()  # nobody still reads the gains
@@ -213,9 +215,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
     floats = chunks_of(width) * FLOATS
 
     @device
-    def train_own(
-        tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any
-    ) -> Any:
+    def train_own(tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
         """Train each item against the target that it meets alone."""
         own = lane // _SHARE
         sync_warp()  # nobody still reads the gains
