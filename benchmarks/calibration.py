@@ -179,10 +179,10 @@ def measure_cluster(small: Text) -> dict[str, float]:
     counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
     bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
     return {
-        "row": dealt / (passes * (DEALT + 1)),
+        "piece": dealt / passes,
         "bucket_task": bucket_task,
         "bucket": max(0.0, bucket),
-        "task": used / (passes * (TASKS * prime**2 + prime + 1)),
+        "task": used / (passes * (TASKS * prime**2 + 1)),
         "send": send,
     }
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
-from daskw2v.sampling.segments import SEGMENT
+from daskw2v.sampling.skipgrams import piece_length
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 from tests.support import namespaces
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 GROUP = 4  # as in strategies.rotations
 TASKS = 4  # of a pair of units: its task, and one for each of its three results
-RAW_PAIR, RAW_WORD = 8, 4  # bytes of a pair as dealt, and of a word's code
+RAW_WORD = 4  # bytes of a word's code
 MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
 TOP = 1 << 20  # words whose frequencies tell how even partitions are
 TYPES, ROUNDS, PASSES, EPOCHS = 10_000, 2, 8, 2  # of the check; rounds and passes an epoch
@@ -46,8 +46,8 @@ class Constants:
         Times as much while all cores train.
     read, deal, pair_bytes
         A word read and subsampled; a pair dealt into its bucket and read from there; a pair's bytes in it, on disk.
-    row
-        A row of buckets, or a piece of text, dealt without pairs: tasks, files.
+    piece
+        A piece of text, dealt without pairs: tasks, files.
     copy, merge, send
         A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent from
         worker to worker on this machine.
@@ -65,7 +65,7 @@ class Constants:
     read: float
     deal: float
     pair_bytes: float
-    row: float
+    piece: float
     copy: float
     merge: float
     send: float
@@ -219,15 +219,15 @@ def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, 
 
     Terms, and where they are in the code:
 
-    text: both dealings of `skipgrams.build_skipgrams`, and `read_bucket`.
-    store: the codes; pairs as dealt, and buckets, each written and read.
+    text: `skipgrams.build_skipgrams`, and `read_bucket`.
+    store: the codes; pairs, written and read.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
     row is cold once in each bucket.
     copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
     travel: rows of 4 d + 8 bytes (`bucket_task.OutputPartition`); hidden if a thread has a second group of inputs.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
-    memory: both tables; with them two padded copies and a result of each task, or a row's pairs twice.
+    memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     plan = rotation_tasks(p, groups, hardware)
     n_tasks, n_buckets, taken_rows = passes * plan.units**2, passes * p**2, load.types / plan.units
@@ -235,9 +235,10 @@ def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, 
     busy = hardware.busy(threads)
     cold = min(1.0, load.types / p * n_buckets / load.pairs)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
-    texts = passes * (p + math.ceil(load.words / passes / SEGMENT))
+    piece = piece_length(p, int(load.words / passes))
+    pieces = passes * math.ceil(load.words / passes / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
-    stored = load.words * RAW_WORD + load.pairs * 2 * (RAW_PAIR + c.pair_bytes)
+    stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
     sent = moves(plan.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
     whole = plan.threads == 1 and plan.units < p
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
@@ -246,19 +247,19 @@ def rotation(load: Load, p: int, passes: int, hardware: Hardware, c: Constants, 
     copies = max(taken * c.copy / busy, taken * MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
-        "text": (load.pairs * c.deal + texts * c.row) / everyone,
+        "text": (load.pairs * c.deal + pieces * c.piece) / min(everyone, pieces / passes),
         "store": stored / (hardware.nodes * hardware.storage),
         "train": train,
         "copies": copies,
         "handling": (n_tasks * c.bucket_task + n_buckets * c.bucket)
         / hardware.busy(min(plan.tasks, hardware.nodes * hardware.processes)),
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden),
-        "tasks": (TASKS * n_tasks + texts) * c.task,
+        "tasks": (TASKS * n_tasks + pieces) * c.task,
     }
     rows_of_tasks = 3 * taken_rows * 4 * padded(load.d) * plan.tasks
-    dealing = 2 * RAW_PAIR * load.pairs / passes / p * min(p, hardware.nodes * hardware.threads)
+    dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.nodes * hardware.threads)
     memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
-    disk = load.tables + load.pairs / passes * (RAW_PAIR + c.pair_bytes)
+    disk = load.tables + load.pairs / passes * c.pair_bytes
     return Forecast(seconds, sent, memory / hardware.nodes, disk)
 
 
