@@ -45,6 +45,7 @@ def run_tasks(
     jobs: Mapping[Any, tuple[Any, ...]],
     takes: dict[str, int] | None = None,
     excuse: Callable[[Any, Daskw2vError], bool] = lambda name, error: False,
+    priority: int = 0,
 ) -> Iterator[tuple[Any, Any]]:
     """Call `function(*args)` on the cluster for each job.
 
@@ -62,6 +63,8 @@ def run_tasks(
         Dask resources that a job needs.
     excuse
         Called with the name and the error of a job that failed. If it returns True, the other jobs continue.
+    priority
+        Dask priority of the tasks: those of a higher one go first.
 
     Yields
     ------
@@ -82,7 +85,9 @@ def run_tasks(
 
     def submit(name: Hashable) -> Future:
         key = f"{stage}-{name}-{run}"
-        future = client.submit(_answer, function, jobs[name], key=key, pure=False, retries=2, resources=takes)
+        future = client.submit(
+            _answer, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+        )
         names[future] = name
         return future
 

@@ -1,8 +1,8 @@
 """Deals the pairs of a text into buckets, one for each partition of the center and of the context.
 
 The bucket of two partitions can be trained with the input rows of the one and the output rows of the other alone. Its
-pairs are ordered by stretches of the text, and in a stretch by center: a kernel that trains them in this order finds
-a center's row in the cache. Stretches are short, since pairs that are sorted over a whole pass train worse vectors.
+pairs are ordered by spans of the text, and in a span by center: a kernel that trains them in this order finds
+a center's row in the cache. Spans are short, since pairs that are sorted over a whole pass train worse vectors.
 """
 
 from itertools import pairwise
@@ -18,7 +18,7 @@ from daskw2v.sampling.segments import Segment
 from daskw2v.types import Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-STRETCH = 1 << 17  # corpus positions whose pairs are ordered by center
+SPAN = 1 << 17  # corpus positions whose pairs are ordered by center
 _KEYS = 1 << 16  # most numbers to sort by at once
 
 
@@ -122,21 +122,21 @@ def deal_pairs(
     n, (codes, extents) = partitions.n, np.empty((2, len(segment.tokens)), np.uint32)
     text = _Text(codes, extents, segment.positions, np.uint32((partitions.most - 1).bit_length()))
     _read(segment, windows, n, text)
-    edges = np.searchsorted(segment.positions, [*range(start, stop, STRETCH), stop]).tolist()
+    edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
     sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.most)
 
     def go_through(places: UInt64Array, entries: Pairs, *, write: bool) -> None:
-        for stretch, order in enumerate(orders):
+        for span, order in enumerate(orders):
             if noise is not None:
-                _deal_noise(text, order, noise, places[stretch], entries, write)
+                _deal_noise(text, order, noise, places[span], entries, write)
             elif write:
-                _write(text, order, places[stretch], entries)
+                _write(text, order, places[span], entries)
             else:
-                _count(text, *edges[stretch : stretch + 2], places[stretch])
+                _count(text, *edges[span : span + 2], places[span])
 
     go_through(sizes, empty_pairs(0, dtype), write=False)
-    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)  # stretch by stretch in each bucket
+    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)  # span by span in each bucket
     entries = empty_pairs(int(sizes.sum()), dtype)
     go_through(np.ascontiguousarray(ends.transpose(2, 0, 1)) - sizes, entries, write=True)
     return Dealt(entries, np.cumsum([0, *sizes.sum(axis=0).ravel()], dtype=np.int64))

@@ -19,7 +19,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import STRETCH, Noise, deal_pairs
+from daskw2v.sampling.dealing import SPAN, Noise, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import Pairs, empty_pairs, pair_type
 from daskw2v.sampling.run import Run
@@ -33,10 +33,11 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-_LEAST_PIECE, _MOST_PIECE = 4 * STRETCH, 16 * SEGMENT  # positions
+_LEAST_PIECE, _MOST_PIECE = 4 * SPAN, 16 * SEGMENT  # positions
 _READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
 KEPT_PAIRS = _READ * _READS
 _PAIRS, _NOISE = "pairs", "noise"
+_LAST = -(1 << 30)  # a priority below those of training
 
 
 @dataclass(frozen=True)
@@ -111,24 +112,25 @@ class SkipGrams:
 
 
 def piece_length(n_partitions: int, length: int) -> int:
-    """Return the positions of a piece, whole stretches of `dealing`.
+    """Return the positions of a piece, whole spans of `dealing`.
 
     A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
     most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
-    return max(_LEAST_PIECE, min(most, length // n_partitions) // STRETCH * STRETCH)
+    return max(_LEAST_PIECE, min(most, length // n_partitions) // SPAN * SPAN)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 
-    A task holds the text and the pairs of a piece.
+    A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
+    gaps of a training.
     """
     known = read_skipgrams(home)
     if known is not None:
         return known
-    stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
+    stage = OpenStage(home, partial(run_tasks, client, priority=_LAST))  # the run holds the lease
     pieces = cut(stretch.start, stretch.stop, piece_length(dealer.partitions.n, stretch.stop - stretch.start))
     jobs = [(dealer, home, number, Stretch(stretch.epoch, a, b)) for number, (a, b) in enumerate(pieces)]
     dealt = stage.map("deal", _deal_piece, jobs)

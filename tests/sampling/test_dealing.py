@@ -1,4 +1,4 @@
-"""Buckets of pairs: all pairs of the windows, each in its bucket, ordered by stretches of the text and by center."""
+"""Buckets of pairs: all pairs of the windows, each in its bucket, ordered by spans of the text and by center."""
 
 import itertools
 
@@ -40,7 +40,7 @@ def deal(segment, start, stop, windows, partitions, noise=None):
     seed=st.integers(0, 2**31),
     data=st.data(),
 )
-def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_stretch(
+def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     lengths, n_words, n_partitions, window, shrink_windows, seed, data
 ):
     rng, n, p = np.random.default_rng(seed), sum(lengths), min(n_partitions, n_words)
@@ -52,16 +52,16 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_stretch(
     windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
     partitions = Partitions(n_words, p)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dealing, "STRETCH", data.draw(st.sampled_from([3, 10, 1 << 17])))
+        patch.setattr(dealing, "SPAN", data.draw(st.sampled_from([3, 10, 1 << 17])))
         found = deal(segment, start, stop, WindowSize(window, shrink_windows, windows.key), partitions)
-        stretch = dealing.STRETCH
+        span = dealing.SPAN
     expected = [[] for _ in range(p * p)]
     centers = segment.centers(start, stop)
     for at, seen in zip(range(*centers), windows_in(segment, *centers, windows), strict=True):
         (center_part, *contexts_part), (center_row, *contexts_row) = partitions.place(
             np.array([seen.word, *seen.contexts])
         )
-        order = (positions[at] - start) // stretch, center_row
+        order = (positions[at] - start) // span, center_row
         for part, row in zip(contexts_part, contexts_row, strict=True):
             expected[center_part * p + part].append((order, (row, center_row)))
     for pairs, those in zip(found, expected, strict=True):

@@ -66,7 +66,7 @@ def expected_of(encoded, dealer):
 def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     client, encoded, tmp_path, monkeypatch, rule, piece, read
 ):
-    monkeypatch.setattr(dealing, "STRETCH", 100)
+    monkeypatch.setattr(dealing, "SPAN", 100)
     monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
     monkeypatch.setattr(skipgrams, "_READ", read)
     dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
@@ -87,10 +87,10 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
 @pytest.mark.parametrize(
     ("n_partitions", "length"), [(1, 10), (8, 2_000_000), (8, 10**9), (64, 10**10), (60_000, 10**7)]
 )
-def test_piece_length__is_some_stretches_and_bounded(n_partitions, length):
+def test_piece_length__is_some_spans_and_bounded(n_partitions, length):
     found = skipgrams.piece_length(n_partitions, length)
-    assert found % dealing.STRETCH == 0
-    assert 4 * dealing.STRETCH <= found <= max(4 * dealing.STRETCH, min(length / n_partitions, 1 << 24))
+    assert found % dealing.SPAN == 0
+    assert 4 * dealing.SPAN <= found <= max(4 * dealing.SPAN, min(length / n_partitions, 1 << 24))
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):

@@ -53,11 +53,18 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     }
     # A group's old rows are released only after the new ones exist
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits else {}
-    dealing = {
-        **({"model": held / workers.n} if fits else {}),
-        "text": workers.threads * (POSITION + 2 * INT + LONG) * piece,
-        "pairs": workers.threads * entry * text.left / text.words * piece * contexts,
-        "open shards": open_shards(text),
-    }
+    kept = {"model": held / workers.n} if fits else {}
+
+    def dealing(threads: int) -> Sizes:
+        """Return the memory of tasks that deal pieces of the next pass, side by side."""
+        if not threads:
+            return {}
+        return {
+            "text": threads * (POSITION + 2 * INT + LONG) * piece,
+            "pairs being dealt": threads * entry * text.left / text.words * piece * contexts,
+            "open shards": open_shards(text),
+        }
+
     gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.free_memory else {}
-    return StageMemory.of("train", {**model, **task}, dealing, gpu=gpu)
+    beside = dealing(workers.threads - tasks)  # on threads that do not train
+    return StageMemory.of("train", {**model, **task, **beside}, {**kept, **dealing(workers.threads)}, gpu=gpu)

@@ -12,8 +12,10 @@ through the work directory (`out_of_core`). The bits are the same.
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, TypeVar
 
 from distributed import Client
 
@@ -25,7 +27,7 @@ from daskw2v.models.attempts import finish_tables
 from daskw2v.models.store import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams
+from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgrams
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.storage import Store
 from daskw2v.training.blocks import rows_per_block
@@ -44,6 +46,8 @@ from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.vocabulary.partition import Partitions
 
+T = TypeVar("T")
+
 
 class RotationRun:
     """A run as `strategy.StrategyRun` has it: the partitions of both tables.
@@ -60,7 +64,8 @@ class RotationRun:
         Whether the cluster's memory holds the model.
     """
 
-    unit, trained, ahead, threads = "pass", "partition", 1, 1
+    unit, trained, threads = "pass", "partition", 1
+    ahead = 2  # the pairs of the next pass are dealt where workers wait for others
 
     def __init__(
         self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, *, fits: bool
@@ -82,11 +87,17 @@ class RotationRun:
         _remove_trained(self._place, self._params, [self._passes[n] for n in range(number, len(self))])
 
     def play(self, number: int) -> Iterator[RoundReport]:
-        """Deal the pairs of a pass and train them; yield a report for each step."""
-        this, began = self._passes[number], time.monotonic()
+        """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
+        this = self._passes[number]
         home = _home(self._place, self._params, this)
-        grams = build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
-        facts = {"deal_seconds": round(time.monotonic() - began, 4)}
+        dealing = _beside(build_skipgrams, self._client, self._dealer, home, _stretch(self._params, this))
+        return self._train(number, this, dealing)
+
+    def _train(self, number: int, this: RotationPass, dealing: "Future[SkipGrams]") -> Iterator[RoundReport]:
+        """Train the pairs of a pass; yield a report for each step."""
+        began = time.monotonic()
+        grams = dealing.result()
+        facts = {"deal_seconds": round(time.monotonic() - began, 4)}  # that training waited
         how = (self._client, self._context, self._state, this, self._passes.steps(number), grams)
         key = f"{self._session}-{number}"
         steps = in_memory.play(*how, key) if self._fits else out_of_core.play(*how, self._place)
@@ -116,6 +127,20 @@ class RotationRun:
             for k, held in enumerate(partitions)
         ]
         finish_tables(model, gather(self._client, writes, "Writing the model"))
+
+
+def _beside(function: Callable[..., T], *args: Any) -> "Future[T]":
+    """Call a function in a thread of its own, which ends with this process."""
+    future = Future[T]()
+
+    def call() -> None:
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    return future
 
 
 def _start(
