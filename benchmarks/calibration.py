@@ -132,7 +132,7 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
         build_skipgrams(client, dealer, place / "small", Stretch(0, 0, 1000))  # compiles
         began = time.perf_counter()
         grams = build_skipgrams(client, dealer, place / "pairs", Stretch(0, 0, text.corpus.n_tokens))
-        sizes = [[len(read_bucket(grams.place, j, i, [i]).pairs) for j in range(DEALT)] for i in range(DEALT)]
+        sizes = [[len(read_bucket(grams.place, j, i).pairs) for j in range(DEALT)] for i in range(DEALT)]
         seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in Path(grams.home.url).rglob("*") if path.is_file())
     return {"deal": seconds / grams.pairs, "pair_bytes": size / grams.pairs}, np.array(sizes)

@@ -7,7 +7,6 @@ A bucket is one part of each piece, one after the other: its pairs do not depend
 Files are part files (`store.partfile`), as they are soon deleted.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -34,7 +33,7 @@ from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = 4 * SPAN, 16 * SEGMENT  # positions
-_READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
+_READ, _READS = 1 << 18, 64  # most pairs of small buckets to read together; number of such reads to cache
 KEPT_PAIRS = _READ * _READS
 _PAIRS, _NOISE = "pairs", "noise"
 _LAST = -(1 << 30)  # a priority below those of training
@@ -181,7 +180,7 @@ def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
-def read_bucket(place: Place, output: int, input: int, inputs: Sequence[int]) -> Bucket:
+def read_bucket(place: Place, output: int, input: int) -> Bucket:
     """Read the bucket of two partitions.
 
     Parameters
@@ -190,8 +189,6 @@ def read_bucket(place: Place, output: int, input: int, inputs: Sequence[int]) ->
         Where the pairs of a stretch are.
     output, input
         The partition of centers or negatives, and that of contexts.
-    inputs
-        The input partitions whose buckets are read with the same output partition, one after the other.
 
     Raises
     ------
@@ -199,10 +196,10 @@ def read_bucket(place: Place, output: int, input: int, inputs: Sequence[int]) ->
         If pairs are gone, or not what was written.
     """
     grams = _open(place)
-    names = (_PAIRS, _NOISE) if grams.noise else (_PAIRS,)
-    first, last = min(inputs), max(inputs) + 1
-    if (last - first) * (grams.pairs + grams.noise) > _READ * grams.n_partitions**2:
-        first, last = input, input + 1
+    n, names = grams.n_partitions, (_PAIRS, _NOISE) if grams.noise else (_PAIRS,)
+    together = min(n, max(1, _READ * n**2 // max(1, grams.pairs + grams.noise)))
+    first = input // together * together
+    last = min(n, first + together)
     found = [_read(place, name, output, first, last)[input - first] for name in names]
     return Bucket(found[0], found[1] if grams.noise else empty_pairs(0, grams.dtype))
 

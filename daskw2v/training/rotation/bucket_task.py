@@ -185,7 +185,7 @@ def train_buckets(
     )
 
     def train(work: BucketWork) -> tuple[int, float]:
-        bucket = read_bucket(pairs, work.output, work.input, [*inputs])
+        bucket = read_bucket(pairs, work.output, work.input)
         return trainer.train(work.input, work.output, bucket, work.alpha, words[work.output], np.uint64(work.key))
 
     with ThreadPoolExecutor(threads) as pool:
