@@ -13,11 +13,12 @@ from daskw2v.kernels.jit import inline
 from daskw2v.types import Int64Array
 
 Pairs: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+PAIR_TYPES = ("uint32", "uint64")
 
 
 def pair_type(n_rows: int) -> np.dtype[Any]:
     """Return the type of pairs of partitions with so many rows, at most; one number stands for no row."""
-    return np.dtype(np.uint32 if n_rows < 1 << 16 else np.uint64)
+    return np.dtype(PAIR_TYPES[0 if n_rows < 1 << 16 else 1])
 
 
 def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:

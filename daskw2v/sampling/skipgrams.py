@@ -20,12 +20,12 @@ from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.dealing import SPAN, Noise, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.pairs import Pairs, empty_pairs, pair_type
+from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import digest
-from daskw2v.store.limits import typed
+from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.partfile import read_parts, write_parts
 from daskw2v.store.stage import OpenStage, new_attempt
 from daskw2v.store.storage import MANIFEST, Store
@@ -151,7 +151,10 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
     if manifest is None:
         return None
     del manifest["format_version"]
-    return typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
+    found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
+    if found.dtype not in PAIR_TYPES or found.n_partitions < 1:
+        raise refused(home.url, f"holds pairs of type {shown(found.dtype)} in {found.n_partitions} partitions")
+    return found
 
 
 def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:

@@ -67,6 +67,7 @@ from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.store.arrays import write_array
 from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
+from daskw2v.store.partfile import write_parts
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary import count
 from daskw2v.vocabulary.count import read_list
@@ -370,9 +371,10 @@ def write_stages(folder: Path) -> Store:
     }
     matrix.write_manifest({**sizes, "generation": 0, "text": text})
 
-    for row in range(2):
-        (work / f"pairs/rows/{row}/a").create_group()
-    (work / "pairs").write_manifest({"rows": ["a", "a"], "words": 10, "pairs": 12, "noise": 3})
+    for name in ("pairs", "noise"):
+        write_parts(work / "pairs/0/a", name, [0, 2, 2, 3, 3], np.zeros(3, np.uint32))
+    pairs = {"n_partitions": 2, "dtype": "uint32", "attempts": ["a"], "words": 10, "pairs": 3, "noise": 3}
+    (work / "pairs").write_manifest(pairs)
     (work / "weights/0/a").create_group()
     (work / "weights").write_manifest({"group": 2, "attempts": ["a"], "weights": [1.5, 2.5]})
     return work
@@ -392,12 +394,17 @@ def read_stages(folder: Path) -> None:
         if found is not None:
             _ = found.load().words, found.read_counts()
 
+    def pairs() -> None:
+        found = skipgrams.read_skipgrams(work / "pairs")
+        if found is not None:
+            skipgrams.read_bucket(found.place, 1, 0)
+
     _ask_each(
         load,
         vocabulary,
+        pairs,
         lambda: context_matrix.read_contexts(context_matrix.open_matrix(work / "matrices/x").place, (0, 4), (0, 3)),
         lambda: context_matrix.read_base(work / "matrices/x"),
-        lambda: skipgrams.read_skipgrams(work / "pairs"),
         lambda: weights.read_partition_counts(work / "weights"),
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
-from daskw2v.errors import DamageError
+from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import dealing, skipgrams
@@ -104,6 +104,17 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
     read_bucket(again.place, 0, 0)
     with pytest.raises(DamageError, match="is gone, or not what was written"):
         read_bucket(found.place, 0, 0)
+
+
+@pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 0}])
+def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, change):
+    home = Store(str(tmp_path))
+    build_skipgrams(client, dealer_of(encoded, "tns"), home, STRETCH)
+    manifest = home.read_manifest()
+    del manifest["format_version"]
+    home.write_manifest(manifest | change)
+    with pytest.raises(StoreError, match="holds pairs of type"):
+        skipgrams.read_skipgrams(home)
 
 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):
