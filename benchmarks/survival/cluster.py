@@ -50,8 +50,8 @@ class Cluster:
                 [sys.executable, "-m", *args], env=self._environment, stdout=log, stderr=log, cwd=self._folder
             )
 
-    def mend(self) -> None:
-        """Start what is missing: a scheduler, and the workers wanted."""
+    def mend(self, *, again: bool = False) -> None:
+        """Start what is missing, a scheduler and the workers wanted; start all anew if that does not help."""
         if self._scheduler is None or self._scheduler.poll() is not None:
             self.kill_all()
             with socket.create_server(("127.0.0.1", 0)) as free:
@@ -71,8 +71,14 @@ class Cluster:
             self.add_worker()
         while len(self._nannies) > self._wanted:
             self.retire(0)
-        with Client(self.address, timeout=_START) as client:
-            client.wait_for_workers(self._wanted, timeout=_START)
+        try:
+            with Client(self.address, timeout=_START) as client:
+                client.wait_for_workers(self._wanted, timeout=_START)
+        except TimeoutError:  # a worker of the trial before has not ended yet
+            if again:
+                raise
+            self.kill_all()
+            self.mend(again=True)
 
     def add_worker(self) -> None:
         """Start another worker."""

@@ -328,16 +328,16 @@ class Store:
         """
         if writable:
             self.check()
-        try:
+        with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, and what else is none
             return zarr.open_group(
                 self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
             )
-        except (FileNotFoundError, KeyError, ValueError, TypeError) as error:  # an array, and what else is none
-            raise DamageError(
-                f"{self.url} holds no Zarr group.",
-                "Check the URL. In a work directory the same command makes again what can be made again.",
-                url=self.url,
-            ) from error
+        # Without its cause: workers cannot send Zarr's own errors
+        raise DamageError(
+            f"{self.url} holds no Zarr group.",
+            "Check the URL. In a work directory the same command makes again what can be made again.",
+            url=self.url,
+        )
 
 
 def _range(fs: Any, file: str, start: int, stop: int) -> bytes:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed.core import error_message
+from distributed.protocol.pickle import dumps, loads
 
 from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import DamageError, StoreError
@@ -338,3 +340,12 @@ def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(
     )  # fmt: skip
     np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:])
     assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in said)
+
+
+def test_open_group__that_is_missing_is_told_by_workers_too(tmp_path):
+    """Zarr's own errors cannot be read by another process."""
+    with pytest.raises(DamageError) as told:
+        Store(str(tmp_path)).open_group()
+    error_message(told.value)  # as workers do, it makes classes of errors known to pickle
+    again = loads(dumps(told.value))
+    assert (type(again), str(again)) == (DamageError, str(told.value))
