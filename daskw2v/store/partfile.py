@@ -44,44 +44,17 @@ def write_parts(
     place.write_raw(name, records, items, named=named)
 
 
-def part_bounds(place: Store, name: str, part: int) -> Bounds:
-    """Return where a part of a file lies; raises as `Store.read_range` does."""
-    return _bounds(place, name, part, part + 1)[0]
-
-
-def _bounds(place: Store, name: str, first: int, last: int) -> list[Bounds]:
-    """Return where the parts first..last-1 of a file lie."""
-    records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
-    if len(records) != last + 1 - first or records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
-        raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-    found = enumerate(pairwise(records.tolist()), first)
-    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
-
-
-def read_items(
-    place: Store, name: str, n_parts: int, bounds: Bounds, dtype: npt.DTypeLike, columns: int
-) -> npt.NDArray[Any]:
-    """Read a part of a file of `n_parts` parts, shape (items, columns), to read only.
+def read_parts(
+    place: Store, name: str, n_parts: int, first: int, last: int, dtype: npt.DTypeLike, columns: int
+) -> list[npt.NDArray[Any]]:
+    """Read the parts first..last-1 of a file of `n_parts`, each of shape (items, columns), to read only.
 
     Raises
     ------
     DamageError
         If the file is gone, shorter, or not what was written.
     """
-    return _read(place, name, n_parts, [bounds], dtype, columns)[0]
-
-
-def read_parts(
-    place: Store, name: str, n_parts: int, first: int, last: int, dtype: npt.DTypeLike, columns: int
-) -> list[npt.NDArray[Any]]:
-    """Read the parts first..last-1 of a file at once, as `read_items` does."""
-    return _read(place, name, n_parts, _bounds(place, name, first, last), dtype, columns)
-
-
-def _read(
-    place: Store, name: str, n_parts: int, bounds: Sequence[Bounds], dtype: npt.DTypeLike, columns: int
-) -> list[npt.NDArray[Any]]:
-    """Read consecutive parts of a file."""
+    bounds = _bounds(place, name, first, last)
     head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
     start, stop = bounds[0].start, bounds[-1].stop
 
@@ -97,8 +70,17 @@ def _read(
 
 
 def read_part(place: Store, name: str, n_parts: int, part: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-    """Find a part of a file and read it, as `read_items` does."""
-    return read_items(place, name, n_parts, part_bounds(place, name, part), dtype, columns)
+    """Read a part of a file, as `read_parts` does."""
+    return read_parts(place, name, n_parts, part, part + 1, dtype, columns)[0]
+
+
+def _bounds(place: Store, name: str, first: int, last: int) -> list[Bounds]:
+    """Return where the parts first..last-1 of a file lie."""
+    records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
+    if records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
+        raise DamageError.of(f"{place.url}/{name}", "is not what was written")
+    found = enumerate(pairwise(records.tolist()), first)
+    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
 
 
 def _checksum(place: Store, name: str, bounds: Bounds, items: npt.NDArray[Any]) -> int:

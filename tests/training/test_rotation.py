@@ -275,6 +275,15 @@ def test_rotation__epochs_that_share_their_pairs_deal_them_once(client, text, tm
     assert pairs[0:2] == pairs[2:4] == pairs[4:6] != pairs[6:8]
 
 
+def test_rotation__passes_that_share_their_pairs_are_not_dealt_side_by_side(client, text, tmp_path, monkeypatch):
+    dealt, build = [], rotation.build_skipgrams
+    monkeypatch.setattr(rotation, "build_skipgrams", lambda *args: dealt.append(found := build(*args)) or found)
+    params = PARAMS.replace(epochs=2, passes_per_epoch=1, pair_epochs=2)
+    train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
+    assert len(dealt) == 2
+    assert dealt[0] == dealt[1]
+
+
 def test_rotation__stops_when_it_diverges(client, text, tmp_path):
     with pytest.raises(TrainingError, match=r"A partition in pass \d holds NaN.*lower alpha"):
         train(text, work=tmp_path, params=PARAMS.replace(alpha=10.0), resources=RESOURCES, client=client)

@@ -258,12 +258,8 @@ def train_rows(
     targets, width, alpha, batch, tile
         As in `train_hidden`.
     """
-    values, stride, ahead, n_values = (
-        scratch.values,
-        targets.stride,
-        targets.ahead,
-        max(SLOTS, len(batch) * MAX_TARGETS),
-    )
+    values, stride, ahead = scratch.values, targets.stride, targets.ahead
+    n_values = max(SLOTS, len(batch) * MAX_TARGETS)
     for g in range(targets.groups):
         shared, signs = targets.rows + g * len(tile) * stride * 8, targets.signs + g * n_values * 4
         dots_hidden(vectors, stride, shared, own, ahead, stride, width, values, batch, tile)

@@ -13,7 +13,7 @@ through the work directory (`out_of_core`). The bits are the same.
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -75,6 +75,7 @@ class RotationRun:
         self._passes = RotationPasses(self._params, length)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._state = state_at(PartitionOrigin(), context.partitions.n)
+        self._dealing: Future[SkipGrams] | None = None
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
@@ -89,9 +90,15 @@ class RotationRun:
     def play(self, number: int) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
         this = self._passes[number]
+        self._dealing = _beside(self._deal, this, self._dealing)
+        return self._train(number, this, self._dealing)
+
+    def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
+        """Deal the pairs of a pass, after those of the pass before, which may be the same."""
+        if before is not None:
+            wait([before])
         home = _home(self._place, self._params, this)
-        dealing = _beside(build_skipgrams, self._client, self._dealer, home, _stretch(self._params, this))
-        return self._train(number, this, dealing)
+        return build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
 
     def _train(self, number: int, this: RotationPass, dealing: "Future[SkipGrams]") -> Iterator[RoundReport]:
         """Train the pairs of a pass; yield a report for each step."""
