@@ -15,7 +15,6 @@ from distributed import Client, wait
 
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
-from benchmarks.cost_model import EPOCHS, GROUP, TASKS, TOP, Constants, Line, Load, barrier, contexts_of
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -33,9 +32,14 @@ from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.deltas import add_deltas
 from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.cost.base import Load
+from daskw2v.training.cost.constants import Constants, Line
+from daskw2v.training.cost.load import TOP, contexts_of
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.pipeline import train_model
+from daskw2v.training.rotation.cost import TASKS, barrier
+from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
 Floats = npt.NDArray[np.float64]
@@ -72,7 +76,7 @@ def load_of(text: Text, segment: Segment, params: Params) -> Load:
     """Return the load of a text, in all epochs."""
     counts = text.vocabulary.load().counts
     kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params.window)
+    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params)
     pairs = float(kept.sum()) * contexts * params.epochs
     return Load(text.corpus.n_tokens * params.epochs, len(counts), params.vector_size, pairs, kept[:TOP] / kept.sum())
 
@@ -175,7 +179,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         client.cluster.scale(2)
         client.wait_for_workers(2)
         send = measure_sending(client)
-    tasks = (DEALT // GROUP) ** 2
+    tasks = RotationPasses(kinds[0], 1).n_steps ** 2
     counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
     bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
     return {
@@ -193,9 +197,10 @@ def calibrate(
     """Measure all constants; print how pairs and buckets of the text compare with the model's."""
     dealt, sizes = measure_dealing(text, folder)
     largest = statistics.mean(np.diagonal(np.roll(sizes, k, 1)).max() for k in range(DEALT)) / sizes.mean()
+    epochs = load.words / text.corpus.n_tokens
     print(
         f"An epoch: {text.corpus.n_tokens:,} words, {load.types:,} types, {sizes.sum():,.0f} pairs (by the model "
-        f"{load.pairs / EPOCHS:,.0f}); largest bucket of a round over the mean, p={DEALT}: {largest:.3f} (by the model "
+        f"{load.pairs / epochs:,.0f}); largest bucket of a round over the mean, p={DEALT}: {largest:.3f} (by the model "
         f"{barrier(load, DEALT):.3f})",
         file=out,
     )

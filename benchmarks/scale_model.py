@@ -23,25 +23,18 @@ from typing import Any, NamedTuple, TextIO
 
 from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, train
 from benchmarks.common import finish
-from benchmarks.cost_model import (
-    EPOCHS,
-    PASSES,
-    ROUNDS,
-    TYPES,
-    Constants,
-    Forecast,
-    Hardware,
-    Line,
-    Load,
-    averaging,
-    rotation,
-    zipf,
-)
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.texts import Text, encode, encode_file
 from daskw2v.config.params import Params
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.cost import averaging_cost
+from daskw2v.training.cost.base import Forecast, Hardware, Load
+from daskw2v.training.cost.constants import Constants, Line
+from daskw2v.training.cost.load import zipf
+from daskw2v.training.rotation.cost import rotation_cost
 from tests.support import namespaces
+
+TYPES, ROUNDS, PASSES, EPOCHS = 10_000, 2, 8, 2  # of the check; rounds and passes an epoch
 
 
 def check(
@@ -67,9 +60,9 @@ def check(
                     seconds, _ = train(text, params.replace(seed=seed), cluster.client)
                     sent = cluster.sent() - before
                     f = (
-                        rotation(load, params.n_partitions, PASSES * EPOCHS, here, c)
+                        rotation_cost(load, params.n_partitions, PASSES * EPOCHS, here, c)
                         if params.strategy == "rotation"
-                        else averaging(load, ROUNDS * EPOCHS, here, c)
+                        else averaging_cost(load, ROUNDS * EPOCHS, here, c)
                     )
                     row = (n, rate, seconds, f.total, f.total / seconds, sent / 1e6, f.sent / 1e6)
                     yield [name, *row, *f.seconds.values()]
@@ -121,7 +114,7 @@ def planned(load: Load, hardware: Hardware, c: Constants) -> Plan:
     p, found = hardware.nodes * hardware.threads, list[Plan]()
     for processes in (k for k in range(1, hardware.threads + 1) if hardware.threads % k == 0):
         own, groups = replace(hardware, processes=processes), hardware.nodes * processes
-        several = [Plan(2**i, groups, rotation(load, p, 2**i, own, c, groups)) for i in range(8)]
+        several = [Plan(2**i, groups, rotation_cost(load, p, 2**i, own, c, groups)) for i in range(8)]
         found.append(next((plan for plan in several if plan.forecast.memory < hardware.memory), several[0]))
     return min(found, key=lambda plan: (plan.forecast.memory >= hardware.memory, plan.forecast.total))
 
@@ -131,7 +124,7 @@ def plans(load: Load, hardware: Hardware, c: Constants) -> Iterator[list[Any]]:
     n = hardware.nodes
     plan = planned(load, hardware, c)
     turned = f"rotation, p={n * hardware.threads}, {plan.groups} groups, {plan.passes} pass(es)"
-    for name, f in ((f"averaging, {n} replicas", averaging(load, 8 * n, hardware, c)), (turned, plan.forecast)):
+    for name, f in ((f"averaging, {n} replicas", averaging_cost(load, 8 * n, hardware, c)), (turned, plan.forecast)):
         unfit = "" if f.memory < hardware.memory else " !"
         yield [name + unfit, f.total, f.sent / 1e12, f.memory / 1e9, f.disk / 1e12, *f.seconds.values()]
 

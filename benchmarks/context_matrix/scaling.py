@@ -7,7 +7,7 @@ phase on n workers of one core is
   are taken in, train, and are handed out. On one worker a task does many steps, and rows only train;
 * what it gathers before: (n - 1) / n of the V rows of the other table, 4 D bytes each. It sends as much. A byte takes
   what the link of 10 Gbps gives, or twice what it takes two workers here from one to the other, if that is more
-  (`cost_model.Hardware.a_byte`): both are printed;
+  (`training.cost.base.Hardware.a_byte`): both are printed;
 * Dask's work on 4 n tasks (the training, its rows, its moments, its totals), one after the other on client and
   scheduler: seconds a task are those of two workers here with next to no rows to train.
 
@@ -27,7 +27,6 @@ from distributed import Client
 
 from benchmarks.calibration import measure_sending
 from benchmarks.context_matrix.training import matrix_of, train_anew
-from benchmarks.cost_model import Hardware
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
@@ -35,6 +34,7 @@ from daskw2v.objectives.base import Columns
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.columns.part_task import INPUT, OUTPUT
 from daskw2v.training.columns.step_schedule import ColumnRounds
+from daskw2v.training.cost.base import Hardware
 from daskw2v.training.devices import find_device
 from daskw2v.types import Float32Array
 

@@ -9,13 +9,14 @@ import sys
 
 from benchmarks.calibration import read_constants
 from benchmarks.common import cluster_of
-from benchmarks.cost_model import Constants, zipf
 from benchmarks.distributed_negative_sampling import ONE, judged_of, times_of, variants_of
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures, Paper
 from benchmarks.scale_model import DATA, calibrated, clusters, plans
 from benchmarks.scale_model import PAPER as SETTING
 from daskw2v.config.params import Params
+from daskw2v.training.cost.constants import Constants
+from daskw2v.training.cost.load import zipf
 
 NAMES = {ONE: "SGNS (Reference)", "bns": "SG-BNS", "sns": "SG-SNS", "tns": "SG-TNS"}
 KINDS = {"Semantic": "semantic", "Syntactic": "syntactic", "Total": "google_analogy"}

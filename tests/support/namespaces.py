@@ -21,7 +21,6 @@ import psutil
 from distributed import Client, LocalCluster
 
 MBIT = 1e6 / 8  # bytes/s
-HEADERS = 1448 / 1514  # of a packet's bytes on the link are data: Ethernet, IP and TCP take the rest
 REPOSITORY = Path(__file__).parents[2]
 TOOLS = ("ip", "tc", "unshare", "nsenter", "setpriv", "mount", "chroot")
 PYTHON = (sys.executable, "-P")  # what stands in the current directory is not imported

@@ -1,0 +1,40 @@
+"""What replicas cost."""
+
+import math
+
+from daskw2v.training.blocks import rows_per_block
+from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
+from daskw2v.training.cost.constants import Constants
+
+
+def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Forecast:
+    """Return what training takes with a replica a node.
+
+    Terms, and where they are in the code:
+
+    text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone.
+    copies: `CpuReplicaTrainer` copies both tables in and out, each round.
+    handling: `averaging._merge`, each block on one worker.
+    travel: each block goes from all replicas but one to where it is merged, and back, and its velocity from where it
+    was merged last; some worker has ceil(blocks / replicas) of them. Dask trains several replicas where the blocks are,
+    and sends less, if it takes sending for dearer than waiting: where tables are large against a round's text.
+    tasks: those of `AveragingRun.play`.
+    memory: both tables five times: of the round, the replica's, its result, merged, and velocity.
+    """
+    n, blocks = hardware.nodes, 2 * math.ceil(load.types / rows_per_block(load.d))
+    warm, everyone = min(0.1, n / 80) if n > 1 else 0.0, hardware.busy(hardware.slots)
+    alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
+    sent = rounds * (2 * (n - 1) + 1 - 1 / n) * load.tables
+    merged = rounds * n * load.tables if n > 1 else 0.0
+    sums = math.ceil(n / 3) if n > 4 else 0  # of up to four replicas none
+    tasks = 2 * n + blocks * (n + sums + 3)
+    seconds = {
+        "text": load.words * c.read * alone,
+        "store": load.words * RAW_WORD / (n * hardware.storage),
+        "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
+        "copies": (rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
+        "handling": merged * c.merge / hardware.busy(min(blocks, n)),
+        "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
+        "tasks": rounds * tasks * c.task,
+    }
+    return Forecast(seconds, sent, 5 * load.tables, load.tables)
