@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
-from daskw2v.config.params import Params
+from daskw2v.config.params import AUTO, Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import by_heading
@@ -31,6 +31,7 @@ _LOCAL = ("workers", "memory_limit", "host")  # fields that only describe a loca
 _READERS = OBJECTIVES, STRATEGIES, DEVICES  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
+    "strategy": (AUTO, *STRATEGIES.names()),
     "tokenizer": (*TOKENIZERS.names(), *OTHERS),
     "optimizer": dict.fromkeys(name for objective in OBJECTIVES.values() for name in objective.alphas),
 }

@@ -43,6 +43,8 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
     corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
     known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
     yield "model", str(vectors.url)
+    if choice := vectors.metadata.get("choice"):
+        yield "strategy", f"{choice['strategy']}, chosen by auto: {choice['why']}"
     yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
     if phrases := vectors.metadata.get("phrases"):
         yield "phrases", ", then ".join(f"{found['n_phrases']:,}" for found in phrases)

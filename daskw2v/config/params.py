@@ -24,6 +24,7 @@ from daskw2v.errors import ParameterError, UnknownParameterError
 
 _NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
+AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
 
 def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
@@ -177,7 +178,12 @@ class Params(Settings):
         stage="train",
     )
     strategy: str = setting(
-        "averaging", "how workers train one model together", TEXT, stage="train", heading="Training"
+        "averaging",
+        "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
+        "memory and read all options that are given",
+        TEXT,
+        stage="train",
+        heading="Training",
     )
     epochs: int = setting(5, "passes over the corpus, or over the word-context matrix", integer(1), stage="train")
     alpha: float | None = setting(
@@ -193,7 +199,8 @@ class Params(Settings):
     )
     seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
     n_replicas: int = setting(
-        1, "replicas of the model that train in parallel and are merged", integer(1, 65536), stage="train",
+        1, "replicas of the model that train in parallel and are merged; with strategy auto, 1 leaves it to that",
+        integer(1, 65536), stage="train",
         used_by=("averaging",),
     )  # fmt: skip
     rounds_per_epoch: int | None = setting(
@@ -217,7 +224,7 @@ class Params(Settings):
     )
     n_partitions: int = setting(
         8,
-        "partitions of each table; as many tasks train in parallel",
+        "partitions of each table; as many tasks train in parallel; with strategy auto, 8 leaves it to that",
         integer(1, 65536),
         stage="train",
         used_by=("rotation",),

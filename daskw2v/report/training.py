@@ -78,6 +78,8 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
         yield Fact("strategy", str(params["strategy"]), ", ".join(_describe_run(params, metrics)))
+    if choice := vectors.metadata.get("choice"):
+        yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
         threads = resources.get("threads")
         yield Fact("device", str(resources["device"]), "" if threads is None else f"{_many(threads, 'thread')} a task")

@@ -40,6 +40,7 @@ from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
+from daskw2v.training.choice import choose_strategy, with_choice_of
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import read_text, ready_cluster
 from daskw2v.training.version import finish_version, run_folder, run_identity, settled_params, write_version
@@ -136,9 +137,16 @@ class RetrainingRun:
     def _train(self, client: Client, served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(self.inputs, self.work, self.params, self.resources, client, self.listener)
         changes = compare(self._sources(served), corpus.sources)
-        params, text = self.params, corpus
+        made, choice = served is not None and self._made(served) and not self.full, None
+        if served is not None and made:
+            asked = with_choice_of(served.manifest["params"], self.params)
+        else:
+            asked, choice = choose_strategy(
+                corpus, vocabulary, self.work, self.params, self.resources, client, self.listener
+            )
+        params, text = asked, corpus
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
-        if served is not None and self._made(served) and not self.full:
+        if served is not None and made:
             text = self.policy.choose(corpus, unread, params.seed + number_of(served.name))  # another sample each time
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
             params = self.policy.params_after(params, served.name, new / all_text, text.n_tokens / all_text)
@@ -149,12 +157,14 @@ class RetrainingRun:
         run_id = run_identity(text, vocabulary, params)
         note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
         with hold_run(self.work, run_id) as lease:
-            held = replace(self, work=lease.guard(self.work), listener=lease.guarding(self.listener))
+            held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
             version = next_version(held._models, run_id, damaged)
             if (held._models / version).read_manifest() is None:
                 held._drop_candidates(run_id)
                 candidate = held._candidates / run_id
-                write_version(candidate, text, vocabulary, held.work, params, self.resources, client, held.listener)
+                write_version(
+                    candidate, text, vocabulary, held.work, params, self.resources, client, held.listener, choice
+                )
                 stopped = held._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
                 if stopped is not None:
                     return stopped
@@ -269,7 +279,7 @@ class RetrainingRun:
             theirs = settled_params(type(self.params).from_dict(asked))
         except ParameterError:  # made by a release with other fields
             return False
-        return identity_fields(theirs) == identity_fields(self.params)
+        return identity_fields(theirs) == identity_fields(with_choice_of(asked, self.params))
 
     def _sources(self, version: Version | None) -> list[Source]:
         """Return the files that a version was trained on; none if it does not list them."""

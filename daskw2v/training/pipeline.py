@@ -23,6 +23,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
+from daskw2v.training.choice import choose_strategy
 from daskw2v.training.initial_rows import find_base
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import check_choices, read_text, ready_cluster
@@ -120,7 +121,7 @@ def train_model(
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
     check_joined(corpus, params)
-    params = settled_params(params)
+    params, choice = choose_strategy(corpus, vocabulary, store, settled_params(params), resources, client, listener)
     run_id = run_identity(corpus, vocabulary, params)
     with (
         listening(listener, client) as heard,
@@ -132,7 +133,7 @@ def train_model(
         version = next_version(models, run_id, damaged)
         if (models / version).read_manifest() is not None:
             check_version(models / version)
-        write_version(models / version, corpus, vocabulary, store, params, resources, client, listen)
+        write_version(models / version, corpus, vocabulary, store, params, resources, client, listen, choice)
         if latest_version(models) != version:  # trained before, or killed before it was published
             Versions(store).publish(version)
         run_folder(store, run_id).remove()  # checkpoints, and pairs

@@ -23,10 +23,10 @@ from daskw2v.store.lease import hold_run
 from daskw2v.store.stage import Layout, remove_damaged
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
-from daskw2v.training import checkpoint
+from daskw2v.training import checkpoint, choice
 from daskw2v.vocabulary import count
 
-LAYOUTS = (CORPORA, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT)
+LAYOUTS = (CORPORA, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT, choice.LAYOUT)
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 T = TypeVar("T")
 _REPAIRS = 5  # of one result, in one call

@@ -1,6 +1,6 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
-from daskw2v.config.params import Params
+from daskw2v.config.params import AUTO, Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
@@ -12,7 +12,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.rotation.rotation import ROTATION
 from daskw2v.training.strategy import Strategy
 
-__all__ = ["STRATEGIES", "can_train", "check_strategy", "find_strategy", "reads"]
+__all__ = ["STRATEGIES", "can_train", "check_strategy", "find_strategy", "reads", "usable"]
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
@@ -37,6 +37,9 @@ def check_strategy(params: Params, resources: Resources) -> None:
     ParameterError
         If the strategy does not exist, has no kernel for objective and device, or an option of others is set.
     """
+    if params.strategy == AUTO:
+        _check_auto(params, resources)
+        return
     for settings in (params, resources):
         refuse_unread(settings, "strategy", params.strategy, STRATEGIES.including(params.strategy))
     _check_kernel(params, resources)
@@ -52,6 +55,31 @@ def can_train(params: Params, resources: Resources) -> bool:
     except ParameterError:
         return False
     return True
+
+
+def usable(params: Params, resources: Resources) -> list[Params]:
+    """Return the Params with each strategy that can train them and reads all that is given: what "auto" chooses from.
+
+    Strategies of plug-ins are not among them.
+    """
+    return [other for name in STRATEGIES if not _refusal(other := params.replace(strategy=name), resources)]
+
+
+def _refusal(params: Params, resources: Resources) -> ParameterError | None:
+    try:
+        check_strategy(params, resources)
+    except ParameterError as error:
+        return error
+    return None
+
+
+def _check_auto(params: Params, resources: Resources) -> None:
+    if not usable(params, resources):
+        others = (params.replace(strategy=name) for name in STRATEGIES)
+        refused = " ".join(f"{p.strategy}: {error.problem}" for p in others if (error := _refusal(p, resources)))
+        raise ParameterError(
+            f"No strategy takes all that is given. {refused}", "Leave out what the wanted strategy does not take."
+        )
 
 
 def _check_kernel(params: Params, resources: Resources) -> None:

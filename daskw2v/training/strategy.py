@@ -13,6 +13,8 @@ from daskw2v.objectives.base import Objective
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
+from daskw2v.training.cost.base import Forecast, Hardware, Load
+from daskw2v.training.cost.constants import Constants
 from daskw2v.training.devices import Device
 from daskw2v.training.memory.base import RunMemory, Workers
 from daskw2v.training.memory.text import Text
@@ -149,6 +151,29 @@ class StartRun(Protocol):
         """
 
 
+class TrainingCost(Protocol):
+    """Tells what training takes."""
+
+    def __call__(self, params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
+        """Return the forecast of a run.
+
+        Parameters
+        ----------
+        params
+            The run.
+        load
+            Its text.
+        hardware
+            Its workers: a node is a worker process.
+        constants
+            What single steps take, with the kernels of the objective.
+        """
+
+
+def _as_given(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    yield {}
+
+
 def _count_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
     if rounds:
         yield counted(rounds, "round")
@@ -170,6 +195,12 @@ class Strategy:
         Starts or resumes a run.
     memory
         Returns the memory of a run, given Params, Resources, the text and the workers that train.
+    cost
+        Returns what training takes; None where that is not known, and "auto" cannot compare it.
+    tried
+        Yields values of the strategy's own settings that "auto" compares, given Params, the number of words and the
+        workers: the plainest first, none where it cannot train so few words, none of settings that are not as by
+        default.
     check
         Refuses other Params that the strategy cannot train, before any text is read.
     lighter
@@ -186,6 +217,8 @@ class Strategy:
     find_kernel: Callable[[Objective, Device], Any]
     start: StartRun
     memory: Callable[[Params, Resources, Text, Workers], RunMemory]
+    cost: TrainingCost | None = None
+    tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _as_given
     check: Callable[[Params], None] = field(default=lambda _: None)
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
     describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds

@@ -45,10 +45,12 @@ def write_version(
     resources: Resources,
     client: Client,
     listener: Listener,
+    choice: Mapping[str, Any] | None = None,
 ) -> None:
     """Train into a folder, unless a finished model lies there; whoever calls holds the run's lease.
 
-    `params` are settled, as `train_model` has them. What else was made for it stays in `run_folder`.
+    `params` are settled, as `train_model` has them; `choice` says why their strategy was chosen, if it was. What else
+    was made for it stays in `run_folder`.
     """
     if home.read_manifest() is not None:
         _check_losses(home, resources)
@@ -73,7 +75,7 @@ def write_version(
     write_sources(home, corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(corpus, vocabulary, run, result, workers, time.monotonic() - began)
-    finish_version(client, home, manifest)
+    finish_version(client, home, manifest if choice is None else {**manifest, "choice": choice})
 
 
 def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:

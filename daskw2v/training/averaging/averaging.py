@@ -24,6 +24,7 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.cost import run_cost, tried
 from daskw2v.training.averaging.deltas import Deltas, add_deltas, join_deltas
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import MergedBlock, MergeRule, find_merge_rule
@@ -204,6 +205,8 @@ AVERAGING = Strategy(
     find_kernel=lambda objective, device: device.replica_trainer.find_kernel(objective),
     start=_start,
     memory=run_memory,
+    cost=run_cost,
+    tried=tried,
     check=_check,
     describe_run=_describe_run,
 )

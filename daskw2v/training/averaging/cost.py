@@ -1,10 +1,18 @@
 """What replicas cost."""
 
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
+from daskw2v.config.params import Params
+from daskw2v.training.averaging.round_schedule import ROUNDS
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
+from daskw2v.training.memory.base import Workers
+
+_MOST = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
 def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Forecast:
@@ -38,3 +46,21 @@ def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) ->
         "tasks": rounds * tasks * c.task,
     }
     return Forecast(seconds, sent, 5 * load.tables, load.tables)
+
+
+def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
+    """Return what training takes; replicas share the threads, and a replica stays on one worker."""
+    n = params.n_replicas
+    threads = max(1, min(hardware.threads, hardware.slots // n))
+    replicas = replace(
+        hardware, nodes=n, threads=threads, processes=1, cores=min(hardware.cores, n * threads, hardware.slots)
+    )
+    rounds = params.epochs * (params.rounds_per_epoch or ROUNDS * n)
+    return averaging_cost(load, rounds, replicas, constants)
+
+
+def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield one replica, and one for each worker, up to a number whose quality is known."""
+    yield {}
+    if workers.n > 1 and params.n_replicas == Params.n_replicas:
+        yield {"n_replicas": min(workers.n, _MOST)}

@@ -1,7 +1,9 @@
 """The constants of the formulas: what single steps take, measured by `python -m benchmarks.scale_model`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from daskw2v.config.params import Params
 
 
 class Line(NamedTuple):
@@ -53,3 +55,27 @@ class Constants:
     bucket_task: float
     bucket: float
     task: float
+
+
+# Machine B (EPYC Genoa, 2 cores), `python -m benchmarks.scale_model`; kernels of sgns with 5 negatives
+MACHINE_B = Constants(
+    window=Line(10.2e-9, 0.4495e-9), warm=Line(18.2e-9, 0.546e-9), cold=Line(95e-9, 1.15e-9), crowded=1.03,
+    read=15.3e-9, deal=90.6e-9, pair_bytes=4.0, piece=12.2e-3, copy=0.336e-9, merge=0.305e-9, send=2.52e-9,
+    bucket_task=6.16e-3, bucket=0.829e-3, task=1.41e-3,
+)  # fmt: skip
+_MEASURED = {("sgns", "cpu")}  # objectives and devices
+_NEGATIVES = 5
+
+
+def constants_of(params: Params, device: str) -> Constants | None:
+    """Return the constants with the kernels of these Params, which take longer with more negatives.
+
+    None for an objective and device whose kernels were not measured.
+    """
+    if (params.objective, device) not in _MEASURED or params.negative_sharing != "shared":
+        return None
+    times = (1 + params.negative) / (1 + _NEGATIVES)
+    window, warm, cold = (
+        Line(times * line.fixed, times * line.column) for line in (MACHINE_B.window, MACHINE_B.warm, MACHINE_B.cold)
+    )
+    return replace(MACHINE_B, window=window, warm=warm, cold=cold)

@@ -1,6 +1,7 @@
 """What cannot fit is refused before it starts, and not killed hours later."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.memory.workers import gpus_of, workers_of
 from daskw2v.training.strategies import STRATEGIES, can_train, find_strategy
 
+Kinds = Mapping[Workers, float]  # kinds of workers, each with the least limit among them
 Change = tuple[str, StageMemory]  # what can be changed, and what the stage takes then
 
 
@@ -89,6 +91,15 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
     _check("Training", _HOST, need, workers_of(client, resources.device), changes)
     _check("Training", _GPU, need, gpus_of(client, resources.device), changes)
+
+
+def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: Kinds) -> bool:
+    """Tell whether workers, and their GPUs, have the memory to train."""
+    memory = find_strategy(params.strategy).memory
+    need = partial(memory, params, resources, text)
+    return all(need(kind).train.bytes <= limit for kind, limit in kinds.items()) and all(
+        need(kind).train.gpu_bytes <= limit for kind, limit in gpus.items()
+    )
 
 
 def _encode(sources: list[Source], params: Params, resources: Resources) -> Callable[[Workers], StageMemory]:

@@ -1,7 +1,9 @@
 """What partitions that are trained two by two cost."""
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,11 +12,13 @@ from daskw2v.kernels.simd import padded
 from daskw2v.sampling.skipgrams import piece_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
+from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
 TASKS = 4  # of a pair of units: its task, and one for each of its three results
 _MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
+_LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 
 
 class RotationTasks(NamedTuple):
@@ -117,3 +121,21 @@ def rotation_cost(
     memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
     disk = load.tables + load.pairs / passes * c.pair_bytes
     return Forecast(seconds, sent, memory / hardware.nodes, disk)
+
+
+def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
+    """Return what training takes."""
+    passes = params.epochs * params.passes_per_epoch
+    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups)
+
+
+def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield as many partitions as have work for all threads, and more of them, which take less memory each."""
+    default = Params.n_partitions
+    if params.n_partitions != default or params.n_groups is not None:
+        yield {}
+        return
+    doubled = (default << i for i in itertools.count())
+    for p in itertools.takewhile(lambda p: p <= min(_MOST, words // _LEAST), doubled):
+        if p >= workers.n * workers.threads:
+            yield {"n_partitions": p}

@@ -41,6 +41,7 @@ from daskw2v.training.rotation.bucket_task import (
     save_partition,
     state_at,
 )
+from daskw2v.training.rotation.cost import run_cost, tried
 from daskw2v.training.rotation.memory import OUT_OF_CORE, fits_memory, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
@@ -221,6 +222,8 @@ ROTATION = Strategy(
     find_kernel=lambda objective, device: device.partition_trainer.find_kernel(objective),
     start=_start,
     memory=run_memory,
+    cost=run_cost,
+    tried=tried,
     check=_check,
     lighter=_lighter,
     describe_run=_describe_run,

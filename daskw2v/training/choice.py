@@ -1,0 +1,205 @@
+"""Strategy "auto": the one that is forecast to be fastest among those that fit into memory, chosen once for a run.
+
+The choice depends on Params, text and workers. It is kept in the work directory under the name that the run would have
+with "auto" as its strategy, for as long as its version or its checkpoints are there: the same call, on whatever
+cluster, goes on with it or finds its model. A run is named by what was chosen.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster
+from distributed.comm import get_address_host
+
+from daskw2v.cluster import workers_known
+from daskw2v.cluster.console import listening
+from daskw2v.config.params import AUTO, Params
+from daskw2v.config.resources import Resources
+from daskw2v.models.naming import run_of
+from daskw2v.progress import Listener, Progress, Watching
+from daskw2v.shards.layout import Corpus
+from daskw2v.store.stage import Layout
+from daskw2v.store.storage import Store
+from daskw2v.training.cost.base import Forecast, Hardware
+from daskw2v.training.cost.constants import constants_of
+from daskw2v.training.cost.load import load_of
+from daskw2v.training.devices import trainers_of
+from daskw2v.training.memory.check import Kinds, fits
+from daskw2v.training.memory.text import Text, known_text
+from daskw2v.training.memory.workers import gpus_of, workers_of
+from daskw2v.training.strategies import find_strategy, usable
+from daskw2v.training.version import run_folder, run_identity
+from daskw2v.vocabulary.count import StoredVocabulary
+
+NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster tells
+LAYOUT = Layout("choices/<choice>")
+_GAIN = 0.8  # of the plain run's seconds: forecasts are not exact, and fewer parts are simpler
+_CHOSEN = ("strategy", "n_replicas", "n_partitions")
+
+
+class Place(NamedTuple):
+    """Where a run is to be trained: its workers, their GPUs, and the same as the formulas of costs take it."""
+
+    kinds: Kinds
+    gpus: Kinds
+    hardware: Hardware
+
+
+class Candidate(NamedTuple):
+    """A way to train: Params with a strategy, its forecast if there is one, and whether it fits into memory."""
+
+    params: Params
+    forecast: Forecast | None
+    fits: bool
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in _settings(self.params).items())
+
+
+def candidates(params: Params, resources: Resources, text: Text, place: Place) -> list[Candidate]:
+    """Return what "auto" chooses from, the plainest first."""
+    return [
+        candidate_of(params.replace(strategy=given.strategy, **values), resources, text, place)
+        for given in usable(params.replace(strategy=AUTO), resources)
+        for values in _tried(given, text, place)
+    ]
+
+
+def candidate_of(params: Params, resources: Resources, text: Text, place: Place) -> Candidate:
+    """Return a candidate whose strategy is named."""
+    cost, constants = find_strategy(params.strategy).cost, constants_of(params, resources.device)
+    forecast = None
+    if cost is not None and constants is not None:
+        forecast = cost(params, load_of(text, params), place.hardware, constants)
+    return Candidate(params, forecast, fits(params, resources, text, place.kinds, place.gpus))
+
+
+def choose(found: list[Candidate]) -> tuple[Candidate, str]:
+    """Return one of some candidates, and why.
+
+    The first stays where it fits into memory and no other is a fifth faster. Where
+    nothing fits, the last one, of the most parts, is what the check of memory then speaks of.
+    """
+    plain, fitting = found[0], [candidate for candidate in found if candidate.fits]
+    if len(found) == 1:
+        return plain, "nothing to choose from"
+    if not fitting:
+        return found[-1], "nothing else takes less memory"
+    known = [candidate for candidate in fitting if candidate.forecast is not None]
+    best = min(known, key=_seconds, default=fitting[0])
+    if plain.fits and (plain.forecast is None or _seconds(best) > _GAIN * _seconds(plain)):
+        best = plain
+    others = "; ".join(map(_told, _best_of_each(found, best)))
+    why = "no forecast" if best.forecast is None else f"{_seconds(best):,.0f} s of training forecast"
+    return best, f"{why}; instead: {others}" if others else why
+
+
+def choose_in(found: list[Candidate], place: Place) -> tuple[Candidate, str]:
+    """Return one of some candidates, and why: the first where a single worker holds it, as nothing is to be divided."""
+    if place.hardware.nodes == 1 and found[0].fits:
+        return found[0], "there is one worker"
+    return choose(found)
+
+
+def choose_strategy(
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources, client: Client,
+    listener: Watching,
+) -> tuple[Params, Mapping[str, Any] | None]:  # fmt: skip
+    """Return the Params with a strategy that is named, and what is recorded of the choice; None where it was given.
+
+    Parameters
+    ----------
+    corpus, vocabulary, store, resources, client, listener
+        As in `train_model`.
+    params
+        They are settled.
+    """
+    if params.strategy != AUTO:
+        return params, None
+    with listening(listener, client) as listen:
+        home = store / LAYOUT.folder / run_identity(corpus, vocabulary, params)
+        record = home.read_manifest()
+        if record is not None and _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record))):
+            _tell(listen, record)
+            return chosen, record
+        text, place = known_text(corpus, vocabulary, params), place_of(client, resources)
+        best, why = choose_in(candidates(params, resources, text, place), place)
+        record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
+                  "threads": place.hardware.threads}  # fmt: skip
+        home.write_manifest(record)
+        _tell(listen, record)
+        return best.params, record
+
+
+def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
+    """Return Params of "auto" with what was chosen for others; those that name a strategy stay as they are."""
+    return _with(params, theirs) if params.strategy == AUTO else params
+
+
+def place_of(client: Client, resources: Resources) -> Place:
+    """Return where a cluster would train; how fast its network is, is assumed."""
+    trainers = trainers_of(client, resources.device)
+    hosts = len({get_address_host(address) for address in workers_known(client)})
+    kinds = workers_of(client, resources.device)
+    cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
+    n = len(trainers.threads) + trainers.coming
+    network = math.inf if hosts == 1 and not trainers.coming else NETWORK / math.ceil(n / max(1, hosts))
+    return Place(kinds, gpus_of(client, resources.device), hardware_of(kinds, network, cores))
+
+
+def hardware_of(kinds: Kinds, network: float, cores: float) -> Hardware:
+    """Return workers as the formulas of costs take them: each is a node, with as many threads as the least has."""
+    n, threads = max(kind.n for kind in kinds), min(kind.threads for kind in kinds)
+    return Hardware("workers", n, threads, 1, min(kinds.values()), network, cores=cores)
+
+
+def _tried(params: Params, text: Text, place: Place) -> Iterator[Mapping[str, Any]]:
+    kind = max(place.kinds, key=lambda kind: kind.threads)
+    return find_strategy(params.strategy).tried(params, text.vocabulary, kind)
+
+
+def _best_of_each(found: list[Candidate], best: Candidate) -> Iterator[Candidate]:
+    """Yield the other candidates, of each strategy the best."""
+    rest = [candidate for candidate in found if candidate is not best]
+    for name in dict.fromkeys(candidate.params.strategy for candidate in rest):
+        yield min((c for c in rest if c.params.strategy == name), key=lambda c: (not c.fits, _seconds(c)))
+
+
+def _seconds(candidate: Candidate) -> float:
+    return math.inf if candidate.forecast is None else candidate.forecast.total
+
+
+def _told(candidate: Candidate) -> str:
+    if not candidate.fits:
+        return f"{candidate}, which does not fit into memory"
+    return f"{candidate}, no forecast" if candidate.forecast is None else f"{candidate}, {_seconds(candidate):,.0f} s"
+
+
+def _settings(params: Params) -> dict[str, Any]:
+    """Return the strategy and those of its settings that may be chosen, where they are not as by default."""
+    return {
+        name: getattr(params, name)
+        for name in _CHOSEN
+        if name == "strategy" or getattr(params, name) != getattr(Params, name)
+    }
+
+
+def _with(params: Params, record: Mapping[str, Any]) -> Params:
+    """Return Params with a recorded choice; what was given besides the strategy stays."""
+    given = _settings(params)
+    return params.replace(
+        **{name: record[name] for name in _CHOSEN if name in record and (name == "strategy" or name not in given)}
+    )
+
+
+def _lives(store: Store, run_id: str) -> bool:
+    """Return whether a version of a run, finished or not, or what it keeps until then is there."""
+    names = (store / "models").children()
+    return any(run_of(name) == run_id for name in names if "-" in name) or run_folder(store, run_id).exists()
+
+
+def _tell(listener: Listener, record: Mapping[str, Any]) -> None:
+    chosen = ", ".join(f"{name}={record[name]}" for name in _CHOSEN if name in record)
+    listener(Progress("choose", 0, 0, "", message=f"{chosen}: {record['why']}"))

@@ -1,0 +1,200 @@
+"""Strategy "auto": what is chosen, and that a run keeps it."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from daskw2v import Params, Resources, Store, train
+from daskw2v.cli import main
+from daskw2v.cli.estimating import parse_rate
+from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import ParameterError
+from daskw2v.models.versions import Versions
+from daskw2v.training import choice
+from daskw2v.training.averaging.cost import averaging_cost
+from daskw2v.training.choice import Place, candidates, choose_in, hardware_of
+from daskw2v.training.cost.constants import constants_of
+from daskw2v.training.cost.load import load_of
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.memory.text import Text, guess_text
+from daskw2v.training.rotation.cost import rotation_cost
+
+GB = 1 << 30
+AUTO = Params(strategy="auto")
+SMALL = Params(strategy="auto", vector_size=4, min_count=1, epochs=1, sample=0, window=2)
+SMALL_TEXT = Text(
+    words=10**6, types=40_000, left=6 * 10**5, vocabulary=10**4, blocks=1, shards=1, shard_words=10**6,
+    shard_types=40_000, entries=40_000,
+)  # fmt: skip
+LONG_TEXT = replace(SMALL_TEXT, words=2 * 10**10, left=10**10, vocabulary=10**5, blocks=2000, shards=2000)
+MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
+
+
+def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
+    kinds = {Workers(n, threads, n * limit): limit}
+    return Place(kinds, {}, hardware_of(kinds, network, math.inf))
+
+
+def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)
+    return choose_in(candidates(params, resources, text, where), where)
+
+
+def test_choose__keeps_one_replica_where_there_is_one_worker():
+    for text in (SMALL_TEXT, LONG_TEXT):
+        assert chosen(text, place(n=1))[0].params == Params()
+
+
+def test_choose__keeps_one_replica_where_text_is_short():
+    best, why = chosen(SMALL_TEXT, place(n=64))
+    assert best.params == Params()
+    assert "n_replicas=16" in why
+
+
+def test_choose__divides_much_text_among_workers():
+    best, why = chosen(LONG_TEXT, place(n=8))
+    assert best.params != Params()
+    plain = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
+    assert best.forecast.total < 0.8 * plain.forecast.total
+    assert f"{plain}" in why or best.params.strategy == plain.params.strategy
+
+
+def test_choose__cuts_tables_that_no_worker_holds():
+    where = place(n=4, limit=16 * GB)
+    found = candidates(AUTO, Resources(), MANY_WORDS, where)
+    assert not any(candidate.fits for candidate in found if candidate.params.strategy == "averaging")
+    best, why = choose_in(found, where)
+    assert (best.params.strategy, best.fits) == ("rotation", True)
+    assert "does not fit into memory" in why
+
+
+def test_choose__takes_the_only_strategy_of_an_objective():
+    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="subwords"))[0].params.strategy == "columns"
+    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_hs"))[0].params.strategy == "averaging"
+
+
+def test_choose__leaves_options_as_they_are_given():
+    found = candidates(AUTO.replace(n_replicas=3), Resources(), LONG_TEXT, place())
+    assert [candidate.params for candidate in found] == [Params(n_replicas=3)]
+    found = candidates(AUTO.replace(n_partitions=24), Resources(), LONG_TEXT, place())
+    assert [candidate.params for candidate in found] == [Params(strategy="rotation", n_partitions=24)]
+
+
+def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
+    best, why = chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_ns"))
+    assert best.params == Params(objective="cbow_ns")
+    assert "no forecast" in why
+
+
+def test_train__refuses_options_that_no_strategy_takes_together(tmp_path):
+    with pytest.raises(ParameterError, match="No strategy takes all") as refused:
+        train("text.txt", work=tmp_path, params=AUTO.replace(n_replicas=3, n_partitions=24), listener=None)
+    assert "n_partitions=24 changes nothing for strategy='averaging'" in str(refused.value)
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{' '.join(f'w{(i * k) % 23}' for k in range(1, 12))}\n" for i in range(200)))
+    return path
+
+
+def pick(name):
+    """Return a choice that takes the first candidate of a strategy."""
+    return lambda found, _: (next(c for c in found if c.params.strategy == name), "it was picked")
+
+
+def candidates_in_parts(*args):
+    """Return one replica, and a rotation of so few words as a test has."""
+    plain = choice.candidate_of(args[0].replace(strategy="averaging"), *args[1:])
+    return [plain, plain._replace(params=plain.params.replace(strategy="rotation", n_partitions=2))]
+
+
+def test_train__with_auto_is_the_run_of_what_is_chosen(client, text, tmp_path):
+    """One worker: one replica, under the name that it always had."""
+    plain = train(text, work=tmp_path, params=SMALL.replace(strategy="averaging"), client=client, listener=None)
+    told = []
+    auto = train(text, work=tmp_path, params=SMALL, client=client, listener=told.append)
+    assert auto.url == plain.url
+    assert any("strategy=averaging" in (p.message or "") and "one worker" in p.message for p in told)
+
+
+def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch):
+    options = {"work": tmp_path, "params": SMALL, "client": client, "listener": None}
+    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "choose_in", pick("rotation"))
+    first = train(text, **options)
+    assert (first.metadata["params"]["strategy"], first.metadata["params"]["n_partitions"]) == ("rotation", 2)
+    assert first.metadata["choice"]["why"] == "it was picked"
+    monkeypatch.setattr(choice, "choose_in", pick("averaging"))  # as on another cluster
+    assert train(text, **options).url == first.url
+    versions = Versions(Store(str(tmp_path)))
+    assert len(versions.all()) == 1
+    (Store(str(tmp_path)) / "models" / versions.all()[0].name).remove()
+    anew = train(text, **options)  # nothing of the first run is left
+    assert anew.metadata["params"]["strategy"] == "averaging"
+
+
+def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch):
+    """Killed after the first pass, from whose checkpoint another cluster goes on."""
+    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "choose_in", pick("rotation"))
+    options = {"work": tmp_path, "params": SMALL, "client": client}
+    resources = Resources(checkpoint_seconds=0, threads=1)
+
+    def stop(progress):
+        if progress.stage == "train" and 0 < progress.done < progress.total and (tmp_path / "runs").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(text, **options, resources=resources, listener=stop)
+    monkeypatch.setattr(choice, "choose_in", pick("averaging"))
+    assert train(text, **options, resources=resources, listener=None).metadata["params"]["strategy"] == "rotation"
+
+
+def test_train__chooses_anew_where_the_record_is_damaged(client, text, tmp_path, monkeypatch):
+    options = {"work": tmp_path, "params": SMALL, "client": client, "listener": None}
+    first = train(text, **options)
+    (record,) = (tmp_path / "choices").glob("*/*")
+    record.write_bytes(record.read_bytes()[:-9])
+    assert train(text, **options).url == first.url
+
+
+def test_estimate__tells_what_the_formulas_do(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("one two three\n" * 100_000)
+    given = ["--workers", "8", "--threads", "16", "--network", "10Gbps", "--words", "20000", "--types", "30000"]
+    shown = CliRunner().invoke(
+        main, ["estimate", str(path), "--strategy", "auto", *given, "--n-partitions", "16"], env={"COLUMNS": "240"}
+    )
+    assert shown.exit_code == 0, shown.output
+    params = Params(strategy="rotation", n_partitions=16)
+    text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
+    where = replace(place(n=8, threads=16).hardware, network=parse_rate("10Gbps"))
+    forecast = rotation_cost(load_of(text, params), 16, 40, where, constants_of(params, "cpu"))
+    (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
+    wanted = [f"{forecast.seconds[term]:,.1f}" for term in ("text", "train", "copies", "handling", "travel", "tasks")]
+    assert all(value in row.split() for value in wanted)
+    assert f"{forecast.total:,.1f}" in row.split()
+    assert f"{forecast.total * 8 / 3600:.3g}" in row.split()
+
+
+def test_forecast__has_a_replica_a_worker():
+    found = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))
+    params = Params(n_replicas=8)
+    (eight,) = [candidate for candidate in found if candidate.params == params]
+    load = load_of(LONG_TEXT, params)
+    wanted = averaging_cost(load, 5 * 64, replace(place(n=8).hardware, cores=32), constants_of(params, "cpu"))
+    assert eight.forecast.seconds == pytest.approx(wanted.seconds)
+
+
+@pytest.mark.parametrize(("text", "rate"), [("10Gbps", 1.25e9), ("100 Mbit/s", 12.5e6), ("2.5gbps", 312.5e6)])
+def test_parse_rate__reads_bits_a_second(text, rate):
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "10", "0Gbps", "-1Gbps", "10 GB/s", "nanGbps"])
+def test_parse_rate__refuses_others(text):
+    with pytest.raises(ParameterError, match="network="):
+        parse_rate(text)
