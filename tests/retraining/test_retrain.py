@@ -16,6 +16,7 @@ from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
+from daskw2v.training import choice
 
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
 
@@ -403,3 +404,23 @@ def test_what_cannot_be__is_refused_before_anything_is_read(nights, given, probl
 def test_policy__refuses(field, value):
     with pytest.raises(ParameterError, match=f"{field}="):
         Policy(**{field: value})
+
+
+def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(later, monkeypatch):
+    """Also where another one would be chosen by now; Params of "auto" and of its choice are the same Params."""
+
+    def unasked(*_):
+        raise AssertionError("a choice was made")
+
+    monkeypatch.setattr(choice, "candidates", unasked)
+    later.write(1)
+    summary = later.run(params=PARAMS.replace(strategy="auto"))
+    assert summary.outcome is Outcome.PUBLISHED
+    assert manifest(later, summary.version)["params"]["base_model"] == later.first.version
+    assert manifest(later, summary.version)["retraining"]["params"]["strategy"] == PARAMS.strategy
+
+
+def test_first_night__chooses(nights):
+    summary = nights.run(params=PARAMS.replace(strategy="auto"))
+    assert manifest(nights, summary.version)["choice"]["strategy"] == "averaging"
+    assert nights.run(params=PARAMS.replace(strategy="auto")).outcome is Outcome.NOTHING_NEW
