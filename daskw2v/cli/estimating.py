@@ -55,7 +55,7 @@ def estimate_command(
     config: Path | None,
     **_: Any,
 ) -> None:
-    """Print the memory and the time that training on INPUT needs, estimated from the sizes of the files.
+    """Print the memory and time that training on INPUT needs, estimated from the sizes of the files.
 
     The options are those of `train`. With a scheduler, the estimate is for its workers; otherwise for a local cluster,
     which is not started. Time is that of training alone, by each strategy that can; a star marks the one that is
@@ -73,12 +73,12 @@ def estimate_command(
         place = place._replace(hardware=replace(place.hardware, network=rate, cores=math.inf))
     options, params = _options(params, resources, text, place)
     machines = place.hardware.nodes if rate is not None else 1 if resources.scheduler is None else None
-    print_table(("", "training", *_TERMS, "seconds", "machine hours", "in memory"), _times(options, params, machines))
     for workers, limit in place.kinds.items():
         found = estimate(params, resources, text, workers)
         print_table(("stage", "memory", "made of"), found.rows())
         for note in (*_guesses(text, types, words), *found.notes, _verdict(found.bytes, workers, limit)):
             click.echo(note)
+    print_table(("", "training", *_TERMS, "seconds", "machine hours", "in memory"), _times(options, params, machines))
 
 
 _TERMS = ("text", "store", "train", "copies", "handling", "travel", "tasks")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from daskw2v.cli import config_file, demo, estimating, evaluating, exporting, main, models, opening, program, training
-from daskw2v.config.params import Params
+from daskw2v.config.params import AUTO, Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.pieces import ReadReport
@@ -213,7 +213,7 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
     text = " ".join(run("train", "--help-for", "all").output.split())
     for name, registry in (
         ("format", FORMATS),
-        ("strategy", STRATEGIES),
+        ("strategy", (AUTO, *STRATEGIES)),
         ("objective", OBJECTIVES),
         ("merge", MERGE_RULES),
         ("device", DEVICES),

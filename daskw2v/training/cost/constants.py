@@ -57,11 +57,12 @@ class Constants:
     task: float
 
 
-# Machine B (EPYC Genoa, 2 cores), `python -m benchmarks.scale_model`; kernels of sgns with 5 negatives
+# Machine B (EPYC Genoa, 2 cores), idle, `python -m benchmarks.scale_model --skip-runs --parts 1`:
+# kernels of sgns with 5 negatives
 MACHINE_B = Constants(
-    window=Line(10.2e-9, 0.4495e-9), warm=Line(18.2e-9, 0.546e-9), cold=Line(95e-9, 1.15e-9), crowded=1.03,
-    read=15.3e-9, deal=90.6e-9, pair_bytes=4.0, piece=12.2e-3, copy=0.336e-9, merge=0.305e-9, send=2.52e-9,
-    bucket_task=6.16e-3, bucket=0.829e-3, task=1.41e-3,
+    window=Line(1.88e-08, 3.58e-10), warm=Line(1.83e-08, 4.77e-10), cold=Line(8.68e-08, 9.46e-10),
+    crowded=1.02, read=1.42e-08, deal=4.05e-08, pair_bytes=4, piece=0.004, copy=3.31e-10, merge=1.93e-10,
+    send=2.52e-09, bucket_task=0.00727, bucket=0.00107, task=0.00155,
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5
