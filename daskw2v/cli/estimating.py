@@ -68,7 +68,8 @@ def estimate_command(
     check_strategy(params, resources)
     sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
     text = guess_text(sources, params, resources, types, words)
-    place, rate = _place(resources), None if network is None else parse_rate(network)
+    rate = None if network is None else parse_rate(network)
+    place = _place(resources, machines=rate is not None)
     if rate is not None:
         place = place._replace(hardware=replace(place.hardware, network=rate, cores=math.inf))
     options, params = _options(params, resources, text, place)
@@ -100,9 +101,9 @@ def parse_rate(text: str) -> float:
     return rate
 
 
-def _place(resources: Resources) -> Place:
+def _place(resources: Resources, *, machines: bool) -> Place:
     if resources.scheduler is None:
-        kinds = local_workers(resources)
+        kinds = local_workers(resources, machines=machines)
         return Place(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
     with (
         show_progress() as listener,

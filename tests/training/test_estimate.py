@@ -295,3 +295,10 @@ def test_estimate__is_near_the_peak_of_a_worker(tmp_path):
         (peak,) = (of_worker.peak_memory for of_worker in usage(client).values())
     guessed = guess_text(find_sources(str(text)), params, Resources(), types=n_words, vocabulary=n_words)
     assert 0.8 < of(params, guessed).bytes / peak < 1.4
+
+
+def test_local_workers__have_the_memory_of_other_machines_where_they_are_on_such():
+    resources = Resources(workers=3, threads=2, memory_limit="900 TB")
+    assert local_workers(resources, machines=True) == {Workers(3, 2, 2700e12): 900e12}
+    (limit,) = local_workers(resources).values()
+    assert limit < 900e12

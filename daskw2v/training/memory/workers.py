@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dask.system import CPU_COUNT
+from dask.utils import parse_bytes
 from distributed import Client
 from distributed.worker_memory import parse_memory_limit
 
@@ -48,8 +49,14 @@ def _kinds(client: Client, trainers: Trainers, limits: Mapping[str, Any]) -> dic
     return found
 
 
-def local_workers(resources: Resources) -> Mapping[Workers, float]:
-    """Return the workers of a local cluster, as Dask makes them of these Resources."""
+def local_workers(resources: Resources, *, machines: bool = False) -> Mapping[Workers, float]:
+    """Return the workers of a local cluster, as Dask makes them of these Resources.
+
+    With `machines`, each is alone on a machine that has the memory that is given, or else as much as this one.
+    """
     threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))
-    limit = parse_memory_limit(resources.memory_limit, threads, logger=logging.getLogger(__name__))
+    if machines and resources.memory_limit != "auto":
+        limit = parse_bytes(resources.memory_limit)
+    else:
+        limit = parse_memory_limit(resources.memory_limit, threads, logger=logging.getLogger(__name__))
     return {Workers(resources.workers, threads, resources.workers * limit): limit}
