@@ -108,10 +108,19 @@ class StoredRows:
         return self.array[self._own(partition)]
 
     def write_partition(self, partition: int, rows: Float32Array) -> None:
-        """Write a partition's rows, shape (size, D); partitions share no chunk."""
-        self.array[self._own(partition)] = rows
-        if self.array.ndim == 3 and len(rows) < self.array.shape[0]:  # no chunk may be missing
-            self.array[len(rows) :, partition] = np.zeros((self.array.shape[0] - len(rows), self.shape[1]), np.float32)
+        """Write a partition's rows, shape (size, D); partitions share no chunk.
+
+        Chunks are written whole: Zarr would read what is in one before it writes a part of it.
+        """
+        if self.array.ndim == 2:
+            self.array[...] = rows
+            return
+        length, step = self.array.shape[0], self.array.chunks[0]
+        last = (length - 1) // step * step  # of whose chunk a row may not exist
+        end = np.zeros((length - last, self.shape[1]), np.float32)
+        end[: len(rows) - last] = rows[last:]
+        self.array[:last, partition] = rows[:last]
+        self.array[last:, partition] = end
 
     def _own(self, partition: int) -> Any:
         rows = slice(self.partitions.size(partition))

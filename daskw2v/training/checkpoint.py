@@ -37,14 +37,14 @@ def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
     DamageError
         If it is damaged, or its manifest is of another one.
     """
-    names = _finished(run)
-    if not names:
-        return None
-    store = run / "checkpoints" / names[-1]
-    manifest = store.read_manifest() or {}
-    if ATTEMPT in manifest:
-        check_attempt(store, manifest)
-    return store, manifest
+    for name in reversed((run / "checkpoints").children()):
+        store = run / "checkpoints" / name
+        manifest = store.read_manifest()  # once: a store may answer otherwise the next time
+        if manifest is not None:
+            if ATTEMPT in manifest:
+                check_attempt(store, manifest)
+            return store, manifest
+    return None
 
 
 def _finished(run: Store) -> list[str]:

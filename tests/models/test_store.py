@@ -20,6 +20,7 @@ from daskw2v.models.store import (
     write_vocabulary,
 )
 from daskw2v.models.versions import latest_version, publish
+from daskw2v.store.retries import RetryingStore
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -181,6 +182,21 @@ def write_partitioned(store, n=3):
     for part in range(n):
         write_partition(store, "input", part, np.full((partitions.size(part), 2), part, np.float32))
     write_vocabulary(store, Vocabulary.from_words(WORDS, range(10, 0, -1)))
+
+
+def test_write_partition__reads_no_chunk(models, monkeypatch):
+    read, get = [], RetryingStore.get
+
+    async def spy(self, key, *args, **options):
+        read.append(key)
+        return await get(self, key, *args, **options)
+
+    monkeypatch.setattr(RetryingStore, "get", spy)
+    create_model(models, {"input": (10, 2)}, 12, 3)
+    for part in range(3):
+        write_partition(models, "input", part, np.ones((Partitions(10, 3).size(part), 2), np.float32))
+    assert read
+    assert not [key for key in read if "/c/" in key]
 
 
 def test_publish__makes_a_partitioned_model_readable(models):

@@ -104,6 +104,13 @@ def test_loop__resumes_from_the_newest_checkpoint(place):
     assert [entry["round"] for entry in result.history] == [0, 1, 2, 3]
 
 
+def test_newest__goes_by_one_answer_of_a_store_that_may_give_another_next(place, monkeypatch):
+    checkpoint.finish(place, checkpoint.folder(place, 2), {"next_pass": 2})
+    answers = iter([{"next_pass": 2}])  # then the file is not known
+    monkeypatch.setattr(Store, "read_manifest", lambda store: next(answers, None))
+    assert checkpoint.newest(place) == (checkpoint.folder(place, 2), {"next_pass": 2})
+
+
 def test_loop__stops_at_a_loss_that_is_not_finite(place):
     with pytest.raises(TrainingError, match=r"A number in pass 0 holds NaN or infinity \(alpha=0\.1\)"):
         play(CountingRun(loss=math.nan), place)
