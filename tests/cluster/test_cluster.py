@@ -2,7 +2,9 @@
 
 import gc
 import os
+import platform
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -198,6 +200,25 @@ def test_connect__says_that_no_scheduler_answers(monkeypatch):
         connect(Resources(scheduler="tcp://127.0.0.1:9")),
     ):
         pass
+
+
+def _new_pages():
+    """Return the pages that the system gives for an array like one that was freed just before."""
+    faults = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        np.ones(3 << 20, np.uint8)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return faults[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator of glibc is configured")
+def test_connect__lets_workers_of_a_local_cluster_keep_freed_memory(monkeypatch):
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):  # earlier clusters of this process set them
+        monkeypatch.delenv(name, raising=False)
+    with connect(Resources(workers=1, threads=1)) as client:
+        assert client.submit(_new_pages).result() < 100  # of 768
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other ways elsewhere")
