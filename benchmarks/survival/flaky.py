@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,7 @@ class _Clock:
     """`time.time`, which jumps as it is told."""
 
     def __init__(self) -> None:
+        update_wrapper(self, _true_time)  # who wraps functions asks for their names
         self._asked, self._offset = float("-inf"), 0.0
 
     def __call__(self) -> float:
