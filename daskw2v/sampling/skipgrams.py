@@ -33,7 +33,7 @@ from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = 4 * SPAN, 16 * SEGMENT  # positions
-_READ, _READS = 1 << 18, 64  # most pairs of small buckets to read together; number of such reads to cache
+_READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
 KEPT_PAIRS = _READ * _READS
 _PAIRS, _NOISE = "pairs", "noise"
 _LAST = -(1 << 30)  # a priority below those of training
@@ -200,7 +200,8 @@ def read_bucket(place: Place, output: int, input: int) -> Bucket:
     """
     grams = _open(place)
     n, names = grams.n_partitions, (_PAIRS, _NOISE) if grams.noise else (_PAIRS,)
-    together = min(n, max(1, _READ * n**2 // max(1, grams.pairs + grams.noise)))
+    most = min(n, max(1, _READ * n**2 // max(1, grams.pairs + grams.noise)))
+    together = 1 << most.bit_length() - 1  # groups of partitions are often powers of two
     first = input // together * together
     last = min(n, first + together)
     found = [_read(place, name, output, first, last)[input - first] for name in names]

@@ -7,6 +7,7 @@ checksum is the crc32c of the file's place, the part's number and edges, and its
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from daskw2v.types import Int64Array
 
 _RECORD = 16  # bytes
 _BOUND = 1 << 32  # in a checksum that has the place
+_FEW = 1 << 10  # parts of a file whose records are read together, and files for which they are cached
 
 
 class Bounds(NamedTuple):
@@ -54,15 +56,16 @@ def read_parts(
     DamageError
         If the file is gone, shorter, or not what was written.
     """
-    bounds = _bounds(place, name, first, last)
     head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
-    start, stop = bounds[0].start, bounds[-1].stop
 
     def read() -> list[npt.NDArray[Any]]:
+        bounds = _bounds(place, name, n_parts, first, last)
+        start, stop = bounds[0].start, bounds[-1].stop
         content = place.read_range(name, head + size * start, head + size * stop)
         items = np.frombuffer(content, dtype).reshape(-1, columns)
         parts = [items[part.start - start : part.stop - start] for part in bounds]
         if any(_checksum(place, name, part, read) != part.checksum for part, read in zip(bounds, parts, strict=True)):
+            _few_records.cache_clear()
             raise DamageError.of(f"{place.url}/{name}", "is not what was written")
         return parts
 
@@ -74,13 +77,26 @@ def read_part(place: Store, name: str, n_parts: int, part: int, dtype: npt.DType
     return read_parts(place, name, n_parts, part, part + 1, dtype, columns)[0]
 
 
-def _bounds(place: Store, name: str, first: int, last: int) -> list[Bounds]:
+def _bounds(place: Store, name: str, n_parts: int, first: int, last: int) -> list[Bounds]:
     """Return where the parts first..last-1 of a file lie."""
+    if n_parts <= _FEW:
+        records = _few_records(place, name, n_parts)[first : last + 1]
+    else:
+        records = _records(place, name, first, last)
+    found = enumerate(pairwise(records.tolist()), first)
+    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
+
+
+def _records(place: Store, name: str, first: int, last: int) -> Int64Array:
     records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
     if records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
         raise DamageError.of(f"{place.url}/{name}", "is not what was written")
-    found = enumerate(pairwise(records.tolist()), first)
-    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
+    return records
+
+
+@lru_cache(maxsize=_FEW)
+def _few_records(place: Store, name: str, n_parts: int) -> Int64Array:
+    return _records(place, name, 0, n_parts)
 
 
 def _checksum(place: Store, name: str, bounds: Bounds, items: npt.NDArray[Any]) -> int:
