@@ -16,7 +16,7 @@ _FILE = f"{_SOURCES}.json"
 def write_sources(store: Store, sources: Iterable[Source]) -> None:
     """Write the list of files that a version's text was read from."""
     values = {_SOURCES: [asdict(source) for source in sources], ATTEMPT: attempt_of(store)}
-    store.write_manifest(values, _FILE, portable=True)
+    store.finish_manifest(values, _FILE, portable=True)
 
 
 def read_sources(store: Store) -> list[Source] | None:

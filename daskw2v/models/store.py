@@ -299,7 +299,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
         _check_finite(store, name, table)
     finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
     network, _ = read_subwords(store), read_ids(store)  # checks them, as opening the version does
-    store.write_manifest(
+    store.finish_manifest(
         {
             **manifest,
             _TABLES: {name: list(table.shape) for name, table in tables.items()},

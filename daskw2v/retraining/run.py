@@ -171,7 +171,7 @@ class RetrainingRun:
             elif _is_recorded(self.work, version):
                 return _nothing(f"{version}, which was published before, already has this text.")
             if self.policy.index:
-                index_version(held._models / version)
+                index_version(held._models / version, threads=self.resources.threads or 0)
             published = Versions(held.work).publish(version)
         return self._published(published)
 

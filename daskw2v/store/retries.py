@@ -98,7 +98,7 @@ def with_retries(
     timeout
         Seconds to wait for each answer.
     before
-        Called before each try, in this thread; what it raises ends the tries.
+        Called before each try, and after the last one that failed, in this thread; what it raises ends the tries.
 
     Raises
     ------
@@ -113,6 +113,7 @@ def with_retries(
             return in_time(function, args, timeout)
         except Exception as error:
             if pause is None or not may_pass(error):
+                before()  # what another process deleted meanwhile is not there
                 give_up(error, place)
             time.sleep(pause)
     raise AssertionError

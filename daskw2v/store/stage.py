@@ -232,7 +232,7 @@ class OpenStage:
             If the lease is lost.
         """
         self.clean(kept)
-        self.home.write_manifest(dict(manifest))
+        self.home.finish_manifest(dict(manifest))
 
 
 def new_attempt() -> str:
@@ -260,7 +260,7 @@ def run_once(
         manifest = find()  # another run of the task may have finished meanwhile
         if manifest is None:
             manifest = made
-            home.write_manifest(manifest)
+            home.finish_manifest(manifest)
     return manifest
 
 

@@ -32,6 +32,7 @@ from daskw2v.store.urls import absolute, as_url, filesystem
 T = TypeVar("T")
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+_TRIES = 3  # to create a file that others write, too
 
 
 class Guard(Protocol):
@@ -191,6 +192,35 @@ class Store:
             write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
             self._change(write, name=name)
 
+    def create_bytes(self, name: str, content: bytes) -> None:
+        """Write a small file that replaces none, as `write_bytes` does.
+
+        What lies there is deleted first, while the guards hold. So a process that lost its lease, and was paused right
+        before the write, finds what the next holder has written, and changes nothing.
+
+        Raises
+        ------
+        StoreError
+            As `write_bytes`, or if others write the file all the time.
+        """
+        for left in reversed(range(_TRIES)):
+            with suppress(FileExistsError):
+                self._change(self._creating(name, content), name=name)
+                return
+            if self.read_bytes(name) == content:
+                return  # a try that timed out had succeeded
+            if left:
+                (self / name).remove()
+        raise StoreError(f"{self.url}/{name} is written by others again and again.", "Let one of them go on.")
+
+    def _creating(self, name: str, content: bytes, *, alone: bool = False) -> Callable[[], None]:
+        """Return what writes a small file where there is none, or raises a FileExistsError."""
+        fs, path = self._filesystem()
+        local = self.local_path
+        if local is None:
+            return partial(fs.pipe_file, f"{path}/{name}", content, mode="create")
+        return partial(durability.replace, f"{local}/{name}", content, os.link, alone=alone)
+
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
 
@@ -262,31 +292,30 @@ class Store:
             raise DamageError.of(f"{self.url}/{name}", FOREIGN)
         return values
 
-    def write_manifest(
-        self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False, portable: bool = False
-    ) -> None:
-        """Write a manifest as `write_bytes` does: the last act of a stage, which makes its data count.
+    def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False) -> None:
+        """Write a manifest that may replace an older one, as `write_bytes` does."""
+        self.write_bytes(name, self._written(values, name), alone=alone)
+
+    def finish_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, portable: bool = False) -> None:
+        """Write a manifest as `create_bytes` does: the last act of a stage, which makes its data count.
 
         It belongs to this folder, or with `portable` to any.
         """
-        self.write_bytes(name, _written(values, name if portable else f"{self.name}/{name}"), alone=alone)
+        self.create_bytes(name, self._written(values, name, portable=portable))
+
+    def _written(self, values: dict[str, Any], name: str, *, portable: bool = False) -> bytes:
+        """Return the content of a manifest; its place is the end of its path."""
+        place = {PLACE: name if portable else f"{self.name}/{name}"}
+        values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values, **place}, allow_nan=False))
+        return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
 
     def create_manifest(self, values: dict[str, Any], name: str) -> None:
         """Write a manifest that names no data where there is none.
 
         Of several processes that try, one does, if the store knows how to.
         """
-        fs, path = self._filesystem()
-        local, content = self.local_path, _written(values, f"{self.name}/{name}")
-
-        def create() -> None:
-            with suppress(FileExistsError):
-                if local is None:
-                    fs.pipe_file(f"{path}/{name}", content, mode="create")
-                else:
-                    durability.replace(f"{local}/{name}", content, os.link, alone=True)
-
-        self._change(create, name=name)
+        with suppress(FileExistsError):
+            self._change(self._creating(name, self._written(values, name), alone=True), name=name)
 
     def _zarr_store(self, *, complete: bool = False, attempt: str = "") -> ZarrStore:
         local = self.local_path
@@ -348,12 +377,6 @@ def _range(fs: Any, file: str, start: int, stop: int) -> bytes:
         if fs.size(file) > start:
             raise
         return b""
-
-
-def _written(values: dict[str, Any], place: str) -> bytes:
-    """Return the content of a manifest; `place` is the end of its path."""
-    values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values, PLACE: place}, allow_nan=False))
-    return json.dumps({**values, CHECKSUM: checksum_of(values)}, indent=1).encode()
 
 
 def _remove_local(path: str, check: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
     if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write what is no group
         manifest = manifest | {ATTEMPT: attempt_of(checkpoint)}
-    checkpoint.write_manifest(manifest)
+    checkpoint.finish_manifest(manifest)
     for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()
 

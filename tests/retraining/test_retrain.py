@@ -353,6 +353,14 @@ def test_index__is_there_when_a_version_is_served(nights):
     assert IndexedVectors.open(nights.work).most_similar("w1", topn=3)
 
 
+def test_index__is_built_by_the_threads_of_a_task(nights, monkeypatch):
+    """One thread gives the same bits each time."""
+    built = []
+    monkeypatch.setattr("daskw2v.retraining.run.index_version", lambda version, threads: built.append(threads))
+    nights.run(policy=Policy(index=True))
+    assert built == [1]
+
+
 MODELS = {
     "rotation": PARAMS.replace(strategy="rotation", rounds_per_epoch=None, n_partitions=3),
     "columns": PARAMS.replace(

@@ -209,6 +209,7 @@ def is_lost(held):
 CHANGES = {
     "write_bytes": lambda store: store.write_bytes("file", b"new"),
     "write_manifest": lambda store: store.write_manifest({}, "file"),
+    "finish_manifest": lambda store: store.finish_manifest({}, "file"),
     "create_manifest": lambda store: store.create_manifest({}, "another"),
     "write_raw": lambda store: store.write_raw("file", np.ones(1), named=False),
     "remove": lambda store: store.remove(),
@@ -257,6 +258,27 @@ def test_guard__lets_each_change_pass_while_the_lease_is_held(work, change):
 
 def contents(store):
     return {path: store.read_bytes(path) for path in store.sizes()} if store.exists() else None
+
+
+@pytest.mark.parametrize("cleared", [False, True], ids=["", "its file is deleted"])
+def test_guard__of_a_host_that_is_paused_right_before_it_names_a_file_leaves_that_of_its_successor(
+    tmp_path, monkeypatch, cleared
+):
+    work, link = Store(str(tmp_path)), os.link
+
+    def paused(source, target):
+        if target.endswith("/manifest.json"):
+            monkeypatch.undo()
+            take_over(work, "run")
+            if cleared:
+                (work / "place").remove()
+            (work / "place").finish_manifest({"by": "the successor"})
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", paused)
+    with hold(work, "run", "the run") as held, pytest.raises(StoreError, match="has taken over the run"):
+        (held.guard(work) / "place").finish_manifest({"by": "who was paused"})
+    assert (work / "place").read_manifest()["by"] == "the successor"
 
 
 @pytest.mark.parametrize("name", ["place", "place/file"])

@@ -224,7 +224,7 @@ def test_manifest__of_another_folder_is_refused(tmp_path):
     homes = [Store(str(tmp_path / name)) for name in ("one", "other")]
     for number, home in enumerate(homes):
         home.write_manifest({"number": number})
-        home.write_manifest({"number": number}, "free.json", portable=True)
+        home.finish_manifest({"number": number}, "free.json", portable=True)
     swap(tmp_path / "one" / "manifest.json", tmp_path / "other" / "manifest.json")
     swap(tmp_path / "one" / "free.json", tmp_path / "other" / "free.json")
     with pytest.raises(DamageError, match=f"one/manifest.json {FOREIGN}"):

@@ -146,6 +146,26 @@ def test_create_manifest__leaves_what_is_there(store):
     assert store.children() == ["one.json"]
 
 
+def test_finish_manifest__replaces_what_is_there(store):
+    for n in range(2):
+        store.finish_manifest({"n": n})
+    assert store.read_manifest()["n"] == 1
+    assert store.children() == ["manifest.json"]
+
+
+def test_finish_manifest__gives_up_where_others_write_all_the_time(tmp_path, monkeypatch):
+    store, link = Store(str(tmp_path)), os.link
+
+    def crossed(source, target):
+        store.write_manifest({"by": "others"})
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", crossed)
+    with pytest.raises(StoreError, match="written by others"):
+        store.finish_manifest({})
+    assert store.read_manifest()["by"] == "others"
+
+
 def test_url__has_no_slash_at_its_end():
     assert Store("memory://a/b/").url == "memory://a/b"
     assert Store("/").url == "/"
