@@ -53,10 +53,23 @@ def padded(width: int) -> int:
 
 def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
-    line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
-    memory = np.zeros(-(-size // line) * line + line, np.uint8)
-    skip = -memory.ctypes.data % line
-    return memory[skip : skip + size].view(dtype)
+    return _aligned(np.zeros(_room(n, dtype), np.uint8), n, dtype)
+
+
+def aligned_empty(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Return room for n numbers, as `aligned_zeros` does."""
+    return _aligned(np.empty(_room(n, dtype), np.uint8), n, dtype)
+
+
+def _room(n: int, dtype: npt.DTypeLike) -> int:
+    """Return the bytes that hold n numbers on whole cache lines, wherever they begin."""
+    line = 4 * ROW_ALIGNMENT
+    return (-(-n * np.dtype(dtype).itemsize // line) + 1) * line
+
+
+def _aligned(memory: npt.NDArray[np.uint8], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    skip = -memory.ctypes.data % (4 * ROW_ALIGNMENT)
+    return memory[skip : skip + n * np.dtype(dtype).itemsize].view(dtype)
 
 
 def huge_zeros(n: int) -> Float32Array:

@@ -19,7 +19,7 @@ from daskw2v.types import Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 SPAN = 1 << 17  # corpus positions whose pairs are ordered by center
-_KEYS = 1 << 16  # most numbers to sort by at once
+_DIGIT = 11  # most bits to sort by at once
 
 
 class WindowSize(NamedTuple):
@@ -73,19 +73,23 @@ class _Text(NamedTuple):
     Parameters
     ----------
     codes
-        Partition of each token, and its row in the lower `bits`, shape (n,) uint32.
+        Partition of each token, and its row in the lower `bits`, shape (n + 2 * window,) uint32: token i is number
+        i + window, so that each has neighbours to count.
     extents
         Contexts before each token in the upper half, and after it in the lower, shape (n,) uint32.
     positions
         As in `Segment`.
     bits
         Number of bits of a row.
+    window
+        Largest window.
     """
 
     codes: UInt32Array
     extents: UInt32Array
     positions: Int64Array
     bits: np.uint32
+    window: np.uint64
 
 
 @inline
@@ -119,8 +123,9 @@ def deal_pairs(
         If given, negatives are dealt instead of pairs: with SNS an entry for each pair, with BNS one for each negative.
         An entry's center is the pair's if that is in the partition that the negative is drawn from.
     """
-    n, (codes, extents) = partitions.n, np.empty((2, len(segment.tokens)), np.uint32)
-    text = _Text(codes, extents, segment.positions, np.uint32((partitions.most - 1).bit_length()))
+    n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.most - 1).bit_length()
+    codes, extents = np.zeros(n_tokens + 2 * windows.window, np.uint32), np.empty(n_tokens, np.uint32)
+    text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(windows.window))
     _read(segment, windows, n, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
@@ -150,70 +155,87 @@ def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
         first, last = bounds[sentence], bounds[sentence + 1]
         for i in range(first, last):
             part, row = place_of(np.int64(tokens[i]), n)
-            text.codes[i] = part << text.bits | row
+            text.codes[i + windows.window] = part << text.bits | row
             reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
             text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
 @inline
-def _window(text: Any, center: Any) -> Any:
-    """Return the bounds of a center's window."""
+def _extents(text: Any, center: Any) -> Any:
+    """Return the numbers of a center's contexts before and after it, uint64."""
     extent = text.extents[center]
-    return center - (extent >> np.uint32(16)), center + (extent & np.uint32(0xFFFF)) + 1
+    return np.uint64(extent >> np.uint32(16)), np.uint64(extent & np.uint32(0xFFFF))
 
 
 @inline
-def _row(text: Any, token: Any) -> Any:
+def _row(code: Any, bits: Any) -> Any:
     """Return the row of a token in its partition."""
-    return np.uint64(text.codes[token] & ((np.uint32(1) << text.bits) - np.uint32(1)))
+    return np.uint64(code & ((np.uint32(1) << bits) - np.uint32(1)))
 
 
 def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int64Array:
-    """Return the centers first..last-1 ordered by partition and row; rows that differ by a multiple of _KEYS mix."""
-    by_row = _sorted(text.codes, np.arange(first, last), 0, min(_KEYS, 1 << int(text.bits)))
-    order: Int64Array = _sorted(text.codes, by_row, int(text.bits), 1 << (partitions.n - 1).bit_length())
-    return order
+    """Return the centers first..last-1 ordered by partition and row."""
+    ordered, codes = np.arange(first, last), text.codes[int(text.window) :]
+    bits = int(text.bits) + (partitions.n - 1).bit_length()
+    n_digits = -(-bits // _DIGIT)
+    for digit in range(n_digits):
+        low, high = (bits * k // n_digits for k in (digit, digit + 1))
+        ordered = _sorted(codes, ordered, np.uint32(low), 1 << high - low)
+    return ordered
 
 
 @kernel
 def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
     """Return indices ordered by the bits `shift` and above of their codes, modulo n, a power of two."""
-    places, ordered = np.zeros(n + 1, np.int64), np.empty_like(indices)
-    low, mask = np.uint32(shift), np.uint32(n - 1)
+    places, ordered, mask = np.zeros(n + 1, np.int64), np.empty_like(indices), np.uint32(n - 1)
     for i in indices:
-        places[((codes[i] >> low) & mask) + 1] += 1
+        places[((codes[np.uint64(i)] >> shift) & mask) + 1] += 1
     for key in range(n):
         places[key + 1] += places[key]
     for i in indices:
-        key = (codes[i] >> low) & mask
-        ordered[places[key]] = i
+        key = (codes[np.uint64(i)] >> shift) & mask
+        ordered[np.uint64(places[key])] = i
         places[key] += 1
     return ordered
 
 
+# Indices are unsigned where it counts: a negative one would have to be looked for at each access.
+
+
 @kernel
 def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
-    """Count the pairs of the centers first..last-1 by the partitions of center and context."""
-    for center in range(first, last):
-        of_center = sizes[text.codes[center] >> text.bits]
-        begin, end = _window(text, center)
-        for i in range(begin, end):
-            of_center[text.codes[i] >> text.bits] += np.uint64(1)
-        of_center[text.codes[center] >> text.bits] -= np.uint64(1)
+    """Count the pairs of the centers first..last-1 by the partitions of center and context.
+
+    All neighbours within the largest window are looked at: a loop that always takes as many steps is foreseen.
+    """
+    one, window = np.uint64(1), text.window
+    for center in range(np.uint64(first), np.uint64(last)):
+        before, after = _extents(text, center)
+        of_center = sizes[text.codes[center + window] >> text.bits]
+        for far in range(window):
+            of_center[text.codes[center + far] >> text.bits] += np.uint64(window - far <= before)
+            of_center[text.codes[center + window + one + far] >> text.bits] += np.uint64(far < after)
 
 
 @kernel
 def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
     """Write the pairs of some centers, each at the place of its bucket, which moves on."""
-    half = half_of(entries)
-    for center in order:
-        of_center, row = places[text.codes[center] >> text.bits], _row(text, center) << half
-        begin, end = _window(text, center)
-        for first, last in ((begin, center), (center + 1, end)):
-            for i in range(first, last):
-                part = text.codes[i] >> text.bits
-                entries[of_center[part]] = row | _row(text, i)
-                of_center[part] += np.uint64(1)
+    half, one = half_of(entries), np.uint64(1)
+    for number in order:
+        center = np.uint64(number)
+        code = text.codes[center + text.window]
+        row, of_center = _row(code, text.bits) << half, places[code >> text.bits]
+        before, after = _extents(text, center)
+        i = center + text.window - before
+        for n in (before, after):
+            for _ in range(n):
+                context = text.codes[i]
+                part = context >> text.bits
+                at = of_center[part]
+                entries[at] = row | _row(context, text.bits)
+                of_center[part] = at + one
+                i += one
+            i += one  # over the center
 
 
 @kernel
@@ -221,17 +243,19 @@ def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, wr
     """Move the place of each bucket on by the negatives of some centers' pairs, and write them there if `write`."""
     half = half_of(entries)
     for center in order:
-        own, row = np.int64(text.codes[center] >> text.bits), _row(text, center) << half
+        code, at = text.codes[center + text.window], np.int64(center + text.window)
+        own, row = np.int64(code >> text.bits), _row(code, text.bits) << half
         state = draw(noise.key, text.positions[center])
-        begin, end = _window(text, center)
-        for i in range(begin, end):
-            if i == center:
+        before, after = _extents(text, center)
+        for i in range(at - np.int64(before), at + np.int64(after) + 1):
+            if i == at:
                 continue
-            part = text.codes[i] >> text.bits
+            context = text.codes[i]
+            part = context >> text.bits
             state += np.uint64(noise.negative) * GOLDEN
             for k in range(noise.negative if noise.rule == BNS else 1):
                 partner = partition_of(noise.rule, state, k, own, noise.table)
                 if write:
                     told = row if partner == own else no_row(half) << half
-                    entries[places[partner, part]] = told | _row(text, i)
+                    entries[places[partner, part]] = told | _row(context, text.bits)
                 places[partner, part] += np.uint64(1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.kernels.simd import aligned_zeros, huge_zeros, padded
+from daskw2v.kernels.simd import aligned_empty, huge_zeros, padded
 from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables, Rate, Trainer
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer, find_trainer
@@ -229,24 +229,27 @@ class PartitionTrainer(DeviceTrainer):
         """
 
     def take_input(self, number: int) -> Float32Array:
-        """Return the rows of an input partition, and release it."""
+        """Return the rows of an input partition as they were trained, and release it.
+
+        Their shape is (rows, padded(D)): they end with zeros, on whole cache lines.
+        """
         return self._take(self._inputs, number)
 
     def take_output(self, number: int) -> Float32Array:
-        """Return the rows of an output partition, and release it."""
+        """Return the rows of an output partition, as `take_input` does."""
         return self._take(self._outputs, number)
 
     def _take(self, tables: dict[int, Any], number: int) -> Float32Array:
-        # No copy where rows fill whole cache lines
         rows: Float32Array = self.from_device(tables.pop(number)).reshape(-1, self._width)
-        return np.ascontiguousarray(rows[:, : self._params.vector_size])
+        return rows
 
 
 def _padded_copy(rows: Float32Array, width: int) -> Float32Array:
     # Small pages: each task takes new memory, and huge pages may have to be made first, which takes seconds where
     # the system's file cache has filled the rest. The kernel loses 4 % by it.
-    table = aligned_zeros(len(rows) * width)
-    table.reshape(-1, width)[:, : rows.shape[1]] = rows
+    table: Float32Array = aligned_empty(len(rows) * width)
+    wide = table.reshape(-1, width)
+    wide[:, : rows.shape[1]], wide[:, rows.shape[1] :] = rows, 0.0
     return table
 
 

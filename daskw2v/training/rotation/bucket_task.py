@@ -36,7 +36,7 @@ INPUT, OUTPUT = "input", "output"
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its rows, and the alias table of its words."""
+    """An output partition that is sent between workers: its rows, padded, and the alias table of its words."""
 
     rows: Float32Array
     words: UInt64Array
@@ -88,10 +88,11 @@ class RotationContext:
     max_in_flight: int | None
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D), from wherever they are."""
+        """Return a partition's rows, shape (rows, D), from wherever they are: results of tasks are padded."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
-        return rows.rows if isinstance(rows, OutputPartition) else rows
+        held = rows.rows if isinstance(rows, OutputPartition) else rows
+        return held[:, : self.run.params.vector_size]
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
         """Return the alias table of an output partition's words."""
@@ -196,7 +197,7 @@ def train_buckets(
         finite.append(is_finite(rows))
         if home is None:
             return share(rows) if table == INPUT else OutputPartition(share(rows), share(words[k]))
-        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows)
+        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows[:, : params.vector_size])
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
     trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}

@@ -47,7 +47,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     words = 2 * LONG * text.vocabulary / n_groups
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
-        "rows read or taken out": tasks * partition,
+        "rows that are read": tasks * partition,
         "tables of negatives": tasks * words,
         "pairs": workers.threads * 2 * pairs / n**2 + min(entry * KEPT_PAIRS, pairs),
     }

@@ -89,8 +89,8 @@ def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_nois
     np.testing.assert_array_equal(noise, words)
     assert (memory.max_in_flight, memory.hot_rows) == (100, 0)
     assert 0 < len(memory.source_touched) < 6, "rows that a hundred batches have at a time"
-    np.testing.assert_allclose(trainer.take_input(3), tables[0] + 1)
-    np.testing.assert_allclose(trainer.take_output(4), tables[1] - 1)
+    np.testing.assert_allclose(trainer.take_input(3)[:, :10], tables[0] + 1)
+    np.testing.assert_allclose(trainer.take_output(4)[:, :10], tables[1] - 1)
 
 
 def test_cuda_partitions__waits_for_the_gpu_when_something_fails(seen):

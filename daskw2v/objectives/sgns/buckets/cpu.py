@@ -129,7 +129,7 @@ def _train_slice(
     n_shared, n_signs = groups * size, groups * BATCH * MAX_TARGETS
     rows = scratch.rows[: (n_shared + 2 * BATCH) * RUN].reshape(-1, RUN)
     signs = scratch.signs[: RUN * n_signs].reshape(RUN, groups, -1)
-    _draw(items, first, last, positive, table_addresses(tables), words, scratch.states, rows, signs, size)
+    _draw(items, first, last, positive, table_addresses(tables), words, scratch, rows, signs, size)
     own, vectors = work.rows + n_shared * RUN * 8, work.rows + (n_shared + BATCH) * RUN * 8
     for i in range(first, last):
         at = 8 * (i - first)
@@ -141,19 +141,19 @@ def _train_slice(
 
 @inline
 def _draw(
-    items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, states: Any, rows: Any, signs: Any,
+    items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, scratch: Any, rows: Any, signs: Any,
     size: Any,
 ) -> None:  # fmt: skip
     """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise."""
     n, n_shared, groups, row = last - first, len(rows) - 2 * BATCH, signs.shape[1], 4 * tables.width
-    pairs, source, output = items.pairs, tables.source, tables.output
+    pairs, source, output, states, meets = items.pairs, tables.source, tables.output, scratch.states, scratch.sizes
     half = half_of(pairs)
     for i in range(n):
         states[i] = draw(items.key, (first + i) // SHARING)
     for k in range(n_shared):
         for i in range(n):
             rows[k, i] = output + row_of_negative(states[i], k, words) * row
-    signs[:n] = 0.0  # what the kind before left does not count
+    _sign_all(items.shared, n, signs, size)
     for item in range(BATCH):
         own, vectors = rows[n_shared + item], rows[n_shared + BATCH + item]
         start, lane = first * BATCH + item, item * MAX_TARGETS
@@ -162,11 +162,15 @@ def _draw(
             pair = pairs[start + i * BATCH]
             own[i] = output + center_of(pair, half) * row  # of no word where that is in another partition
             vectors[i] = source + context_of(pair, half) * row
-            signs[i, groups - 1, lane + OWN] = 1.0
+            meets[i] = 0
         for k in range(items.shared):
-            group, place, drawn = k // size, lane + k % size, rows[k]
+            drawn = rows[k]
             for i in range(inside):
-                signs[i, group, place] = np.float32(0.0 if drawn[i] == own[i] else -1.0)
+                meets[i] |= np.int64(drawn[i] == own[i])
+        for i in range(inside):
+            if meets[i]:
+                for k in range(items.shared):
+                    signs[i, k // size, lane + k % size] = np.float32(0.0 if rows[k, i] == own[i] else -1.0)
         for i in range(0 if positive else inside):
             number = items.shared + (first + i) % SHARING * BATCH + item
             drawn_row = output + row_of_negative(states[i], number, words) * row
@@ -174,3 +178,19 @@ def _draw(
             own[i] = drawn_row
         for i in range(inside, n):  # no item is left: any rows stand here, and do not move
             own[i], vectors[i] = rows[n_shared, i], source
+            signs[i, :, lane : lane + MAX_TARGETS] = 0.0
+
+
+@inline
+def _sign_all(shared: Any, n: Any, signs: Any, size: Any) -> None:
+    """Write the signs of n batches, as if no center were among its negatives."""
+    one = signs[0]
+    one[:] = 0.0
+    for item in range(BATCH):
+        for k in range(shared):
+            one[k // size, item * MAX_TARGETS + k % size] = -1.0
+        one[-1, item * MAX_TARGETS + OWN] = 1.0
+    for i in range(1, n):
+        for g in range(signs.shape[1]):
+            for lane in range(BATCH * MAX_TARGETS):
+                signs[i, g, lane] = one[g, lane]
