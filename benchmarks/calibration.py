@@ -27,7 +27,7 @@ from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
-from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
+from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_buckets
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.deltas import add_deltas
@@ -132,11 +132,15 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
     with one_thread() as client:
         partitions = Partitions(text.vocabulary.size, DEALT)
         counts = partition_counts(client, text.vocabulary, partitions, params.ns_exponent, place / "weights")
-        dealer = Dealer(Run(text.work, text.corpus.name, text.vocabulary, params, "cpu"), partitions, counts.weights)
+        run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
+        dealer = Dealer(run, partitions, DEALT, counts.weights)
         build_skipgrams(client, dealer, place / "small", Stretch(0, 0, 1000))  # compiles
         began = time.perf_counter()
         grams = build_skipgrams(client, dealer, place / "pairs", Stretch(0, 0, text.corpus.n_tokens))
-        sizes = [[len(read_bucket(grams.place, j, i).pairs) for j in range(DEALT)] for i in range(DEALT)]
+        sizes = [
+            [sum(len(read_buckets(grams.place, k, j, i)[0].pairs) for k in range(grams.n_slices)) for j in range(DEALT)]
+            for i in range(DEALT)
+        ]
         seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in Path(grams.home.url).rglob("*") if path.is_file())
     return {"deal": seconds / grams.pairs, "pair_bytes": size / grams.pairs}, np.array(sizes)

@@ -59,8 +59,8 @@ class Dealt(NamedTuple):
     entries
         Pairs, bucket by bucket, shape (n,).
     edges
-        Bounds of the buckets, shape (p * p + 1,) int64. Bucket j * p + i has the centers, or the negatives, of
-        partition j, and the contexts of partition i.
+        Bounds of the buckets, shape (p * p + 1,) int64: those of two groups stand side by side, as `bucket_number`
+        says.
     """
 
     entries: Pairs
@@ -92,6 +92,16 @@ class _Text(NamedTuple):
     window: np.uint64
 
 
+def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
+    """Return the place of a bucket among p * p: groups of outputs, groups of inputs, outputs, inputs.
+
+    Partition `output` has its centers, or its negatives, and `input` its contexts.
+    """
+    size = p // n_groups
+    (to, j), (of, i) = divmod(output, size), divmod(input, size)
+    return ((to * n_groups + of) * size + j) * size + i
+
+
 @inline
 def place_of(word: Any, n: Any) -> Any:
     """Return a word's partition and its row there, as `vocabulary.partition.Partitions.place` does."""
@@ -107,7 +117,13 @@ def reach_of(window: Any, shrink: Any, key: Any, position: Any) -> Any:
 
 
 def deal_pairs(
-    segment: Segment, start: int, stop: int, windows: WindowSize, partitions: Partitions, noise: Noise | None = None
+    segment: Segment,
+    start: int,
+    stop: int,
+    windows: WindowSize,
+    partitions: Partitions,
+    noise: Noise | None = None,
+    n_groups: int = 1,
 ) -> Dealt:
     """Deal the pairs whose centers are at the positions start..stop-1, or their negatives, into buckets.
 
@@ -122,6 +138,8 @@ def deal_pairs(
     noise
         If given, negatives are dealt instead of pairs: with SNS an entry for each pair, with BNS one for each negative.
         An entry's center is the pair's if that is in the partition that the negative is drawn from.
+    n_groups
+        Groups of partitions whose buckets stand side by side.
     """
     n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.most - 1).bit_length()
     codes, extents = np.zeros(n_tokens + 2 * windows.window, np.uint32), np.empty(n_tokens, np.uint32)
@@ -141,10 +159,13 @@ def deal_pairs(
                 _count(text, *edges[span : span + 2], places[span])
 
     go_through(sizes, empty_pairs(0, dtype), write=False)
-    ends = np.cumsum(sizes.transpose(1, 2, 0), dtype=np.uint64).reshape(n, n, -1)  # span by span in each bucket
+    apart = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
+    by_bucket = sizes.reshape(apart).transpose(1, 3, 2, 4, 0)  # as `bucket_number` has them, in each span by span
+    ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
     entries = empty_pairs(int(sizes.sum()), dtype)
-    go_through(np.ascontiguousarray(ends.transpose(2, 0, 1)) - sizes, entries, write=True)
-    return Dealt(entries, np.cumsum([0, *sizes.sum(axis=0).ravel()], dtype=np.int64))
+    places = np.ascontiguousarray(ends.transpose(4, 0, 2, 1, 3)).reshape(sizes.shape) - sizes
+    go_through(places, entries, write=True)
+    return Dealt(entries, np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
 
 
 @kernel

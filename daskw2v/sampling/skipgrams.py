@@ -3,8 +3,8 @@
     <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `dealing.deal_pairs` puts them
     <piece>/<attempt>/noise   the same of negatives that are not trained with their pair, with some rules
 
-A bucket is one part of each piece, one after the other: its pairs do not depend on how the text is cut into pieces.
-Files are part files (`store.partfile`), as they are soon deleted.
+Some pieces make a slice, which is what is read at a time: the pairs of two groups of partitions are one range of each
+file. Files are part files (`store.partfile`), as they are soon deleted.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import SPAN, Noise, deal_pairs
+from daskw2v.sampling.dealing import SPAN, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
 from daskw2v.sampling.run import Run
@@ -33,8 +33,7 @@ from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = 4 * SPAN, 16 * SEGMENT  # positions
-_READ, _READS = 1 << 19, 32  # most pairs of small buckets to read together; number of such reads to cache
-KEPT_PAIRS = _READ * _READS
+_SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _LAST = -(1 << 30)  # a priority below those of training
 
@@ -47,14 +46,15 @@ class Dealer:
     ----------
     run
         The run.
-    partitions
-        How words are spread.
+    partitions, n_groups
+        How words are spread, and in how many groups partitions are trained.
     weights
         Total weight of the negatives of each of the p partitions.
     """
 
     run: Run
     partitions: Partitions
+    n_groups: int
     weights: tuple[float, ...]
 
 
@@ -88,18 +88,22 @@ class SkipGrams:
     ----------
     home
         Their folder.
-    n_partitions, dtype
-        Number of partitions p, and type of the pairs.
+    n_partitions, n_groups, dtype
+        Number of partitions p, and of their groups; type of the pairs.
     attempts
         The valid attempt of each piece.
+    together
+        Number of pieces of a slice.
     words, pairs, noise
         Number of known tokens in the stretch before subsampling, of pairs, and of noise entries.
     """
 
     home: Store
     n_partitions: int
+    n_groups: int
     dtype: str
     attempts: tuple[str, ...]
+    together: int
     words: int
     pairs: int
     noise: int
@@ -108,6 +112,11 @@ class SkipGrams:
     def place(self) -> Place:
         """Where they are, for tasks."""
         return Place(self.home, digest(list(self.attempts)))
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return -(-len(self.attempts) // self.together)
 
 
 def piece_length(n_partitions: int, length: int) -> int:
@@ -120,6 +129,12 @@ def piece_length(n_partitions: int, length: int) -> int:
     return max(_LEAST_PIECE, min(most, length // n_partitions) // SPAN * SPAN)
 
 
+def slice_length(n_partitions: int, length: int) -> int:
+    """Return the positions of a slice: one piece, or several where buckets are many."""
+    piece = piece_length(n_partitions, length)
+    return -(-(n_partitions**2 * _SLICE) // piece) * piece
+
+
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 
@@ -130,15 +145,18 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     if known is not None:
         return known
     stage = OpenStage(home, partial(run_tasks, client, priority=_LAST))  # the run holds the lease
-    pieces = cut(stretch.start, stretch.stop, piece_length(dealer.partitions.n, stretch.stop - stretch.start))
+    n, length = dealer.partitions.n, stretch.stop - stretch.start
+    pieces = cut(stretch.start, stretch.stop, piece := piece_length(n, length))
     jobs = [(dealer, home, number, Stretch(stretch.epoch, a, b)) for number, (a, b) in enumerate(pieces)]
     dealt = stage.map("deal", _deal_piece, jobs)
     found = SkipGrams(
         home,
-        dealer.partitions.n,
+        n,
+        dealer.n_groups,
         pair_type(dealer.partitions.most).name,
-        tuple(piece["attempt"] for piece in dealt),
-        *(sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE)),
+        tuple(one["attempt"] for one in dealt),
+        slice_length(n, length) // piece,
+        *(sum(one[name] for one in dealt) for name in ("words", _PAIRS, _NOISE)),
     )
     manifest = {name: value for name, value in vars(found).items() if name != "home"}
     stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)])
@@ -152,8 +170,13 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
         return None
     del manifest["format_version"]
     found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
-    if found.dtype not in PAIR_TYPES or found.n_partitions < 1:
-        raise refused(home.url, f"holds pairs of type {shown(found.dtype)} in {found.n_partitions} partitions")
+    if found.dtype not in PAIR_TYPES or found.n_groups < 1 or found.n_partitions % found.n_groups:
+        raise refused(
+            home.url,
+            f"holds pairs of type {shown(found.dtype)} in {found.n_groups} groups of {found.n_partitions} partitions",
+        )
+    if found.together < 1:
+        raise refused(home.url, f"has slices of {found.together} pieces")
     return found
 
 
@@ -163,7 +186,7 @@ def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> d
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
     place = home / str(number) / attempt
     for name, noise in _kinds(dealer, stretch.epoch).items():
-        dealt = deal_pairs(segment, stretch.start, stretch.stop, windows, dealer.partitions, noise)
+        dealt = deal_pairs(segment, stretch.start, stretch.stop, windows, dealer.partitions, noise, dealer.n_groups)
         write_parts(place, name, dealt.edges, dealt.entries)
         sizes[name] = len(dealt.entries)
     return {"attempt": attempt, "words": words, **sizes}
@@ -183,15 +206,17 @@ def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
-def read_bucket(place: Place, output: int, input: int) -> Bucket:
-    """Read the bucket of two partitions.
+def read_buckets(place: Place, number: int, outputs: int, inputs: int) -> list[Bucket]:
+    """Read the buckets of two groups of partitions in a slice, one output partition after the other.
 
     Parameters
     ----------
     place
         Where the pairs of a stretch are.
-    output, input
-        The partition of centers or negatives, and that of contexts.
+    number
+        Of the slice.
+    outputs, inputs
+        The group of partitions of centers or negatives, and that of contexts.
 
     Raises
     ------
@@ -199,13 +224,21 @@ def read_bucket(place: Place, output: int, input: int) -> Bucket:
         If pairs are gone, or not what was written.
     """
     grams = _open(place)
-    n, names = grams.n_partitions, (_PAIRS, _NOISE) if grams.noise else (_PAIRS,)
-    most = min(n, max(1, _READ * n**2 // max(1, grams.pairs + grams.noise)))
-    together = 1 << most.bit_length() - 1  # groups of partitions are often powers of two
-    first = input // together * together
-    last = min(n, first + together)
-    found = [_read(place, name, output, first, last)[input - first] for name in names]
-    return Bucket(found[0], found[1] if grams.noise else empty_pairs(0, grams.dtype))
+    n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
+    first = bucket_number(outputs * size, inputs * size, n, grams.n_groups)
+    pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
+
+    def read(name: str) -> list[Pairs]:
+        files = [
+            read_parts(grams.home / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
+            for k in pieces
+        ]
+        if len(files) == 1:
+            return [part.reshape(-1) for part in files[0]]
+        return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*files, strict=True)]
+
+    noise = read(_NOISE) if grams.noise else [empty_pairs(0, grams.dtype)] * size**2
+    return [Bucket(*both) for both in zip(read(_PAIRS), noise, strict=True)]
 
 
 @lru_cache(maxsize=4)
@@ -215,18 +248,3 @@ def _open(place: Place) -> SkipGrams:
     if found is None or found.place != place:
         raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
     return found
-
-
-@lru_cache(maxsize=_READS)
-def _read(place: Place, name: str, output: int, first: int, last: int) -> list[Pairs]:
-    """Read the buckets of an output partition and the input partitions first..last-1.
-
-    Small ones are read together: each read takes as long as some thousand pairs, and the others are needed next.
-    """
-    grams = _open(place)
-    n, row = grams.n_partitions, output * grams.n_partitions
-    pieces = [
-        read_parts(grams.home / str(number) / attempt, name, n * n, row + first, row + last, grams.dtype, 1)
-        for number, attempt in enumerate(grams.attempts)
-    ]
-    return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*pieces, strict=True)]

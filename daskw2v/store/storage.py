@@ -4,10 +4,8 @@ The rules that keep data whole stand here: a manifest is written last and atomic
 by one task, or by several along chunk bounds only, and nothing is ever pickled.
 """
 
-import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +24,7 @@ from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed, refused
 from daskw2v.store.places import FOREIGN, PLACE
+from daskw2v.store.removing import remove_local
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 
@@ -143,7 +142,7 @@ class Store:
                 with suppress(FileNotFoundError):  # somebody else removes it too
                     fs.rm(path, recursive=True)
 
-        self._change(remove if self.local_path is None else partial(_remove_local, path, self.check))
+        self._change(remove if self.local_path is None else partial(remove_local, path, self.check))
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
@@ -377,38 +376,3 @@ def _range(fs: Any, file: str, start: int, stop: int) -> bytes:
         if fs.size(file) > start:
             raise
         return b""
-
-
-def _remove_local(path: str, check: Callable[[], None]) -> None:
-    """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
-    folder, name = os.path.split(path)
-    aside = f"{folder}/.{name}.deleted"
-    _remove_tree(aside)  # what an interrupted deletion left
-    while True:
-        try:
-            os.rename(path, aside)
-            break
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:  # another process deletes, too
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            _remove_tree(aside)
-    try:
-        check()
-    except Exception:
-        with suppress(OSError):  # another process has created it again
-            (os.rename if os.path.isdir(aside) else os.link)(aside, path)
-        if os.path.isfile(aside):
-            os.unlink(aside)
-        raise
-    _remove_tree(aside)
-
-
-def _remove_tree(path: str) -> None:
-    while os.path.lexists(path):
-        with suppress(FileNotFoundError):  # another process deletes it, too
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            else:
-                os.unlink(path)

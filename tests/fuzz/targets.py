@@ -397,7 +397,7 @@ def read_stages(folder: Path) -> None:
     def pairs() -> None:
         found = skipgrams.read_skipgrams(work / "pairs")
         if found is not None:
-            skipgrams.read_bucket(found.place, 1, 0)
+            skipgrams.read_buckets(found.place, 0, 1, 0)
 
     _ask_each(
         load,

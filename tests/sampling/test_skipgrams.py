@@ -1,6 +1,6 @@
 """Skip-gram shards: what lies on disk is what one deal of the whole stretch would give."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.sampling.skipgrams import Dealer, Place, Stretch, build_skipgrams, read_bucket
+from daskw2v.sampling.skipgrams import Dealer, Place, Stretch, build_skipgrams, read_buckets
 from daskw2v.vocabulary.partition import Partitions
 
-P = 3
+P, GROUPS = 6, 2
 STRETCH = Stretch(2, 500, 7000)
 
 
@@ -37,7 +37,8 @@ def encoded(client, tmp_path_factory):
 def dealer_of(encoded, rule, sample=1e-2):
     store, corpus, vocabulary = encoded
     params = Params(min_count=2, sample=sample, negative=4, window=3, negative_rule=rule)
-    return Dealer(Run(store, corpus.name, vocabulary, params, "cpu"), Partitions(vocabulary.size, P), (3.0, 1.0, 2.0))
+    run = Run(store, corpus.name, vocabulary, params, "cpu")
+    return Dealer(run, Partitions(vocabulary.size, P), GROUPS, (3.0, 1.0, 2.0, 1.0, 1.0, 1.0))
 
 
 def expected_of(encoded, dealer):
@@ -62,13 +63,13 @@ def expected_of(encoded, dealer):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("piece", [200, 1 << 20])
-@pytest.mark.parametrize("read", [0, 2000, 1 << 20])
+@pytest.mark.parametrize("at_least", [1, 20, 1 << 20])
 def test_build_skipgrams__equal_one_deal_however_they_are_cut(
-    client, encoded, tmp_path, monkeypatch, rule, piece, read
+    client, encoded, tmp_path, monkeypatch, rule, piece, at_least
 ):
     monkeypatch.setattr(dealing, "SPAN", 100)
     monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
-    monkeypatch.setattr(skipgrams, "_READ", read)
+    monkeypatch.setattr(skipgrams, "_SLICE", at_least)
     dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
     words, buckets = expected_of(encoded, dealer)
     found = build_skipgrams(client, dealer, home, STRETCH)
@@ -76,12 +77,20 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     assert found.words == words > found.pairs / 6
     assert found.pairs == sum(map(len, buckets[0])) > 1000
     assert found.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * found.pairs
-    for i in range(P):
-        for j in range(P):
-            bucket = read_bucket(found.place, j, i)
-            np.testing.assert_array_equal(bucket.pairs, buckets[0][j * P + i])
-            np.testing.assert_array_equal(bucket.noise, buckets[1][j * P + i] if rule != "tns" else [])
-            assert bucket.pairs.dtype == bucket.noise.dtype == np.uint32
+    assert found.n_slices == -(-(STRETCH.stop - STRETCH.start) // slice_of(piece, at_least))
+    for to, of in product(range(GROUPS), repeat=2):
+        slices = [read_buckets(found.place, k, to, of) for k in range(found.n_slices)]
+        for (j, i), *parts in zip(product(range(P // GROUPS), repeat=2), *slices, strict=True):
+            number = (to * P // GROUPS + j) * P + of * P // GROUPS + i
+            np.testing.assert_array_equal(np.concatenate([part.pairs for part in parts]), buckets[0][number])
+            noise = buckets[1][number] if rule != "tns" else []
+            np.testing.assert_array_equal(np.concatenate([part.noise for part in parts]), noise)
+            assert {pairs.dtype for part in parts for pairs in part} == {np.dtype(np.uint32)}
+
+
+def slice_of(piece, at_least):
+    """Return the positions of a slice: whole pieces, with so many for each bucket at least."""
+    return -(-P * P * at_least // piece) * piece
 
 
 @pytest.mark.parametrize(
@@ -101,38 +110,38 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
     again = build_skipgrams(client, dealer, home, STRETCH)
     assert again.attempts != found.attempts
     assert again.pairs == found.pairs
-    read_bucket(again.place, 0, 0)
+    read_buckets(again.place, 0, 0, 0)
     with pytest.raises(DamageError, match="is gone, or not what was written"):
-        read_bucket(found.place, 0, 0)
+        read_buckets(found.place, 0, 0, 0)
 
 
-@pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 0}])
+@pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 7}, {"n_groups": 0}, {"together": 0}])
 def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, change):
     home = Store(str(tmp_path))
     build_skipgrams(client, dealer_of(encoded, "tns"), home, STRETCH)
     manifest = home.read_manifest()
     del manifest["format_version"]
     home.write_manifest(manifest | change)
-    with pytest.raises(StoreError, match="holds pairs of type"):
+    with pytest.raises(StoreError, match=r"holds pairs of type|has slices of 0 pieces"):
         skipgrams.read_skipgrams(home)
 
 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):
     found = build_skipgrams(client, dealer_of(encoded, "sns", sample=1e-9), Store(str(tmp_path)), STRETCH)
     assert found.pairs == found.noise == 0 < found.words
-    assert len(read_bucket(found.place, 0, 0).pairs) == 0
+    assert [len(bucket.pairs) for bucket in read_buckets(found.place, 0, 0, 0)] == [0] * (P // GROUPS) ** 2
 
 
-def test_read_bucket__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
+def test_read_buckets__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
     with pytest.raises(DamageError, match="is gone"):
-        read_bucket(Place(Store(str(tmp_path / "gone")), ""), 0, 0)
+        read_buckets(Place(Store(str(tmp_path / "gone")), ""), 0, 0, 0)
     found = build_skipgrams(client, dealer_of(encoded, "tns"), Store(str(tmp_path / "pairs")), STRETCH)
     file = next((tmp_path / "pairs" / "0").glob("*/pairs"))
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(DamageError, match="is not what was written"):
-        read_bucket(found.place, P - 1, P - 1)
+        read_buckets(found.place, 0, GROUPS - 1, GROUPS - 1)
     file.unlink()
     with pytest.raises(DamageError, match="lacks its bytes"):
-        read_bucket(found.place, 0, 1)
+        read_buckets(found.place, 0, 0, 1)

@@ -175,7 +175,8 @@ class PartitionTrainer(DeviceTrainer):
     objective, params
         What is trained.
     inputs, outputs
-        The numbers of partitions, and their rows, shape (rows, D) float32. They are copied, one after the other.
+        The numbers of partitions, and their rows, shape (rows, D) float32, or as `take_input` returns them. They are
+        copied, one after the other.
     counts, total
         Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
     max_in_flight
@@ -249,7 +250,8 @@ def _padded_copy(rows: Float32Array, width: int) -> Float32Array:
     # the system's file cache has filled the rest. The kernel loses 4 % by it.
     table: Float32Array = aligned_empty(len(rows) * width)
     wide = table.reshape(-1, width)
-    wide[:, : rows.shape[1]], wide[:, rows.shape[1] :] = rows, 0.0
+    wide[:, : rows.shape[1]] = rows
+    wide[:, rows.shape[1] :] = 0.0
     return table
 
 

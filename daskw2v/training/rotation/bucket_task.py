@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Place, read_bucket
+from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
@@ -88,11 +88,14 @@ class RotationContext:
     max_in_flight: int | None
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D), from wherever they are: results of tasks are padded."""
+        """Return a partition's rows, shape (rows, D), from wherever they are."""
+        return self.rows_as_held(table, partition, rows)[:, : self.run.params.vector_size]
+
+    def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
+        """Return the same, but results of tasks as they are: padded, shape (rows, padded(D))."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
-        held = rows.rows if isinstance(rows, OutputPartition) else rows
-        return held[:, : self.run.params.vector_size]
+        return rows.rows if isinstance(rows, OutputPartition) else rows
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
         """Return the alias table of an output partition's words."""
@@ -115,15 +118,12 @@ class BucketWork(NamedTuple):
     ----------
     input, output
         Its partitions.
-    alpha
-        Learning rate.
     key
         Stream of the draws.
     """
 
     input: int
     output: int
-    alpha: float
     key: int
 
 
@@ -132,12 +132,13 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     params, n = context.run.params, context.partitions.n
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
     keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
-    return [BucketWork(*pair, of.alpha, key) for pair, key in zip(of.pairs, keys, strict=True)]
+    return [BucketWork(*pair, key) for pair, key in zip(of.pairs, keys, strict=True)]
 
 
 @gpu_memory_watched()
 def train_buckets(
     rounds: Sequence[Sequence[BucketWork]],
+    alphas: Sequence[float],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
     pairs: Place,
@@ -145,12 +146,14 @@ def train_buckets(
     threads: int,
     home: Store | None = None,
 ) -> tuple[PartitionMap, PartitionMap, TaskTotals]:
-    """Task: train the buckets of some input and some output partitions, round after round.
+    """Task: train all buckets of a group of input and a group of output partitions.
 
     Parameters
     ----------
     rounds
-        Buckets; those of a round have no partition in common.
+        Buckets; those of a round have no partition in common. Each slice of the text goes through all rounds.
+    alphas
+        Learning rate of each slice.
     inputs, outputs
         For each partition what holds it, perhaps among others.
     pairs
@@ -172,25 +175,38 @@ def train_buckets(
     def open_outputs() -> Iterator[tuple[int, Float32Array]]:
         for k, held in outputs.items():
             words[k] = context.words(k, held[k])
-            yield k, context.rows(OUTPUT, k, held[k])
+            yield k, context.rows_as_held(OUTPUT, k, held[k])
 
     params = context.run.params
     trainer = find_device(context.run.device).partition_trainer(
         find_objective(params.objective),
         params,
-        ((k, context.rows(INPUT, k, held[k])) for k, held in inputs.items()),  # one after the other: each is large
+        (
+            (k, context.rows_as_held(INPUT, k, held[k])) for k, held in inputs.items()
+        ),  # one after the other: each is large
         open_outputs(),
         context.counts.read,
         context.run.vocabulary.total,
         context.max_in_flight,
     )
 
-    def train(work: BucketWork) -> tuple[int, float]:
-        bucket = read_bucket(pairs, work.output, work.input)
-        return trainer.train(work.input, work.output, bucket, work.alpha, words[work.output], np.uint64(work.key))
+    size = len(rounds[0])
+    groups = rounds[0][0].output // size, rounds[0][0].input // size
 
+    def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
+        bucket = buckets[work.output % size * size + work.input % size]
+        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
+        return trainer.train(work.input, work.output, bucket, alphas[number], words[work.output], key)
+
+    done = list[tuple[int, float]]()
     with ThreadPoolExecutor(threads) as pool:
-        done = list(chain.from_iterable(list(pool.map(train, works)) for works in rounds))
+        coming = pool.submit(read_buckets, pairs, 0, *groups)
+        for number in range(len(alphas)):
+            now = coming.result()
+            if number + 1 < len(alphas):
+                coming = pool.submit(read_buckets, pairs, number + 1, *groups)
+            for works in rounds:
+                done += pool.map(partial(train, now, number), works)
     attempt, finite = new_attempt(), list[bool]()
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:

@@ -9,33 +9,25 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
-from daskw2v.sampling.skipgrams import piece_length
+from daskw2v.sampling.skipgrams import piece_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
-TASKS = 4  # of a pair of units: its task, and one for each of its three results
-_MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
+TASKS = 4  # of a pair of groups: its task, and one for each of its three results
+_MOVED = 4  # bytes through memory for a byte of rows in a task: copied, checked
 _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 
 
 class RotationTasks(NamedTuple):
-    """How a cluster trains p partitions: as `rotation.in_memory` cuts the steps of groups into tasks.
+    """How a cluster trains p partitions: number of their groups, tasks side by side, and threads of each task.
 
-    Parameters
-    ----------
-    groups
-        Groups of partitions.
-    units
-        What a task takes of each table: groups, or single partitions where a group's threads are several workers'.
-    tasks, threads
-        Tasks side by side, and the threads of each.
+    A task trains two groups, as in `rotation.in_memory`; its threads are those of a worker.
     """
 
     groups: int
-    units: int
     tasks: int
     threads: int
 
@@ -43,33 +35,32 @@ class RotationTasks(NamedTuple):
 def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTasks:
     """Return the tasks of p partitions, in the groups of `RotationPasses` if none are given."""
     groups = RotationPasses(Params(n_partitions=p, n_groups=groups), 1).n_steps
-    slots, own = hardware.slots, hardware.threads // hardware.processes
-    share = max(1, slots // groups)  # threads of a group
-    if slots <= groups or (slots % groups == 0 and own % share == 0):
-        return RotationTasks(groups, groups, min(groups, slots), min(share, p // groups))
-    return RotationTasks(groups, p, min(p, slots), 1)
+    share = max(1, hardware.slots // groups)  # threads of a group
+    return RotationTasks(
+        groups, min(groups, hardware.slots), min(share, hardware.threads // hardware.processes, p // groups)
+    )
 
 
-def barrier(load: Load, p: int, units: int | None = None) -> float:
+def barrier(load: Load, p: int, groups: int | None = None) -> float:
     """Return the largest bucket of a round over the mean: a bucket is as large as its partitions' shares of the words.
 
-    `vocabulary.partition` deals words back and forth; a round pairs partitions at random. With `units`,
-    neighbours go together, so many in all.
+    `vocabulary.partition` deals words back and forth; a round pairs partitions at random. With `groups`,
+    neighbours go together, in so many.
     """
     places, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
     shares = np.bincount(places, load.top, p) + (1 - load.top.sum()) / p
-    n = units or p
+    n = groups or p
     shares = shares.reshape(n, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(n)]) * n**2)
 
 
-def moves(units: int, passes: int, nodes: int) -> float:
-    """Return how often a unit of the output table goes to another node.
+def moves(groups: int, passes: int, nodes: int) -> float:
+    """Return how often a group of output partitions goes to another node.
 
     Neighbours share a node. In a pass all partners differ; the next pass may begin with the last.
     """
-    held = min(units, max(1.0, units / nodes))
-    return passes * (units - held) + (passes - 1) * (1 - held / units)
+    held = min(groups, max(1.0, groups / nodes))
+    return passes * (groups - held) + (passes - 1) * (1 - held / groups)
 
 
 def rotation_cost(
@@ -79,10 +70,10 @@ def rotation_cost(
 
     Terms, and where they are in the code:
 
-    text: `skipgrams.build_skipgrams`, and `read_bucket`.
+    text: `skipgrams.build_skipgrams`, and `read_buckets`.
     store: the codes; pairs, written and read.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
-    row is cold once in each bucket.
+    row is cold once in each bucket of a slice.
     copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
     travel: rows of 4 d + 8 bytes (`bucket_task.OutputPartition`); hidden if a thread has a second group of inputs.
@@ -90,20 +81,22 @@ def rotation_cost(
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     plan = rotation_tasks(p, groups, hardware)
-    n_tasks, n_buckets, taken_rows = passes * plan.units**2, passes * p**2, load.types / plan.units
+    length = int(load.words / passes)
+    slices = math.ceil(length / slice_length(p, length))
+    n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)
     busy = hardware.busy(threads)
     cold = min(1.0, load.types / p * n_buckets / load.pairs)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
-    piece = piece_length(p, int(load.words / passes))
-    pieces = passes * math.ceil(load.words / passes / piece)
+    piece = piece_length(p, length)
+    pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
-    sent = moves(plan.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
-    whole = plan.threads == 1 and plan.units < p
+    sent = moves(plan.groups, passes, hardware.nodes) * load.types * (4 * padded(load.d) + 8)
+    whole = plan.threads == 1
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
-    train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.units if whole else p) * waits / threads)
+    train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
     copies = max(taken * c.copy / busy, taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
@@ -116,7 +109,7 @@ def rotation_cost(
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden),
         "tasks": (TASKS * n_tasks + pieces) * c.task,
     }
-    rows_of_tasks = 3 * taken_rows * 4 * padded(load.d) * plan.tasks
+    rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
     memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
     disk = load.tables + load.pairs / passes * c.pair_bytes

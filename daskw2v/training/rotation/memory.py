@@ -3,7 +3,7 @@
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
-from daskw2v.sampling.skipgrams import KEPT_PAIRS, piece_length
+from daskw2v.sampling.skipgrams import piece_length, slice_length
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
@@ -42,14 +42,15 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     partition = held / 2 / n
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
     entry = pair_type(-(-text.vocabulary // n)).itemsize * (1 + _NOISE.get(params.negative_rule, params.negative))
-    pairs = entry * text.left * contexts / params.passes_per_epoch
-    piece = min(text.words, piece_length(n, text.words // params.passes_per_epoch))
+    length = text.words // params.passes_per_epoch
+    piece, together = (min(text.words, of(n, length)) for of in (piece_length, slice_length))
+    pairs = entry * text.left / text.words * together * contexts  # of a slice
     words = 2 * LONG * text.vocabulary / n_groups
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
         "rows that are read": tasks * partition,
         "tables of negatives": tasks * words,
-        "pairs": workers.threads * 2 * pairs / n**2 + min(entry * KEPT_PAIRS, pairs),
+        "pairs": tasks * 3 * pairs / n_groups**2,  # a slice is read, and put together, while another is trained
     }
     # A group's old rows are released only after the new ones exist
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits else {}

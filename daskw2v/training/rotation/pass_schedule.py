@@ -5,9 +5,9 @@ need rows of these two only. Buckets without a common partition are trained at t
 by two workers. A pass trains all p * p buckets of a stretch of text. The next pass has the next stretch: several passes
 an epoch keep the updates between two visits of a bucket few.
 
-A pass is cut into steps. In each step, every group of input partitions is trained with one group of output partitions,
-all with all, so that partitions which a worker has loaded stay there for a while. A step of a group is cut into rounds,
-each of which has every partition of both groups once.
+A pass is cut into steps, and its text into slices. In each step, every group of input partitions is trained with one
+group of output partitions, all with all, so that partitions which a worker has loaded stay there for a while. A step of
+a group trains slice after slice, each in rounds that have every partition of both groups once.
 
 The order of steps and rounds is drawn for each pass. If output partitions went round the input partitions one by one,
 each would always be trained last with the same ones; with many partitions and few passes, that costs quality.
@@ -40,14 +40,11 @@ class BucketRound(NamedTuple):
     ----------
     number
         The round's number in the pass, 0 to p - 1. Rounds of other groups have the same one.
-    alpha
-        Learning rate.
     pairs
         The buckets' partitions.
     """
 
     number: int
-    alpha: float
     pairs: tuple[PartitionPair, ...]
 
 
@@ -79,7 +76,7 @@ class RotationPasses:
 
     @property
     def n_steps(self) -> int:
-        """Steps of a pass."""
+        """Steps of a pass, and groups of partitions."""
         return self._params.n_partitions // self._group
 
     def __len__(self) -> int:
@@ -104,18 +101,22 @@ class RotationPasses:
         for step, shift in enumerate(outer):
             now = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
-                [self._round(number, group, (group + shift) % n_groups, r, inner_shift) for r, inner_shift in now]
+                [self._round(group, (group + shift) % n_groups, r, inner_shift) for r, inner_shift in now]
                 for group in range(n_groups)
             ]
 
-    def _round(self, number: int, group: int, partner: int, r: int, shift: int) -> BucketRound:
+    def _round(self, group: int, partner: int, r: int, shift: int) -> BucketRound:
         size = self._group
         pairs = tuple(PartitionPair(group * size + i, partner * size + (i + shift) % size) for i in range(size))
-        return BucketRound(r, self.alpha(number, (r + 0.5) / self._params.n_partitions), pairs)
+        return BucketRound(r, pairs)
 
     def alpha(self, number: int, share: float) -> float:
         """Return the learning rate where a share of a pass is done, 0 to 1."""
         return alpha_at(self._params, (number + share) / len(self))
+
+    def alphas(self, number: int, n_slices: int) -> list[float]:
+        """Return the learning rate of each slice of a pass: that of its middle."""
+        return [self.alpha(number, (k + 0.5) / n_slices) for k in range(n_slices)]
 
 
 def _shuffled(key: np.uint64, start: int, n: int) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from distributed import Client
 
-from daskw2v.cluster import await_worker, gather, total_threads, usable_memory
+from daskw2v.cluster import await_worker, gather, total_threads, usable_memory, workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, counted
@@ -106,7 +106,8 @@ class RotationRun:
         began = time.monotonic()
         grams = dealing.result()
         facts = {"deal_seconds": round(time.monotonic() - began, 4)}  # that training waited
-        how = (self._client, self._context, self._state, this, self._passes.steps(number), grams)
+        alphas = self._passes.alphas(number, grams.n_slices)
+        how = (self._client, self._context, self._state, this, self._passes.steps(number), alphas, grams)
         key = f"{self._session}-{number}"
         steps = in_memory.play(*how, key) if self._fits else out_of_core.play(*how, self._place)
         for step, totals in enumerate(steps, 1):
@@ -160,16 +161,22 @@ def _start(
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     await_worker(client)  # what memory there is, workers have
     fits = fits_memory(partitions.n_words, params.vector_size, usable_memory(client))
-    for message in _advice(client, n, fits=fits):
+    for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
-    return RotationRun(client, place, length, context, Dealer(run, partitions, counts.weights), fits=fits)
+    dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
+    return RotationRun(client, place, length, context, dealer, fits=fits)
 
 
-def _advice(client: Client, n: int, *, fits: bool) -> Iterator[str]:
+def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
     """Yield what a user may want to know before a run."""
     if total_threads(client) > n:
         yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
+    if len(workers_known(client)) > n_groups:
+        yield (
+            f"{n_groups} of {len(workers_known(client))} workers have work: a group of partitions is trained by one, "
+            f"and there are {n_groups} (n_groups)"
+        )
     if not fits:
         yield OUT_OF_CORE
 
