@@ -15,7 +15,7 @@ from daskw2v.kernels.rng import GOLDEN, below, draw
 from daskw2v.sampling.hierarchy import BNS, partition_of
 from daskw2v.sampling.pairs import Pairs, empty_pairs, half_of, no_row, pair_type
 from daskw2v.sampling.segments import Segment
-from daskw2v.types import Int64Array, UInt32Array, UInt64Array
+from daskw2v.types import Int32Array, Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 SPAN = 1 << 17  # corpus positions whose pairs are ordered by center
@@ -194,9 +194,9 @@ def _row(code: Any, bits: Any) -> Any:
     return np.uint64(code & ((np.uint32(1) << bits) - np.uint32(1)))
 
 
-def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int64Array:
+def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int32Array:
     """Return the centers first..last-1 ordered by partition and row."""
-    ordered, codes = np.arange(first, last), text.codes[int(text.window) :]
+    ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[int(text.window) :]
     bits = int(text.bits) + (partitions.n - 1).bit_length()
     n_digits = -(-bits // _DIGIT)
     for digit in range(n_digits):

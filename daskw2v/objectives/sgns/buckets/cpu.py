@@ -104,17 +104,22 @@ def _train(
 ) -> Any:
     """Train slices of pairs and of noise in turn, in proportion.
 
+    `scratch.sizes` has a 1 for each batch whose signs are not those of most batches of the kind.
     `pairs` and `noise` are `Items`; `batch` and the tiles are tuples as long as a batch has items, and a group of each
     kind has negatives.
     """
-    scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
+    scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
     n_pairs, n_noise = (len(pairs.pairs) + BATCH - 1) // BATCH, (len(noise.pairs) + BATCH - 1) // BATCH
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
         _train_slice(pairs, first, last, True, tables, alpha, words, scratch, batch, tile)
+        if n_noise == 0:
+            continue
+        scratch.sizes[:] = 1
         first, last = i * n_noise // n, (i + 1) * n_noise // n
         _train_slice(noise, first, last, False, tables, alpha, words, scratch, batch, noise_tile)
+        scratch.sizes[:] = 1
     return loss_of(scratch)
 
 
@@ -148,12 +153,16 @@ def _draw(
     n, n_shared, groups, row = last - first, len(rows) - 2 * BATCH, signs.shape[1], 4 * tables.width
     pairs, source, output, states, meets = items.pairs, tables.source, tables.output, scratch.states, scratch.sizes
     half = half_of(pairs)
-    for i in range(n):
-        states[i] = draw(items.key, (first + i) // SHARING)
+    before = first % SHARING
+    for i in range((before + n + SHARING - 1) // SHARING):
+        states[i] = draw(items.key, first // SHARING + i)
     for k in range(n_shared):
-        for i in range(n):
-            rows[k, i] = output + row_of_negative(states[i], k, words) * row
-    _sign_all(items.shared, n, signs, size)
+        drawn = rows[k]
+        for i in range((before + n + SHARING - 1) // SHARING):
+            drawn[i] = output + row_of_negative(states[i], k, words) * row
+        for i in range(n - 1, -1, -1):
+            drawn[i] = drawn[(before + i) // SHARING]
+    _sign(items.shared, n, signs, meets, size)
     for item in range(BATCH):
         own, vectors = rows[n_shared + item], rows[n_shared + BATCH + item]
         start, lane = first * BATCH + item, item * MAX_TARGETS
@@ -162,7 +171,6 @@ def _draw(
             pair = pairs[start + i * BATCH]
             own[i] = output + center_of(pair, half) * row  # of no word where that is in another partition
             vectors[i] = source + context_of(pair, half) * row
-            meets[i] = 0
         for k in range(items.shared):
             drawn = rows[k]
             for i in range(inside):
@@ -173,7 +181,7 @@ def _draw(
                     signs[i, k // size, lane + k % size] = np.float32(0.0 if rows[k, i] == own[i] else -1.0)
         for i in range(0 if positive else inside):
             number = items.shared + (first + i) % SHARING * BATCH + item
-            drawn_row = output + row_of_negative(states[i], number, words) * row
+            drawn_row = output + row_of_negative(states[(before + i) // SHARING], number, words) * row
             signs[i, groups - 1, lane + OWN] = np.float32(0.0 if drawn_row == own[i] else -1.0)
             own[i] = drawn_row
         for i in range(inside, n):  # no item is left: any rows stand here, and do not move
@@ -182,15 +190,13 @@ def _draw(
 
 
 @inline
-def _sign_all(shared: Any, n: Any, signs: Any, size: Any) -> None:
-    """Write the signs of n batches, as if no center were among its negatives."""
-    one = signs[0]
-    one[:] = 0.0
-    for item in range(BATCH):
-        for k in range(shared):
-            one[k // size, item * MAX_TARGETS + k % size] = -1.0
-        one[-1, item * MAX_TARGETS + OWN] = 1.0
-    for i in range(1, n):
-        for g in range(signs.shape[1]):
-            for lane in range(BATCH * MAX_TARGETS):
-                signs[i, g, lane] = one[g, lane]
+def _sign(shared: Any, n: Any, signs: Any, meets: Any, size: Any) -> None:
+    """Write the signs of those of n batches that `meets` tells of, as if no center were among its negatives."""
+    for i in range(n):
+        if meets[i]:
+            meets[i] = 0
+            signs[i] = 0.0
+            for item in range(BATCH):
+                for k in range(shared):
+                    signs[i, k // size, item * MAX_TARGETS + k % size] = -1.0
+                signs[i, -1, item * MAX_TARGETS + OWN] = 1.0
