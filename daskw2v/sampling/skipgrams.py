@@ -32,7 +32,7 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-_LEAST_PIECE, _MOST_PIECE = 4 * SPAN, 16 * SEGMENT  # positions
+_LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
 _SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _LAST = -(1 << 30)  # a priority below those of training

@@ -88,10 +88,18 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
         rotations[epochs * passes]
 
 
-def test_alphas__of_slices_fall_evenly_from_alpha_to_min_alpha():
-    rotations = make(4, epochs=2, passes_per_epoch=3, alpha=0.1, min_alpha=0.02)
-    falling = [alpha for number in range(len(rotations)) for alpha in rotations.alphas(number, 4)]
-    assert len(falling) == 2 * 3 * 4
+@pytest.mark.parametrize("n_slices", [1, 2, 4])
+def test_rounds__have_a_rate_that_falls_evenly_from_alpha_to_min_alpha(n_slices):
+    """Slice after slice of the text; in each, round after round."""
+    rotations = make(8 // n_slices, epochs=1, passes_per_epoch=3, alpha=0.1, min_alpha=0.02)
+    rates = {
+        (number, k, one.number): alpha
+        for number in range(len(rotations))
+        for one in flat(rotations.steps(number, n_slices))
+        for k, alpha in enumerate(one.alphas)
+    }
+    falling = [rates[key] for key in sorted(rates)]
+    assert len(falling) == 3 * 8
     assert [a - b for a, b in itertools.pairwise(falling)] == pytest.approx([0.08 / 24] * 23)
     assert falling[0] == pytest.approx(0.1 - 0.08 / 48)
     assert falling[-1] == pytest.approx(0.02 + 0.08 / 48)

@@ -118,12 +118,15 @@ class BucketWork(NamedTuple):
     ----------
     input, output
         Its partitions.
+    alphas
+        Learning rate of each slice.
     key
         Stream of the draws.
     """
 
     input: int
     output: int
+    alphas: tuple[float, ...]
     key: int
 
 
@@ -132,13 +135,12 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     params, n = context.run.params, context.partitions.n
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
     keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
-    return [BucketWork(*pair, key) for pair, key in zip(of.pairs, keys, strict=True)]
+    return [BucketWork(*pair, of.alphas, key) for pair, key in zip(of.pairs, keys, strict=True)]
 
 
 @gpu_memory_watched()
 def train_buckets(
     rounds: Sequence[Sequence[BucketWork]],
-    alphas: Sequence[float],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
     pairs: Place,
@@ -152,8 +154,6 @@ def train_buckets(
     ----------
     rounds
         Buckets; those of a round have no partition in common. Each slice of the text goes through all rounds.
-    alphas
-        Learning rate of each slice.
     inputs, outputs
         For each partition what holds it, perhaps among others.
     pairs
@@ -190,20 +190,20 @@ def train_buckets(
         context.max_in_flight,
     )
 
-    size = len(rounds[0])
+    size, n_slices = len(rounds[0]), len(rounds[0][0].alphas)
     groups = rounds[0][0].output // size, rounds[0][0].input // size
 
     def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
         bucket = buckets[work.output % size * size + work.input % size]
         (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
-        return trainer.train(work.input, work.output, bucket, alphas[number], words[work.output], key)
+        return trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
 
     done = list[tuple[int, float]]()
     with ThreadPoolExecutor(threads) as pool:
         coming = pool.submit(read_buckets, pairs, 0, *groups)
-        for number in range(len(alphas)):
+        for number in range(n_slices):
             now = coming.result()
-            if number + 1 < len(alphas):
+            if number + 1 < n_slices:
                 coming = pool.submit(read_buckets, pairs, number + 1, *groups)
             for works in rounds:
                 done += pool.map(partial(train, now, number), works)

@@ -37,7 +37,6 @@ def play(
     state: RotationState,
     this: RotationPass,
     steps: Iterator[list[list[BucketRound]]],
-    alphas: Sequence[float],
     grams: SkipGrams,
     key: str,
 ) -> Iterator[list[TaskTotals]]:
@@ -50,7 +49,7 @@ def play(
             _Job([bucket_works(context, this, of) for of in rounds], *_place_of(slots, number, len(groups)), -step)
             for number, rounds in enumerate(groups)
         ]
-        waiting.append([_submit(client, trainers, context, state, alphas, grams, job, f"{key}-{step}") for job in jobs])
+        waiting.append([_submit(client, trainers, context, state, grams, job, f"{key}-{step}") for job in jobs])
         if len(waiting) == _AHEAD:
             yield gather(client, waiting.popleft(), f"Pass {this.number}", trainers.takes)
     for futures in waiting:
@@ -73,8 +72,8 @@ def _place_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int
 
 
 def _submit(
-    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, alphas: Sequence[float],
-    grams: SkipGrams, job: _Job, key: str,
+    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, grams: SkipGrams, job: _Job,
+    key: str,
 ) -> Future:  # fmt: skip
     """Submit a task, which then holds its partitions; return the future of its totals."""
     inputs, outputs = ([getattr(work, side) for work in job.rounds[0]] for side in (INPUT, OUTPUT))
@@ -85,7 +84,6 @@ def _submit(
     trained = client.submit(
         train_buckets,
         job.rounds,
-        alphas,
         {k: state.input[k] for k in inputs},
         {k: state.output[k] for k in outputs},
         pairs=grams.place,

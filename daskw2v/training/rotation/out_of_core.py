@@ -5,7 +5,7 @@ files: its memory is the two groups, whatever the size of the model. Its result 
 that is lost costs no more than the task it was doing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from distributed import Client, Future
 
@@ -33,7 +33,6 @@ def play(
     state: RotationState,
     this: RotationPass,
     steps: Iterator[list[list[BucketRound]]],
-    alphas: Sequence[float],
     grams: SkipGrams,
     place: Store,
 ) -> Iterator[list[TaskTotals]]:
@@ -48,7 +47,7 @@ def play(
             works = [bucket_works(context, this, of) for of in rounds]
             inputs = {work.input: state.input[work.input] for work in works[0]}
             outputs = {work.output: state.output[work.output] for work in works[0]}
-            jobs[number] = (works, alphas, inputs, outputs, grams.place, context, 1, place / FOLDER)
+            jobs[number] = (works, inputs, outputs, grams.place, context, 1, place / FOLDER)
         totals = []
         for _, (inputs, outputs, total) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
             totals.append(total)

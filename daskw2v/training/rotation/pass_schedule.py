@@ -40,11 +40,14 @@ class BucketRound(NamedTuple):
     ----------
     number
         The round's number in the pass, 0 to p - 1. Rounds of other groups have the same one.
+    alphas
+        Learning rate of each slice.
     pairs
         The buckets' partitions.
     """
 
     number: int
+    alphas: tuple[float, ...]
     pairs: tuple[PartitionPair, ...]
 
 
@@ -89,10 +92,11 @@ class RotationPasses:
         epoch, i = divmod(number, self._params.passes_per_epoch)
         return RotationPass(number, epoch, *share_of(0, self._length, i, self._params.passes_per_epoch))
 
-    def steps(self, number: int) -> Iterator[list[list[BucketRound]]]:
+    def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
         """Yield the steps of a pass: for each group of inputs, its rounds with the group of outputs of this step.
 
-        The rounds of one group come one after the other. Those of different groups have no partition in common.
+        The rounds of one group come one after the other. Those of different groups have no partition in common. Each
+        round has a learning rate for each of the pass's `n_slices`.
         """
         params, size, n_groups = self._params, self._group, self.n_steps
         key = stream(params.seed, Purpose.ORDER, number)
@@ -101,22 +105,25 @@ class RotationPasses:
         for step, shift in enumerate(outer):
             now = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
-                [self._round(group, (group + shift) % n_groups, r, inner_shift) for r, inner_shift in now]
+                [
+                    BucketRound(r, self._alphas(number, r, n_slices), self._pairs(group, shift, inner_shift))
+                    for r, inner_shift in now
+                ]
                 for group in range(n_groups)
             ]
 
-    def _round(self, group: int, partner: int, r: int, shift: int) -> BucketRound:
-        size = self._group
-        pairs = tuple(PartitionPair(group * size + i, partner * size + (i + shift) % size) for i in range(size))
-        return BucketRound(r, pairs)
+    def _pairs(self, group: int, shift: int, inner_shift: int) -> tuple[PartitionPair, ...]:
+        size, partner = self._group, (group + shift) % self.n_steps
+        return tuple(PartitionPair(group * size + i, partner * size + (i + inner_shift) % size) for i in range(size))
+
+    def _alphas(self, number: int, r: int, n_slices: int) -> tuple[float, ...]:
+        """Return the learning rates of a round: in each slice they fall as rounds go on."""
+        done = (r + 0.5) / self._params.n_partitions
+        return tuple(self.alpha(number, (k + done) / n_slices) for k in range(n_slices))
 
     def alpha(self, number: int, share: float) -> float:
         """Return the learning rate where a share of a pass is done, 0 to 1."""
         return alpha_at(self._params, (number + share) / len(self))
-
-    def alphas(self, number: int, n_slices: int) -> list[float]:
-        """Return the learning rate of each slice of a pass: that of its middle."""
-        return [self.alpha(number, (k + 0.5) / n_slices) for k in range(n_slices)]
 
 
 def _shuffled(key: np.uint64, start: int, n: int) -> list[int]:

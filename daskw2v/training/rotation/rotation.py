@@ -106,8 +106,7 @@ class RotationRun:
         began = time.monotonic()
         grams = dealing.result()
         facts = {"deal_seconds": round(time.monotonic() - began, 4)}  # that training waited
-        alphas = self._passes.alphas(number, grams.n_slices)
-        how = (self._client, self._context, self._state, this, self._passes.steps(number), alphas, grams)
+        how = (self._client, self._context, self._state, this, self._passes.steps(number, grams.n_slices), grams)
         key = f"{self._session}-{number}"
         steps = in_memory.play(*how, key) if self._fits else out_of_core.play(*how, self._place)
         for step, totals in enumerate(steps, 1):

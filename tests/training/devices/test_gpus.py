@@ -185,7 +185,7 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
     ("task", "opens", "args"),
     [
         (train_replica, "find_device", (RUN, None, None, [])),
-        (train_buckets, "find_device", ([], [], {}, {}, None, PARTS, 1)),
+        (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
     ],
 )
