@@ -18,7 +18,7 @@ from daskw2v.sampling.segments import Segment
 from daskw2v.types import Int32Array, Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-SPAN = 1 << 17  # corpus positions whose pairs are ordered by center
+SPAN = 1 << 15  # corpus positions whose pairs are ordered by center
 _DIGIT = 11  # most bits to sort by at once
 
 
