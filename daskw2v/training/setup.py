@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, connect, scheduler_watched, waits_for_workers
+from daskw2v.cluster import OneWorker, check_cluster, connect, scheduler_watched, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import find_format
@@ -50,7 +50,9 @@ def ready_cluster(
     of_device = find_device(resources.device)
     connected = nullcontext(client) if client is not None else connect(resources, of_device.local_cluster)
     with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
-        listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
+        alone = isinstance(cluster.cluster, OneWorker)
+        where = "one worker in this process" if alone else f"dashboard at {cluster.dashboard_link}"
+        listener(Progress("cluster", 0, 0, "workers", message=where))
         check_cluster(cluster, store)
         check_plug_ins(cluster, params, resources)
         check_workers(cluster, resources.device)
