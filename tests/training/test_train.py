@@ -99,6 +99,11 @@ def test_train__again_returns_at_once(client, text, undisturbed):
     assert "train" not in dict(stages)
 
 
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_train__same_vectors_in_this_process_and_in_another(text, undisturbed, tmp_path, processes):
+    same(train(text, work=tmp_path, params=SMALL, resources=ONE_THREAD.replace(processes=processes)), undisturbed)
+
+
 SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl")]
 
 
