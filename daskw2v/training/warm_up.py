@@ -120,7 +120,7 @@ def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
     """Yield the Params of each training, and whether it could be done."""
     (work / "text.txt").write_text(_TEXT, encoding="utf-8")
     with connect(_RESOURCES) as client:  # first, since all have this in common
-        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, client, silent)
+        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
     every = [*trainings()]
     with ProcessPoolExecutor(min(processes, len(every)), get_context("spawn")) as pool:
         yield from zip(every, pool.map(_train, [work] * len(every), every), strict=True)
