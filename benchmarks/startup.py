@@ -94,9 +94,8 @@ def call(*arguments: str) -> Took:
     """Run Python with arguments in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled already
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     took = stopwatch()
-    done = subprocess.run([sys.executable, *arguments], check=False, text=True, env=environment, **quiet)
+    done = subprocess.run([sys.executable, *arguments], check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
     return took()
