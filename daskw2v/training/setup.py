@@ -48,6 +48,8 @@ def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
     """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
+    if params.max_bad_blocks and resources.processes is None:
+        resources = resources.replace(processes=True)  # one that kills its worker is left out, and must not kill us
     of_device = find_device(resources.device)
     connected = nullcontext(client) if client is not None else connect(resources, of_device.local_cluster)
     with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
