@@ -26,7 +26,7 @@ from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "memory_limit", "host")  # fields that only describe a local cluster
+_LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
 _READERS = OBJECTIVES, STRATEGIES, DEVICES  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {

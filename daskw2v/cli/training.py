@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,12 @@ from daskw2v.errors import counted
 from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import write_report
 from daskw2v.training.pipeline import train
+
+
+def write_report(*args: Any, **options: Any) -> str:
+    """Write a report, by the function of that name, whose plots are loaded only now: that takes half a second."""
+    return str(import_module("daskw2v.report").write_report(*args, **options))
 
 
 def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:

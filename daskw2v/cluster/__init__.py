@@ -1,6 +1,7 @@
 """The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
 from daskw2v.cluster.connecting import check_cluster, connect
+from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.scheduler import scheduler_watched
 from daskw2v.cluster.waiting import await_worker, first_done, gather, waits_for_workers
 from daskw2v.cluster.workers import (
@@ -18,6 +19,7 @@ from daskw2v.cluster.workers import (
 )
 
 __all__ = [
+    "OneWorker",
     "Trainers",
     "Usage",
     "ask_workers",

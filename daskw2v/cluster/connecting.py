@@ -11,16 +11,17 @@ import dask
 from distributed import Client, LocalCluster
 
 from daskw2v.cluster.logs import QuietTasks, silenced, start_quiet_tracker
+from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.waiting import await_worker
 from daskw2v.cluster.workers import ask_workers
 from daskw2v.config.resources import Resources
-from daskw2v.errors import ClusterError, StoreError
+from daskw2v.errors import ClusterError, ParameterError, StoreError
 from daskw2v.store.storage import Store
 
 _TIMEOUT = 60  # seconds that a scheduler has to answer
 # Each task takes and frees arrays of some megabytes. By Dask's default malloc returns them to the system at once, and
 # gets new pages for each task: up to a third of a training's processor time. Profiles ten times as rare are as good.
-_LOCAL = {
+_PROCESSES = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,  # the most that glibc takes
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 28,
     "distributed.worker.profile.interval": "100ms",
@@ -47,6 +48,8 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     ------
     ClusterError
         If the scheduler cannot be reached.
+    ParameterError
+        If `processes` does not go with the other options.
     """
     if resources.scheduler is not None:
         try:
@@ -61,24 +64,43 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
         with client:
             yield client
         return
-    with _uninterrupted(), dask.config.set(_LOCAL):
-        start_quiet_tracker()
-        cluster = LocalCluster(  # on loopback by default, so that nobody else can reach it
-            n_workers=resources.workers,
-            threads_per_worker=resources.threads,
-            memory_limit=resources.memory_limit,
-            host=resources.host or "127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            **options(resources.workers),
-        )
+    given = options(resources.workers)
+    cluster = _start_processes(resources, given) if _are_processes(resources, given) else OneWorker(resources.threads)
     with ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster)))
         client.register_plugin(QuietTasks())
         try:
             yield client
         finally:
-            with silenced():  # Dask logs workers that it kills in the middle of a task
+            with silenced():  # Dask logs what is ended in the middle of a task
                 ending.close()
+
+
+def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
+    """Tell whether local workers are processes: as asked for, or where one worker in this process would not do."""
+    needs = {"workers": resources.workers > 1, "memory_limit": resources.memory_limit != "auto",
+             "host": resources.host is not None, "device": bool(given)}  # fmt: skip
+    needing = [f"{name}={getattr(resources, name)!r}" for name, needed in needs.items() if needed]
+    if resources.processes is False and needing:
+        raise ParameterError(
+            f"processes=False: a worker in this process cannot have {' and '.join(needing)}.",
+            f"Leave out processes, or {' and '.join(needing)}.",
+        )
+    return bool(needing) if resources.processes is None else resources.processes
+
+
+def _start_processes(resources: Resources, given: Mapping[str, Any]) -> LocalCluster:
+    """Start a process for each worker, and for each a nanny, which starts it again if it dies."""
+    with _uninterrupted(), dask.config.set(_PROCESSES):
+        start_quiet_tracker()
+        return LocalCluster(  # on loopback by default, so that nobody else can reach it
+            n_workers=resources.workers,
+            threads_per_worker=resources.threads,
+            memory_limit=resources.memory_limit,
+            host=resources.host or "127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            **given,
+        )
 
 
 @contextmanager

@@ -26,6 +26,11 @@ class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
         for name in _OF_TASKS:
             logging.getLogger(name).addFilter(_nothing)
 
+    def teardown(self, worker: Worker) -> None:
+        """Undo it: the process of the worker may be that of its caller, who goes on."""
+        for name in _OF_TASKS:
+            logging.getLogger(name).removeFilter(_nothing)
+
 
 @contextmanager
 def silenced() -> Iterator[None]:

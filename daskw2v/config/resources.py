@@ -63,7 +63,14 @@ class Resources(Settings):
         optional=True,
     )
     workers: int = setting(
-        1, "worker processes of a local cluster; with device cuda, each has a GPU of its own", integer(1, 4096)
+        1, "workers of a local cluster; with device cuda, each has a GPU of its own", integer(1, 4096)
+    )
+    processes: bool | None = setting(
+        None,
+        "whether local workers are processes of their own, which are started again when they die; when not given, only "
+        "several are, or one with a memory_limit, a host or a GPU, or with max_bad_blocks",
+        FLAG,
+        optional=True,
     )
     threads: int | None = setting(
         None,

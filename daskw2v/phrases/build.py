@@ -76,6 +76,14 @@ def build_phrases(
     return corpus
 
 
+def find_phrases(corpus: Corpus, store: Store, params: Params) -> Corpus | None:
+    """Return the corpus that `build_phrases` returns if it was built before and is complete."""
+    known: Corpus | None = corpus
+    for _ in range(params.phrases):
+        known = None if known is None else _find(store, _asked(known, params), known)
+    return known
+
+
 def check_joined(corpus: Corpus, params: Params) -> None:
     """Refuse a corpus whose phrases were not joined as Params ask for.
 
@@ -98,9 +106,7 @@ def _join_once(
     corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> Corpus:
     rules, began = PhraseRules.of(params), time.monotonic()
-    # Without `phrases`: a pass does not depend on the number of passes
-    named = identity_values(with_threshold(params), "phrases", without=("phrases",))
-    asked = digest([corpus.identity, LAYOUT.folder, *named])
+    asked = _asked(corpus, params)
     known = _find(store, asked, corpus)
     if known is not None:
         return known
@@ -111,6 +117,13 @@ def _join_once(
     joining = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)
     stage = Stage(store, joining.home, partial(run_tasks, client), listener, "phrases")
     return stage.make(partial(_find, store, asked, corpus), partial(_build, asked, corpus, joining, began))
+
+
+def _asked(corpus: Corpus, params: Params) -> str:
+    """Return what names the corpus that the next pass makes."""
+    # Without `phrases`: a pass does not depend on the number of passes
+    named = identity_values(with_threshold(params), "phrases", without=("phrases",))
+    return digest([corpus.identity, LAYOUT.folder, *named])
 
 
 def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:

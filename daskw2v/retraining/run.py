@@ -135,7 +135,9 @@ class RetrainingRun:
         return next((whole[name] for name in was_served(self._models) if name in whole), None)
 
     def _train(self, client: Client, served: Version | None, damaged: Collection[str]) -> RunResult:
-        corpus, vocabulary = read_text(self.inputs, self.work, self.params, self.resources, client, self.listener)
+        corpus, vocabulary = read_text(
+            self.inputs, self.work, self.params, self.resources, lambda: client, self.listener
+        )
         changes = compare(self._sources(served), corpus.sources)
         made, choice = served is not None and self._made(served) and not self.full, None
         if served is not None and made:

@@ -236,12 +236,24 @@ def build_corpus(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
+    return encode_sources(sources, store, params, resources, client, listener)
+
+
+def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
+    """Return the corpus of some files if it was built before and is complete."""
+    return Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks)
+
+
+def encode_sources(
+    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Watching
+) -> Corpus:
+    """Do what `build_corpus` does, with files that are found already."""
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     with listening(listener, client) as listen:
         stage = Stage(store, home, partial(run_tasks, client), listen, "encode", "bytes")
         return stage.make(
-            partial(Corpus.find, store, identity, params.max_bad_blocks),
+            partial(find_corpus, sources, store, params),
             partial(_build, identity, sources, store, params, resources),
         )
 

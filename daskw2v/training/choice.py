@@ -116,21 +116,34 @@ def choose_strategy(
     params
         They are settled.
     """
-    if params.strategy != AUTO:
-        return params, None
     with listening(listener, client) as listen:
-        home = store / LAYOUT.folder / run_identity(corpus, vocabulary, params)
-        record = home.read_manifest()
-        if record is not None and _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record))):
-            _tell(listen, record)
-            return chosen, record
+        known = find_choice(corpus, vocabulary, store, params, listen)
+        if known is not None:
+            return known
         text, place = known_text(corpus, vocabulary, params), place_of(client, resources)
         best, why = choose_in(candidates(params, resources, text, place), place)
         record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
                   "threads": place.hardware.threads}  # fmt: skip
-        home.write_manifest(record)
+        _home(corpus, vocabulary, store, params).write_manifest(record)
         _tell(listen, record)
         return best.params, record
+
+
+def find_choice(
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, listener: Listener
+) -> tuple[Params, Mapping[str, Any] | None] | None:
+    """Return what `choose_strategy` returns where there is nothing to choose; None if it has to."""
+    if params.strategy != AUTO:
+        return params, None
+    record = _home(corpus, vocabulary, store, params).read_manifest()
+    if record is None or not _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record))):
+        return None
+    _tell(listener, record)
+    return chosen, record
+
+
+def _home(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params) -> Store:
+    return store / LAYOUT.folder / run_identity(corpus, vocabulary, params)
 
 
 def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:

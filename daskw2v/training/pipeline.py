@@ -1,7 +1,8 @@
 """From text to vectors. Each stage writes its manifest last, and is skipped where a manifest is there."""
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from functools import cache
 
 from distributed import Client
 
@@ -23,11 +24,18 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
-from daskw2v.training.choice import choose_strategy
+from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.initial_rows import find_base
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import check_choices, read_text, ready_cluster
-from daskw2v.training.version import make_run, run_folder, run_identity, settled_params, write_version
+from daskw2v.training.version import (
+    check_losses,
+    make_run,
+    run_folder,
+    run_identity,
+    settled_params,
+    write_version,
+)
 from daskw2v.vocabulary.count import StoredVocabulary
 
 
@@ -95,12 +103,17 @@ def train(
     if params.base_model is not None:
         find_base(store, params)
 
-    def make(cluster: Client, listen: Listener, damaged: Collection[str]) -> Vectors:
-        corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listen)
-        return train_model(corpus, vocabulary, store, params, resources, cluster, listen, damaged=damaged)
+    with listening(listener) as listen, ExitStack() as opened:
 
-    with listening(listener) as listen, ready_cluster(client, store, params, resources, listen) as cluster:
-        return mending(store, listen, partial(make, cluster, listen), lambda: cluster)
+        @cache
+        def cluster() -> Client:
+            return opened.enter_context(ready_cluster(client, store, params, resources, listen))
+
+        def make(damaged: Collection[str]) -> Vectors:
+            corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listen)
+            return _train(corpus, vocabulary, store, params, resources, cluster, listen, damaged)
+
+        return mending(store, listen, make, cluster)
 
 
 def train_model(
@@ -120,20 +133,39 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
+    with listening(listener, client) as heard:
+        return _train(corpus, vocabulary, store, params, resources, lambda: client, heard, damaged)
+
+
+def _train(
+    corpus: Corpus,
+    vocabulary: StoredVocabulary,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    heard: Listener,
+    damaged: Collection[str],
+) -> Vectors:
+    """Do what `train_model` does; the cluster is asked for where there is something to do."""
     check_joined(corpus, params)
-    params, choice = choose_strategy(corpus, vocabulary, store, settled_params(params), resources, client, listener)
+    params = settled_params(params)
+    found = find_choice(corpus, vocabulary, store, params, heard)
+    if found is None:
+        found = choose_strategy(corpus, vocabulary, store, params, resources, client(), heard)
+    params, choice = found
     run_id = run_identity(corpus, vocabulary, params)
-    with (
-        listening(listener, client) as heard,
-        hold_run(store, run_id) as lease,
-        waits_for_workers(resources, lease.guarding(heard)),
-    ):
+    if (store / "models" / next_version(store / "models", run_id, damaged)).read_manifest() is None:
+        client()  # before the lease is taken, as it may be waited for
+    with hold_run(store, run_id) as lease, waits_for_workers(resources, lease.guarding(heard)):
         listen, store = lease.guarding(heard), lease.guard(store)
         models = store / "models"
         version = next_version(models, run_id, damaged)
         if (models / version).read_manifest() is not None:
             check_version(models / version)
-        write_version(models / version, corpus, vocabulary, store, params, resources, client, listen, choice)
+            check_losses(models / version, resources)
+        else:
+            write_version(models / version, corpus, vocabulary, store, params, resources, client(), listen, choice)
         if latest_version(models) != version:  # trained before, or killed before it was published
             Versions(store).publish(version)
         run_folder(store, run_id).remove()  # checkpoints, and pairs

@@ -1,29 +1,30 @@
 """What comes before training: choices are checked, a cluster is found, text becomes ids."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, connect, scheduler_watched, waits_for_workers
+from daskw2v.cluster import OneWorker, check_cluster, connect, scheduler_watched, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import find_format
 from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.compilation import compiling_said
 from daskw2v.objectives.registry import check_options, find_objective
-from daskw2v.phrases.build import build_phrases
+from daskw2v.phrases.build import build_phrases, find_phrases
 from daskw2v.phrases.score import check_phrases
 from daskw2v.progress import Listener, Progress
-from daskw2v.shards.encode import build_corpus
+from daskw2v.shards.encode import encode_sources, find_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.axes import check_plug_ins
 from daskw2v.training.devices import check_device, check_workers, find_device
 from daskw2v.training.memory.check import check_encoding
 from daskw2v.training.strategies import check_strategy
-from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary
+from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary, find_vocabulary
 
 
 def check_choices(params: Params, resources: Resources) -> None:
@@ -47,10 +48,14 @@ def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
     """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
+    if params.max_bad_blocks and resources.processes is None:
+        resources = resources.replace(processes=True)  # one that kills its worker is left out, and must not kill us
     of_device = find_device(resources.device)
     connected = nullcontext(client) if client is not None else connect(resources, of_device.local_cluster)
     with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
-        listener(Progress("cluster", 0, 0, "workers", message=f"dashboard at {cluster.dashboard_link}"))
+        alone = isinstance(cluster.cluster, OneWorker)
+        where = "one worker in this process" if alone else f"dashboard at {cluster.dashboard_link}"
+        listener(Progress("cluster", 0, 0, "workers", message=where))
         check_cluster(cluster, store)
         check_plug_ins(cluster, params, resources)
         check_workers(cluster, resources.device)
@@ -59,13 +64,29 @@ def ready_cluster(
 
 
 def read_text(
-    inputs: Inputs, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+    inputs: Inputs,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    listener: Listener,
 ) -> tuple[Corpus, StoredVocabulary]:
-    """Return the text, encoded, with its phrases joined, and its words; raises as `train` does."""
-    check_encoding(client, inputs, store, params, resources)
-    corpus = build_corpus(inputs, store, params, resources, client, listener)
-    corpus = build_phrases(corpus, store, params, resources, client, listener)
-    return corpus, build_vocabulary(corpus, store, params, resources, client, listener)
+    """Return the text, encoded, with its phrases joined, and its words; raises as `train` does.
+
+    The cluster is asked for where something is to be built.
+    """
+    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
+    corpus = find_corpus(sources, store, params)
+    if corpus is None:
+        check_encoding(client(), inputs, store, params, resources)
+        corpus = encode_sources(sources, store, params, resources, client(), listener)
+    joined = find_phrases(corpus, store, params)
+    if joined is None:
+        joined = build_phrases(corpus, store, params, resources, client(), listener)
+    vocabulary = find_vocabulary(joined, store, params, resources)
+    if vocabulary is None:
+        vocabulary = build_vocabulary(joined, store, params, resources, client(), listener)
+    return joined, vocabulary
 
 
 def _check_anchor(params: Params, resources: Resources) -> None:

@@ -53,7 +53,7 @@ def write_version(
     was made for it stays in `run_folder`.
     """
     if home.read_manifest() is not None:
-        _check_losses(home, resources)
+        check_losses(home, resources)
         return
     check_training(client, params, resources, known_text(corpus, vocabulary, params))
     place = run_folder(store, run_identity(corpus, vocabulary, params))
@@ -116,7 +116,7 @@ def _based(run: Run, place: Store, client: Client) -> Run:
     return replace(run, base=base)
 
 
-def _check_losses(model: Store, resources: Resources) -> None:
+def check_losses(model: Store, resources: Resources) -> None:
     """Refuse to return a model without the losses that were asked for."""
     if resources.word_losses and not (model / losses.FOLDER).exists():
         raise ParameterError(

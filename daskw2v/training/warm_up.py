@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from distributed import Client
-
+from daskw2v.cluster import connect
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
@@ -120,22 +119,16 @@ def _is_warm(folder: Path) -> bool:
 def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
     """Yield the Params of each training, and whether it could be done."""
     (work / "text.txt").write_text(_TEXT, encoding="utf-8")
-    with _client() as client:  # first, since all have this in common
-        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, client, silent)
+    with connect(_RESOURCES) as client:  # first, since all have this in common
+        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
     every = [*trainings()]
     with ProcessPoolExecutor(min(processes, len(every)), get_context("spawn")) as pool:
         yield from zip(every, pool.map(_train, [work] * len(every), every), strict=True)
 
 
 def _train(work: Path, params: Params) -> bool:
-    with _client() as client:
-        try:
-            train(work / "text.txt", work=work, params=params, resources=_RESOURCES, client=client, listener=None)
-        except MissingExtraError:
-            return False
+    try:
+        train(work / "text.txt", work=work, params=params, resources=_RESOURCES, listener=None)
+    except MissingExtraError:
+        return False
     return True
-
-
-def _client() -> Client:
-    """Return a client of a cluster inside this process."""
-    return Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")

@@ -181,11 +181,8 @@ def build_vocabulary(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     paths = [shard.path for shard in corpus.shards]
-    listed = None if params.vocabulary is None else read_list(params.vocabulary, resources)
-    counted = ("vocabulary",) if listed is None else ("vocabulary", "min_count", "max_final_vocab")
-    rules = [*(listed or ()), *identity_values(params, "vocabulary", without=counted)]
-    identity = digest([corpus.identity, rules])
-    key = digest([identity, paths])
+    listed = _listed(params, resources)
+    key, identity = _names(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
     kept = buckets.CountRules(*limits, listed=listed is not None)
@@ -205,11 +202,27 @@ def build_vocabulary(
     with listening(listener, client) as listen:
         home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
         stage = Stage(store, home, run, listen, "vocabulary", "steps")
-        return stage.make(partial(find_vocabulary, store, key, identity), build)
+        return stage.make(partial(_find, store, key, identity), build)
 
 
-def find_vocabulary(store: Store, key: str, identity: str) -> StoredVocabulary | None:
-    """Return a vocabulary if it was built before and is complete."""
+def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Resources) -> StoredVocabulary | None:
+    """Return the vocabulary that `build_vocabulary` returns if it was built before and is complete."""
+    return _find(store, *_names(corpus, _listed(params, resources), params))
+
+
+def _listed(params: Params, resources: Resources) -> list[str] | None:
+    return None if params.vocabulary is None else read_list(params.vocabulary, resources)
+
+
+def _names(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[str, str]:
+    """Return key and identity of a vocabulary."""
+    counted = ("vocabulary",) if listed is None else ("vocabulary", "min_count", "max_final_vocab")
+    rules = [*(listed or ()), *identity_values(params, "vocabulary", without=counted)]
+    identity = digest([corpus.identity, rules])
+    return digest([identity, [shard.path for shard in corpus.shards]]), identity
+
+
+def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
     known = (store / LAYOUT.folder / key).read_manifest()
     if known is not None:
         vocabulary = _stored(store, key, identity, known)

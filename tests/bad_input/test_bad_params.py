@@ -35,7 +35,7 @@ NUMBERS = {  # highest taken below the range, lowest and highest in it
     "worker_timeout": (0, 5e-324, sys.float_info.max),
     "phrase_threshold": (-1.000001, -1, sys.float_info.max),
 }  # fmt: skip
-FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses"]
+FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes"]
 NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns",
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [

@@ -64,7 +64,7 @@ def test_command__finds_a_tokenizer_in_the_current_directory(trained):
 def test_command__tells_how_it_went_and_what_it_repaired(trained):
     _, result = trained
     assert "words/s" in result.stdout
-    assert "dashboard" in result.stderr
+    assert "cluster: one worker in this process" in result.stderr
     assert "Note: 1 line had invalid Unicode" in result.stderr
     assert "text.txt at byte 2450: invalid start byte." in result.stderr
 
@@ -109,12 +109,13 @@ def test_command__says_what_is_wrong_in_one_line(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_command__does_not_show_what_workers_say_of_an_error(command, tmp_path):
+@pytest.mark.parametrize(("option", "where"), [("--no-processes", "one worker"), ("--processes", "dashboard")])
+def test_command__does_not_show_what_workers_say_of_an_error(command, tmp_path, option, where):
     (tmp_path / "text.txt").write_bytes(b"one \xff two\n")
-    failed = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", "--errors", "strict", *TRAIN)
+    failed = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", "--errors", "strict", option, *TRAIN)
     assert failed.returncode == 2
     said, error = (line for line in failed.stderr.splitlines() if not line.startswith(("encode:", "compile:")))
-    assert said.startswith("cluster: dashboard")
+    assert said.startswith(f"cluster: {where}")
     assert error.startswith("Error: ")
 
 
@@ -133,9 +134,10 @@ def test_command__says_that_an_extra_is_missing_and_no_more(command, tmp_path, m
 
 
 @pytest.mark.slow
-def test_command__ends_an_interrupted_run_with_one_sentence(command, tmp_path):
+@pytest.mark.parametrize("option", ["--no-processes", "--processes"])
+def test_command__ends_an_interrupted_run_with_one_sentence(command, tmp_path, option):
     (tmp_path / "text.txt").write_text("one two three four five six seven\n" * 20_000)
-    endless = ("--epochs", "100000", "--min-count", "1", "--sample", "0", "--threads", "1")
+    endless = ("--epochs", "100000", "--min-count", "1", "--sample", "0", "--threads", "1", option)
     began = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", *endless, start=subprocess.Popen)
     with began:
         lines = []

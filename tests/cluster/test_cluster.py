@@ -217,7 +217,7 @@ def _new_pages():
 def test_connect__lets_workers_of_a_local_cluster_keep_freed_memory(monkeypatch):
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):  # earlier clusters of this process set them
         monkeypatch.delenv(name, raising=False)
-    with connect(Resources(workers=1, threads=1)) as client:
+    with connect(Resources(threads=1, processes=True)) as client:
         assert client.submit(_new_pages).result() < 100  # of 768
 
 

@@ -390,7 +390,7 @@ def read_stages(folder: Path) -> None:
         load_graph(home, found.names.size, found.rows)
 
     def vocabulary() -> None:
-        found = count.find_vocabulary(work, "key", "identity")
+        found = count._find(work, "key", "identity")
         if found is not None:
             _ = found.load().words, found.read_counts()
 

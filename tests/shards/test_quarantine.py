@@ -2,6 +2,7 @@
 
 import gzip
 import textwrap
+from contextlib import contextmanager
 
 import dask
 import numpy as np
@@ -11,7 +12,9 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, build_corpus, train
 from daskw2v.config.params import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
+from daskw2v.progress import silent
 from daskw2v.store.storage import Store
+from daskw2v.training import setup
 
 PARAMS = Params(vector_size=5, min_count=1, epochs=1, sample=1.0)
 ONE_THREAD = Resources(threads=1)
@@ -73,6 +76,22 @@ def test_bad_block__beyond_those_allowed_stops(client, texts, tmp_path):
         build_corpus(texts, Store(str(tmp_path / "work")), PARAMS.replace(max_bad_blocks=1), ONE_THREAD, client)
     corpus = build_corpus(texts, Store(str(tmp_path / "work")), PARAMS.replace(max_bad_blocks=2), ONE_THREAD, client)
     assert [block.url[-8:] for block in corpus.bad_blocks] == ["1.txt.gz", "3.txt.gz"]
+
+
+def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client, tmp_path, monkeypatch):
+    asked = []
+
+    @contextmanager
+    def connect(resources, _):
+        asked.append(resources.processes)
+        yield client
+
+    monkeypatch.setattr(setup, "connect", connect)
+    for most, processes in ((0, None), (2, None), (2, False)):
+        params, resources = PARAMS.replace(max_bad_blocks=most), ONE_THREAD.replace(processes=processes)
+        with setup.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
+            pass
+    assert asked == [None, True, False]
 
 
 @pytest.mark.slow

@@ -99,6 +99,31 @@ def test_train__again_returns_at_once(client, text, undisturbed):
     assert "train" not in dict(stages)
 
 
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Let nobody be connected to a cluster."""
+    monkeypatch.setattr(sys.modules["daskw2v.training.setup"], "connect", None)
+
+
+def test_train__again_starts_no_cluster(text, undisturbed, no_cluster):
+    work = undisturbed.url.rsplit("/models/", 1)[0]
+    same(train(text, work=work, params=SMALL, resources=ONE_THREAD), undisturbed)
+    with pytest.raises(TypeError):  # text and words are there, but no such model
+        train(text, work=work, params=SMALL.replace(seed=7), resources=ONE_THREAD)
+
+
+@pytest.mark.slow
+def test_train__again_starts_no_cluster_with_phrases_and_what_was_chosen(client, text, tmp_path, no_cluster):
+    options = {"work": tmp_path, "params": SMALL.replace(phrases=2, strategy="auto", epochs=1, n_replicas=1)}
+    first = train(text, **options, client=client)
+    assert train(text, **options).url == first.url
+
+
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_train__same_vectors_in_this_process_and_in_another(text, undisturbed, tmp_path, processes):
+    same(train(text, work=tmp_path, params=SMALL, resources=ONE_THREAD.replace(processes=processes)), undisturbed)
+
+
 SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl")]
 
 

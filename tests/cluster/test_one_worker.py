@@ -1,0 +1,101 @@
+"""The default local cluster is one worker in this process; processes are for what needs them."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from daskw2v import Resources
+from daskw2v.cluster import connect
+from daskw2v.cluster.connecting import _are_processes
+from daskw2v.errors import ParameterError
+
+ALONE = Resources(threads=2)
+
+
+def pid_of_worker():
+    with connect(ALONE) as client:
+        return client.submit(os.getpid).result()
+
+
+def test_connect__starts_no_process_for_one_worker():
+    before = psutil.Process().children(recursive=True)
+    with connect(ALONE) as client:
+        assert client.submit(os.getpid).result() == os.getpid()
+        assert [worker["nthreads"] for worker in client.scheduler_info()["workers"].values()] == [2]
+        assert client.dashboard_link is None
+        assert psutil.Process().children(recursive=True) == before
+
+
+def test_connect__works_in_other_threads_and_beside_a_running_event_loop():
+    async def in_a_notebook():
+        return pid_of_worker()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(pid_of_worker).result() == os.getpid()
+    assert asyncio.run(in_a_notebook()) == os.getpid()
+
+
+def test_connect__starts_a_process_for_one_worker_if_asked():
+    with connect(Resources(threads=1, processes=True)) as client:
+        assert client.submit(os.getpid).result() != os.getpid()
+
+
+GPU = {"resources": {"GPU": 1}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "given", "expected"),
+    [
+        (ALONE, {}, False),
+        (ALONE, GPU, True),
+        (ALONE.replace(processes=True), {}, True),
+        (ALONE.replace(processes=False), {}, False),
+        (ALONE.replace(workers=2), {}, True),
+        (ALONE.replace(memory_limit="1 GiB"), {}, True),
+        (ALONE.replace(host="127.0.0.1"), {}, True),
+    ],
+)
+def test_workers__are_processes_where_one_in_this_process_would_not_do(resources, given, expected):
+    assert _are_processes(resources, given) is expected
+
+
+@pytest.mark.parametrize("name", ["workers", "memory_limit", "host", "device"])
+def test_processes__are_not_refused_silently(name):
+    value = {"workers": 2, "memory_limit": "1 GiB", "host": "127.0.0.1", "device": "cuda"}[name]
+    resources = Resources(**{name: value}, processes=False)
+    with pytest.raises(ParameterError, match=f"processes=False: .* {name}={value!r}"):
+        _are_processes(resources, GPU if name == "device" else {})
+
+
+BEGAN, ENDED = threading.Event(), threading.Event()
+
+
+def stay():
+    BEGAN.set()
+    try:
+        while True:
+            time.sleep(0.01)
+    finally:
+        ENDED.set()
+
+
+def test_closing__ends_tasks_that_run():
+    with connect(ALONE) as client:
+        task = client.submit(stay)
+        assert BEGAN.wait(60)
+    assert ENDED.wait(10)
+    del task
+
+
+def test_closing__leaves_the_logs_of_this_process_as_they_were():
+    loggers = [logging.getLogger(name) for name in ("distributed.worker", "distributed.worker.state_machine")]
+    before = [[*logger.filters] for logger in loggers]
+    with connect(ALONE):
+        assert [[*logger.filters] for logger in loggers] != before
+    assert [[*logger.filters] for logger in loggers] == before
