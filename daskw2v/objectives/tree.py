@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.types import Float64Array, Int64Array
-from daskw2v.vocabulary.huffman import Tree, huffman_tree
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
+from daskw2v.vocabulary.huffman import Tree, huffman_links, huffman_tree
 
 
 class PreparedTree(NamedTuple):
@@ -35,6 +35,11 @@ def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
 def tree_tables(params: Params, n_words: int) -> dict[str, int]:
     """Return the numbers of rows: a vector for each word, and one for each inner node."""
     return {"input": n_words, "output": max(0, n_words - 1)}
+
+
+def linked_tree(params: Params, counts: Int64Array) -> UInt64Array:
+    """Return the tree of a partition's words, as `huffman_links` has it."""
+    return huffman_links(counts)
 
 
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
-from daskw2v.types import Int32Array, Int64Array, UInt8Array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
 
 class Tree(NamedTuple):
@@ -58,6 +58,50 @@ def huffman_tree(counts: Int64Array) -> Tree:
         If a count is negative, there are 2**31 words or more, or the counts' sum is 2**63 or more.
     """
     n_words = len(counts)
+    _check(counts)
+    if n_words < 2:
+        return Tree(np.empty(0, np.int32), np.empty(0, np.uint8), np.zeros(n_words + 1, np.int64))
+    return Tree(*_ways(*_parents(counts)))
+
+
+def huffman_links(counts: Int64Array) -> UInt64Array:
+    """Return the tree of `huffman_tree` as links from child to parent: two numbers a word, whatever the paths' lengths.
+
+    Parameters
+    ----------
+    counts
+        As for `huffman_tree`.
+
+    Returns
+    -------
+    links
+        Shape (2 V,) uint64. Word w and inner node k are the things w and V + k; links[thing] is the number of the
+        parent node, times two, plus the turn there. Those of the root, thing V, are not used; the last one is the
+        number of nodes of the longest path.
+
+    Raises
+    ------
+    ParameterError
+        As from `huffman_tree`.
+    """
+    n_words = len(counts)
+    _check(counts)
+    links = np.zeros(2 * n_words, np.uint64)
+    if n_words > 1:
+        parents, turns = _parents(counts)
+        links[:-1] = parents.astype(np.uint64) << np.uint64(1) | turns
+        links[-1] = _depths(parents).max() + 1
+    return links
+
+
+def _parents(counts: Int64Array) -> tuple[Int32Array, UInt8Array]:
+    """Return the parents of words and inner nodes, and the turns to them, of two words or more."""
+    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
+    return parents, turns
+
+
+def _check(counts: Int64Array) -> None:
+    n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
     if n_words and (least := counts.min()) < 0:
@@ -67,10 +111,6 @@ def huffman_tree(counts: Int64Array) -> Tree:
             f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63.",
             "Divide all counts by one number.",
         )
-    if n_words < 2:
-        return Tree(np.empty(0, np.int32), np.empty(0, np.uint8), np.zeros(n_words + 1, np.int64))
-    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
-    return Tree(*_ways(parents, turns))
 
 
 @kernel
@@ -103,12 +143,20 @@ def _grow(counts: Int64Array, order: Int64Array) -> Any:
 
 
 @kernel
-def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
-    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
+def _depths(parents: Int32Array) -> Any:
+    """Return the depth of each inner node, of the root 0, shape (V - 1,) int32."""
     n_words = (len(parents) + 1) // 2
     depths = np.zeros(n_words - 1, np.int32)
     for node in range(1, n_words - 1):  # parents have lower numbers
         depths[node] = depths[parents[n_words + node]] + 1
+    return depths
+
+
+@kernel
+def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
+    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
+    n_words = (len(parents) + 1) // 2
+    depths = _depths(parents)
     starts = np.zeros(n_words + 1, np.int64)
     for word in range(n_words):
         starts[word + 1] = starts[word] + depths[parents[word]] + 1

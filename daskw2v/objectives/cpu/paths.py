@@ -58,15 +58,37 @@ def write_paths(words: Any, tree: Any, tables: Any, rows: Any, signs: Any, sizes
     for w in range(len(words)):
         start, stop = tree.starts[words[w]], tree.starts[words[w] + 1]
         n = stop - start
-        groups, size = _spread(n)
         for i in range(n):
             node = stop - 1 - i
             rows[w, i] = output_row(tables, tree.nodes[node])
             signs[w, i] = np.float32(1 - 2 * np.int32(tree.turns[node]))
-        for i in range(n, groups * size):
-            rows[w, i] = rows[w, 0]
-            signs[w, i] = 0.0
+        _fill_up(rows, signs, w, n)
         sizes[w] = n
+
+
+@inline
+def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any, w: Any) -> Any:
+    """List a word's path as path w of `write_paths`, by `vocabulary.huffman.huffman_links`; return its length."""
+    words = len(links) // 2
+    n, thing, node = 0, word, np.int64(words > 1)
+    while node > 0:
+        link = links[thing]
+        node = np.int64(link >> np.uint64(1))
+        rows[w, n] = output_row(tables, node)
+        signs[w, n] = np.float32(1 - 2 * np.int64(link & np.uint64(1)))
+        thing = words + node
+        n += 1
+    _fill_up(rows, signs, w, n)
+    return n
+
+
+@inline
+def _fill_up(rows: Any, signs: Any, w: Any, n: Any) -> None:
+    """Fill the last group of the n targets of path w with targets that do not count."""
+    groups, size = _spread(n)
+    for i in range(n, groups * size):
+        rows[w, i] = rows[w, 0]
+        signs[w, i] = 0.0
 
 
 def _trainer(train_window: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,6 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Place, read_bucket
 from daskw2v.sampling.weights import PartitionCounts
@@ -97,7 +96,8 @@ class RotationContext:
         """Return the alias table of an output partition's words."""
         if isinstance(rows, OutputPartition):
             return rows.words
-        return word_table(self.counts.read(partition), self.run.params.ns_exponent)
+        params = self.run.params
+        return find_objective(params.objective).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
         if origin.store is None:
