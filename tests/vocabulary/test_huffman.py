@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.vocabulary.huffman import huffman_tree
+from daskw2v.vocabulary.huffman import huffman_links, huffman_tree
 
 # Few different counts make ties; doubling ones make deep trees.
 counts_of = st.one_of(
@@ -178,3 +178,22 @@ def test_huffman_tree__refuses_only_sums_that_do_not_fit():
 def test_huffman_tree__refuses_more_words_than_ids():
     with pytest.raises(ParameterError, match="2147483648 words are too many"):
         huffman_tree(np.broadcast_to(np.int64(1), 2**31))
+
+
+@given(st.one_of(counts_of, st.lists(st.integers(0, 4), max_size=2)))
+def test_huffman_links__lead_from_each_word_up_its_way(counts):
+    links, n = huffman_links(np.array(counts, np.int64)), len(counts)
+    assert (links.dtype, links.shape) == (np.uint64, (2 * n,))
+    found = ways(counts)
+    for word, way in enumerate(found):
+        thing, steps = word, []
+        while len(steps) < len(way):
+            steps.append(divmod(int(links[thing]), 2))
+            thing = n + steps[-1][0]
+        assert steps[::-1] == way
+    assert not n or links[-1] == max(map(len, found))
+
+
+def test_huffman_links__refuses_what_the_tree_does():
+    with pytest.raises(ParameterError, match="Word 1 has count -1, below zero"):
+        huffman_links(np.array([3, -1]))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, source_row, table_addresses
 from daskw2v.objectives.cpu.paths import PATHS, write_linked_path
@@ -57,36 +57,46 @@ def _scratch(thread: int, width: int, groups: int) -> Scratch:
 def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any:
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
     there, work, half = table_addresses(tables), scratch_addresses(scratch), half_of(pairs)
-    bounds = np.empty(RUN + 1, np.int64)  # of the steps that are listed
-    start, known = 0, 0
-    while start < len(pairs):
-        steps = _write(pairs, start, links, there, scratch, bounds)
-        known = bounds[steps]
-        last = steps if known == len(pairs) else steps - 1  # the last is listed for its prefetch only
-        for step in range(last):
+    rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
+    bounds = cut_steps(pairs)
+    n = len(bounds) - 1
+    stride = stride_of(n)
+    for start in range(0, n, RUN - 1):
+        last = min(start + RUN - 1, n)
+        for i in range(start, min(last + 1, n)):  # the one behind is listed for its prefetch only
+            center = center_of(pairs[bounds[i * stride % n]], half)
+            scratch.sizes[i - start] = write_linked_path(center, links, there, rows, signs, i - start)
+        for i in range(start, last):
+            step, coming = i * stride % n, (i + 1) * stride % n
             first, end = bounds[step], bounds[step + 1]
-            for i in range(first, end):
-                store_int64(work.contexts, i - first, source_row(there, context_of(pairs[i], half)))
-            for i in range(end, bounds[min(step + 2, steps)]):
-                prefetch_row(source_row(there, context_of(pairs[i], half)), there.width)
-            _train_listed(work, end - first, step, there.width, alpha, ())
-        start = bounds[last]
+            for k in range(first, end):
+                store_int64(work.contexts, k - first, source_row(there, context_of(pairs[k], half)))
+            for k in range(bounds[coming], bounds[coming + 1]):
+                prefetch_row(source_row(there, context_of(pairs[k], half)), there.width)
+            _train_listed(work, end - first, i - start, there.width, alpha, ())
     return loss_of(scratch)
 
 
-@inline
-def _write(pairs: Any, start: Any, links: Any, tables: Any, scratch: Any, bounds: Any) -> Any:
-    """List the steps from a pair on, at most RUN: their bounds and their paths; return their number."""
-    rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
-    half = half_of(pairs)
-    steps, i = 0, start
-    bounds[0] = start
-    while steps < RUN and i < len(pairs):
-        center = center_of(pairs[i], half)
-        i += 1
-        while i < min(len(pairs), bounds[steps] + MOST) and center_of(pairs[i], half) == center:
-            i += 1
-        scratch.sizes[steps] = write_linked_path(center, links, tables, rows, signs, steps)
-        steps += 1
-        bounds[steps] = i
-    return steps
+@kernel
+def cut_steps(pairs: Any) -> Any:
+    """Return the bounds of the steps of a bucket: neighbours with the same center, MOST at most."""
+    half, bounds = half_of(pairs), np.empty(len(pairs) + 1, np.int64)
+    n, bounds[0] = 0, 0
+    for i in range(1, len(pairs) + 1):
+        if i == len(pairs) or i - bounds[n] == MOST or center_of(pairs[i], half) != center_of(pairs[i - 1], half):
+            n += 1
+            bounds[n] = i
+    return bounds[: n + 1].copy()
+
+
+@kernel
+def stride_of(n: Any) -> Any:
+    """Return the steps from one that is trained to the next, modulo n: by it each has its turn."""
+    stride = np.int64(n * 0.6180339887498949)
+    while True:
+        a, b = n, stride
+        while b:
+            a, b = b, a % b
+        if a <= 1:
+            return stride
+        stride += 1
