@@ -10,7 +10,9 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
-from daskw2v.vocabulary.huffman import Tree, huffman_links, huffman_tree
+from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree
+
+TREES = 64  # of all partitions together, at least
 
 
 class PreparedTree(NamedTuple):
@@ -37,9 +39,9 @@ def tree_tables(params: Params, n_words: int) -> dict[str, int]:
     return {"input": n_words, "output": max(0, n_words - 1)}
 
 
-def linked_tree(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the tree of a partition's words, as `huffman_links` has it."""
-    return huffman_links(counts)
+def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
+    """Return the trees of a partition's words, as `huffman_forest` has them."""
+    return huffman_forest(counts, -(-TREES // params.n_partitions))
 
 
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:

@@ -12,6 +12,9 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
+from daskw2v.vocabulary.partition import Partitions
+
+ALONE = np.uint64(2**64 - 1)  # the link of a word without a parent
 
 
 class Tree(NamedTuple):
@@ -64,33 +67,44 @@ def huffman_tree(counts: Int64Array) -> Tree:
     return Tree(*_ways(*_parents(counts)))
 
 
-def huffman_links(counts: Int64Array) -> UInt64Array:
-    """Return the tree of `huffman_tree` as links from child to parent: two numbers a word, whatever the paths' lengths.
+def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
+    """Return trees, as `huffman_tree` makes them, of words that are dealt to them as to `vocabulary.partition`.
+
+    They are links from child to parent: two numbers a word, however long the paths are.
 
     Parameters
     ----------
     counts
         As for `huffman_tree`.
+    n_trees
+        Number of trees, at least 1; of fewer words, one for each.
 
     Returns
     -------
     links
-        Shape (2 V,) uint64. Word w and inner node k are the things w and V + k; links[thing] is the number of the
-        parent node, times two, plus the turn there. Those of the root, thing V, are not used; the last one is the
-        number of nodes of the longest path.
+        Shape (2 V,) uint64. Word w and inner node k are the things w and V + k. The link of a thing is four times the
+        number of its parent node, and 2 if that is a root, and the turn there. A word without a parent has `ALONE`.
+        Links of roots mean nothing, but for the last link: it is the number of nodes of the longest path.
 
     Raises
     ------
     ParameterError
         As from `huffman_tree`.
     """
-    n_words = len(counts)
     _check(counts)
-    links = np.zeros(2 * n_words, np.uint64)
-    if n_words > 1:
-        parents, turns = _parents(counts)
-        links[:-1] = parents.astype(np.uint64) << np.uint64(1) | turns
-        links[-1] = _depths(parents).max() + 1
+    n_words, n_nodes, depth = len(counts), 0, 0
+    links = np.full(2 * n_words, ALONE, np.uint64)
+    if not n_words:
+        return links
+    trees = Partitions(n_words, min(n_trees, n_words))
+    for words in map(trees.words, range(trees.n)):
+        if len(words) > 1:
+            parents, turns = _parents(counts[words])
+            things = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
+            links[things] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
+            depth = max(depth, int(_depths(parents).max()) + 1)
+            n_nodes += len(words) - 1
+    links[-1] = depth
     return links
 
 

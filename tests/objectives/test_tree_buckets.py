@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.sg_hs.buckets.cpu import MOST, cut_steps, stride_of, train_bucket
+from daskw2v.objectives.sg_hs.buckets.reference import paths_of
 from daskw2v.objectives.sg_hs.buckets.reference import train_bucket as expected_of
 from daskw2v.sampling.pairs import pack
-from daskw2v.vocabulary.huffman import huffman_links, huffman_tree
+from daskw2v.vocabulary.huffman import huffman_forest
 
 
-def compare(n, rows, vector_size, rng, dtype=np.uint32, counts=None):
+def compare(n, rows, vector_size, rng, n_trees=1, dtype=np.uint32, counts=None):
     """Train n pairs of two partitions of so many rows by the kernel and by the reference."""
     width, tables, truth = padded(vector_size), [], []
     for size in rows:
@@ -28,9 +29,9 @@ def compare(n, rows, vector_size, rng, dtype=np.uint32, counts=None):
     centers = np.sort(np.minimum(rng.zipf(1.4, n), rows[1]) - 1)
     pairs = pack([rng.integers(0, rows[0], n), centers], dtype)
     single = [own.astype(np.float32) for own in truth]
-    found = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_links(counts))
-    n_pairs, loss = expected_of(pairs, *truth, 0.05, huffman_tree(counts))
-    _, rounded = expected_of(pairs, *single, 0.05, huffman_tree(counts))
+    found = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_forest(counts, n_trees))
+    n_pairs, loss = expected_of(pairs, *truth, 0.05, paths_of(counts, n_trees))
+    _, rounded = expected_of(pairs, *single, 0.05, paths_of(counts, n_trees))
     assert found[0] == n_pairs == n
     # where hundreds of steps meet in one row, the reference strays as far once its rows are rounded
     assert found[1] == pytest.approx(loss, abs=2e-5 * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
@@ -45,11 +46,12 @@ def compare(n, rows, vector_size, rng, dtype=np.uint32, counts=None):
     n=st.integers(0, 600),
     rows=st.tuples(st.sampled_from([1, 2, 30, 200]), st.sampled_from([1, 2, 30, 200, 2000])),
     vector_size=st.sampled_from([1, 15, 16, 17, 40, 100]),
+    n_trees=st.sampled_from([1, 2, 7, 100]),
     seed=st.integers(0, 2**31),
 )
-def test_train_bucket__equals_its_reference(n, rows, vector_size, seed):
-    """A word alone, which has no path, and paths of one group and of several."""
-    compare(n, rows, vector_size, np.random.default_rng(seed))
+def test_train_bucket__equals_its_reference(n, rows, vector_size, n_trees, seed):
+    """A word alone in its tree, which has no path, and paths of one group and of several."""
+    compare(n, rows, vector_size, np.random.default_rng(seed), n_trees)
 
 
 def test_train_bucket__equals_its_reference_with_long_paths():

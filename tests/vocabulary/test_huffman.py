@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.vocabulary.huffman import huffman_links, huffman_tree
+from daskw2v.vocabulary.huffman import ALONE, huffman_forest, huffman_tree
+from daskw2v.vocabulary.partition import Partitions
 
 # Few different counts make ties; doubling ones make deep trees.
 counts_of = st.one_of(
@@ -180,20 +181,26 @@ def test_huffman_tree__refuses_more_words_than_ids():
         huffman_tree(np.broadcast_to(np.int64(1), 2**31))
 
 
-@given(st.one_of(counts_of, st.lists(st.integers(0, 4), max_size=2)))
-def test_huffman_links__lead_from_each_word_up_its_way(counts):
-    links, n = huffman_links(np.array(counts, np.int64)), len(counts)
+@given(st.one_of(counts_of, st.lists(st.integers(0, 4), max_size=2)), st.sampled_from([1, 2, 3, 100]))
+def test_huffman_forest__leads_from_each_word_up_its_way_in_a_tree_of_its_own(counts, n_trees):
+    counts, n = np.array(counts, np.int64), len(counts)
+    links = huffman_forest(counts, n_trees)
     assert (links.dtype, links.shape) == (np.uint64, (2 * n,))
-    found = ways(counts)
-    for word, way in enumerate(found):
-        thing, steps = word, []
-        while len(steps) < len(way):
-            steps.append(divmod(int(links[thing]), 2))
-            thing = n + steps[-1][0]
-        assert steps[::-1] == way
-    assert not n or links[-1] == max(map(len, found))
+    longest, seen, trees = 0, 0, Partitions(n, min(n_trees, n)) if n else None
+    for words in map(trees.words, range(trees.n)) if n else ():
+        for word, way in zip(words.tolist(), ways(counts[words]), strict=True):
+            thing, steps, is_root = word, [], links[word] == ALONE
+            while not is_root:
+                rest, turn = divmod(int(links[thing]), 2)
+                node, is_root = divmod(rest, 2)
+                steps.append((node - seen, turn))
+                thing = n + node
+            assert steps[::-1] == way
+            longest = max(longest, len(way))
+        seen += len(words) - 1
+    assert not n or links[-1] == longest
 
 
-def test_huffman_links__refuses_what_the_tree_does():
+def test_huffman_forest__refuses_what_the_tree_does():
     with pytest.raises(ParameterError, match="Word 1 has count -1, below zero"):
-        huffman_links(np.array([3, -1]))
+        huffman_forest(np.array([3, -1]), 2)

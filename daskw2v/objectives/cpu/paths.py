@@ -14,6 +14,7 @@ from daskw2v.objectives.cpu.centers import RUN, Targets, WindowTargets, output_r
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, load_int64
 from daskw2v.objectives.tree import PreparedTree
+from daskw2v.vocabulary.huffman import ALONE
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
 
@@ -68,16 +69,16 @@ def write_paths(words: Any, tree: Any, tables: Any, rows: Any, signs: Any, sizes
 
 @inline
 def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any, w: Any) -> Any:
-    """List a word's path as path w of `write_paths`, by `vocabulary.huffman.huffman_links`; return its length."""
-    words = len(links) // 2
-    n, thing, node = 0, word, np.int64(words > 1)
-    while node > 0:
-        link = links[thing]
-        node = np.int64(link >> np.uint64(1))
+    """List a word's path as path w of `write_paths`, by `vocabulary.huffman.huffman_forest`; return its length."""
+    n, link, words = 0, links[word], len(links) // 2
+    below = link != ALONE
+    while below:
+        node = np.int64(link >> np.uint64(2))
         rows[w, n] = output_row(tables, node)
         signs[w, n] = np.float32(1 - 2 * np.int64(link & np.uint64(1)))
-        thing = words + node
         n += 1
+        below = link & np.uint64(2) == 0
+        link = links[words + node]
     _fill_up(rows, signs, w, n)
     return n
 

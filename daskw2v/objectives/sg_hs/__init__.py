@@ -9,7 +9,7 @@ from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_nodes
-from daskw2v.objectives.tree import PreparedTree, linked_tree, prepare_tree, tree_bytes, tree_tables
+from daskw2v.objectives.tree import PreparedTree, linked_trees, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
@@ -48,7 +48,7 @@ SG_HS = Objective(
     prepared_bytes=tree_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     bucket_trainers={"cpu": _train_bucket_cpu},
-    partition_table=linked_tree,
+    partition_table=linked_trees,
     touched=touched_nodes,
     of_words=("input",),
 )

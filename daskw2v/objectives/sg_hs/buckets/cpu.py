@@ -40,7 +40,7 @@ def train_bucket(pairs: Pairs, tables: Tables, alpha: float, links: UInt64Array)
     alpha
         Learning rate.
     links
-        `vocabulary.huffman.huffman_links` of the centers' partition.
+        `vocabulary.huffman.huffman_forest` of the centers' partition.
     """
     scratch = _scratch(get_ident(), tables.width, max(1, -(-int(links[-1]) // MAX_TARGETS)))
     return len(pairs), float(_train(pairs, tables, np.float32(alpha), links, scratch))
