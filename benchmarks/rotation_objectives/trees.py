@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.objectives.tree import TREES
 from daskw2v.vocabulary.huffman import Tree, huffman_tree
 from daskw2v.vocabulary.partition import Partitions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-BY_RANK, SUBTREES, OWN = "nodes by rank", "subtrees, top nodes apart", "a tree for each partition"
+BY_RANK, SUBTREES, OWN = "nodes by rank", "subtrees, top nodes apart", "trees of each partition's own words"
 _CUT = 16  # subtrees for each partition
 
 
@@ -98,8 +99,10 @@ def _subtrees(tree: Tree, kept: Floats, p: int) -> Split:
 
 
 def _own(counts: Ints, kept: Floats, p: int) -> Split:
-    loads = []
+    partitions, met = Partitions(len(counts), p), np.zeros(p)
     for k in range(p):
-        words = Partitions(len(counts), p).words(k)
-        loads.append(float((kept[words] * np.diff(huffman_tree(counts[words]).starts)).sum()))
-    return Split(OWN, p, 1.0, sum(loads), max(loads) / sum(loads))
+        of = partitions.words(k)
+        trees = Partitions(len(of), min(len(of), -(-TREES // p)))
+        for words in (of[trees.words(t)] for t in range(trees.n)):
+            met[k] += float((kept[words] * np.diff(huffman_tree(counts[words]).starts)).sum())
+    return Split(OWN, p, 1.0, float(met.sum()), float(met.max() / met.sum()))

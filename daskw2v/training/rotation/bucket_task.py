@@ -35,7 +35,7 @@ INPUT, OUTPUT = "input", "output"
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its rows, and the alias table of its words."""
+    """An output partition that is sent between workers: its rows, and what `Objective.partition_table` made."""
 
     rows: Float32Array
     words: UInt64Array
@@ -93,7 +93,7 @@ class RotationContext:
         return rows.rows if isinstance(rows, OutputPartition) else rows
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
-        """Return the alias table of an output partition's words."""
+        """Return what `Objective.partition_table` makes of an output partition's words."""
         if isinstance(rows, OutputPartition):
             return rows.words
         params = self.run.params

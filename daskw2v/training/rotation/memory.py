@@ -44,11 +44,11 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     entry = pair_type(-(-text.vocabulary // n)).itemsize * (1 + _NOISE.get(params.negative_rule, params.negative))
     pairs = entry * text.left * contexts / params.passes_per_epoch
     piece = min(text.words, piece_length(n, text.words // params.passes_per_epoch))
-    words = 2 * LONG * text.vocabulary / n_groups
+    words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
         "rows read or taken out": tasks * partition,
-        "tables of negatives": tasks * words,
+        "negatives or trees": tasks * words,
         "pairs": workers.threads * 2 * pairs / n**2 + min(entry * KEPT_PAIRS, pairs),
     }
     # A group's old rows are released only after the new ones exist

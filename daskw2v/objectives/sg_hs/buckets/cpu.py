@@ -1,10 +1,12 @@
-"""Skip-gram with hierarchical softmax on the CPU over a bucket, whose centers are leaves of a tree of their own.
+"""Skip-gram with hierarchical softmax on the CPU over a bucket, whose centers are leaves of trees of their own.
 
-Each output partition has a tree of its words alone: a bucket says which word of its partition a center is, as target
-negative sampling tells a center from words of its partition only. So a path needs no row of another partition, and is
-log2(p) nodes shorter than in one tree of all words.
+Each output partition has trees of its words alone: a path tells a center from the words of its tree, as target negative
+sampling tells it from words of its partition. So a path needs no row of another partition, and with 64 trees it is
+some six nodes shorter than in one tree of all words.
 
-Neighbours with the same center are trained together, MOST at a time, as the contexts of a window are.
+Neighbours with the same center are trained together, MOST at a time, as the contexts of a window are. These steps are
+trained in an order that takes neighbours apart: pairs are ordered by center, centers by count, and hundreds of paths in
+a row would turn the same way at a root.
 """
 
 from functools import lru_cache
