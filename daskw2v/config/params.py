@@ -250,7 +250,7 @@ class Params(Settings):
         "bns, each in a drawn partition of its own",
         one_of("tns", "sns", "bns"),
         stage="train",
-        used_by=("rotation",),
+        used_by=("rotation", "sgns"),
     )
     pair_epochs: int = setting(
         1, "epochs to train on the same draw of pairs", integer(1), stage="train", used_by=("rotation",)

@@ -8,9 +8,10 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream, uniform
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment, cut
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, RowIds
+from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt64Array
 
 _AT_ONCE = 1 << 14  # rows
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
@@ -166,8 +167,14 @@ class BucketTrainer(Protocol):
     def __call__(self, bucket: Bucket, tables: Any, alpha: float, params: Params, words: Any, key: np.uint64, /) -> Any:
         """Return the number of pairs and their summed loss; a GPU adds the loss to its `totals` and returns None.
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU; `words` is the alias table of the output partition.
+        `tables` are `Tables`, or `DeviceTables` on a GPU; `words` is what `Objective.partition_table` returned for the
+        output partition.
         """
+
+
+def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
+    """Return the alias table of a partition's words, from which its negatives are drawn."""
+    return word_table(counts, params.ns_exponent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +205,10 @@ class Objective:
         The function that trains a range of centers in place, by device.
     bucket_trainers
         The function that trains the bucket of two partitions in place, by device; some objectives have none.
+    partition_table
+        What the buckets of an output partition read besides its rows, with which it travels: an array of two numbers a
+        word at most, uint64, from the Params and the counts of the partition's words. By default the alias table of
+        negatives.
     follows
         Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
     touched
@@ -219,6 +230,7 @@ class Objective:
     prepared_bytes: Callable[[Params, int], Mapping[str, int]]
     trainers: Mapping[str, Trainer] = field(default_factory=dict)
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
+    partition_table: Callable[[Params, Int64Array], UInt64Array] = negatives_table
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None

@@ -11,7 +11,10 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
-from daskw2v.types import Int32Array, Int64Array, UInt8Array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
+from daskw2v.vocabulary.partition import Partitions
+
+ALONE = np.uint64(2**64 - 1)  # the link of a word without a parent
 
 
 class Tree(NamedTuple):
@@ -58,6 +61,61 @@ def huffman_tree(counts: Int64Array) -> Tree:
         If a count is negative, there are 2**31 words or more, or the counts' sum is 2**63 or more.
     """
     n_words = len(counts)
+    _check(counts)
+    if n_words < 2:
+        return Tree(np.empty(0, np.int32), np.empty(0, np.uint8), np.zeros(n_words + 1, np.int64))
+    return Tree(*_ways(*_parents(counts)))
+
+
+def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
+    """Return trees, as `huffman_tree` makes them, of words that are dealt to them as to `vocabulary.partition`.
+
+    They are links from child to parent: two numbers a word, however long the paths are.
+
+    Parameters
+    ----------
+    counts
+        As for `huffman_tree`.
+    n_trees
+        Number of trees, at least 1; of fewer words, one for each.
+
+    Returns
+    -------
+    links
+        Shape (2 V,) uint64. Word w and inner node k are the things w and V + k. The link of a thing is four times the
+        number of its parent node, and 2 if that is a root, and the turn there. A word without a parent has `ALONE`.
+        Links of roots mean nothing, but for the last link: it is the number of nodes of the longest path.
+
+    Raises
+    ------
+    ParameterError
+        As from `huffman_tree`.
+    """
+    _check(counts)
+    n_words, n_nodes, depth = len(counts), 0, 0
+    links = np.full(2 * n_words, ALONE, np.uint64)
+    if not n_words:
+        return links
+    trees = Partitions(n_words, min(n_trees, n_words))
+    for words in map(trees.words, range(trees.n)):
+        if len(words) > 1:
+            parents, turns = _parents(counts[words])
+            things = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
+            links[things] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
+            depth = max(depth, int(_depths(parents).max()) + 1)
+            n_nodes += len(words) - 1
+    links[-1] = depth
+    return links
+
+
+def _parents(counts: Int64Array) -> tuple[Int32Array, UInt8Array]:
+    """Return the parents of words and inner nodes, and the turns to them, of two words or more."""
+    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
+    return parents, turns
+
+
+def _check(counts: Int64Array) -> None:
+    n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
     if n_words and (least := counts.min()) < 0:
@@ -67,10 +125,6 @@ def huffman_tree(counts: Int64Array) -> Tree:
             f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63.",
             "Divide all counts by one number.",
         )
-    if n_words < 2:
-        return Tree(np.empty(0, np.int32), np.empty(0, np.uint8), np.zeros(n_words + 1, np.int64))
-    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
-    return Tree(*_ways(parents, turns))
 
 
 @kernel
@@ -103,12 +157,20 @@ def _grow(counts: Int64Array, order: Int64Array) -> Any:
 
 
 @kernel
-def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
-    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
+def _depths(parents: Int32Array) -> Any:
+    """Return the depth of each inner node, of the root 0, shape (V - 1,) int32."""
     n_words = (len(parents) + 1) // 2
     depths = np.zeros(n_words - 1, np.int32)
     for node in range(1, n_words - 1):  # parents have lower numbers
         depths[node] = depths[parents[n_words + node]] + 1
+    return depths
+
+
+@kernel
+def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
+    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
+    n_words = (len(parents) + 1) // 2
+    depths = _depths(parents)
     starts = np.zeros(n_words + 1, np.int64)
     for word in range(n_words):
         starts[word + 1] = starts[word] + depths[parents[word]] + 1

@@ -18,6 +18,7 @@ PARAMS = Params(
 )
 RESOURCES = Resources(threads=1, block_size="32 KiB")
 SHARE = memory._SHARE
+VARIANTS = {**{rule: {"negative_rule": rule} for rule in ("tns", "sns", "bns")}, "sg_hs": {"objective": "sg_hs"}}
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +32,16 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(client, text, tmp_path_factory):
-    """The model of each rule for negatives, trained when it is first asked for."""
+    """The model of each rule for negatives, and of each other objective, trained when it is first asked for."""
     work = tmp_path_factory.mktemp("work")
 
     class Models(dict):
-        def __missing__(self, rule):
-            params = PARAMS.replace(negative_rule=rule)
+        def __missing__(self, name):
+            params = PARAMS.replace(**VARIANTS[name])
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(memory, "_SHARE", SHARE)  # whoever asks may have left no room
-                self[rule] = train(text, work=work, params=params, resources=RESOURCES, client=client)
-            return self[rule]
+                self[name] = train(text, work=work, params=params, resources=RESOURCES, client=client)
+            return self[name]
 
     return Models()
 
@@ -57,9 +58,9 @@ def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbe
         LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        rules = ["tns", "sns", "bns"] if workers in (1, 2, 4) and threads == 1 else ["tns"]
-        for rule in rules:
-            params, expected = PARAMS.replace(negative_rule=rule), undisturbed[rule]
+        names = VARIANTS if workers in (1, 2, 4) and threads == 1 else ["tns", "sg_hs"]
+        for name in names:
+            params, expected = PARAMS.replace(**VARIANTS[name]), undisturbed[name]
             same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)
 
 
@@ -118,9 +119,11 @@ def no_room(monkeypatch):
     monkeypatch.setattr(memory, "_SHARE", 0)
 
 
-@pytest.mark.parametrize("rule", ["tns", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))])
+@pytest.mark.parametrize(
+    "name", ["tns", "sg_hs", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))]
+)
 def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
-    client, text, undisturbed, tmp_path, no_room, rule
+    client, text, undisturbed, tmp_path, no_room, name
 ):
     messages, files = [], []
 
@@ -129,9 +132,9 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
         if progress.loss is not None:
             files.append([path.name.rsplit("-", 1)[0] for path in tmp_path.glob("runs/*/parts/*")])
 
-    params = PARAMS.replace(negative_rule=rule)
+    params = PARAMS.replace(**VARIANTS[name])
     vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=listen)
-    same(vectors, undisturbed[rule])
+    same(vectors, undisturbed[name])
     assert "the cluster's memory does not hold the model: its partitions go through the work directory" in messages
     every = sorted(f"{table}-{k}" for table in ("input", "output") for k in range(8))
     assert len(files) == 2 * 2 * 2
@@ -293,7 +296,11 @@ def test_rotation__stops_when_it_diverges(client, text, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"objective": "sg_hs"}, r"objective='sg_hs' has no kernel for buckets for device='cpu'.*sgns on cpu"),
+        ({"objective": "cbow_ns"}, r"objective='cbow_ns' has no kernel for buckets for device='cpu'.*sgns on cpu"),
+        (
+            {"objective": "sg_hs", "negative_rule": "sns"},
+            r"negative_rule='sns' changes nothing for objective='sg_hs'; it is for sgns",
+        ),
         ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='rotation'; it is for averaging"),
         ({"strategy": "averaging"}, r"passes_per_epoch=2 changes nothing for strategy='averaging'; it is for rotation"),
         ({"negative_sharing": "pair"}, r"negative_sharing='pair' has no kernel for strategy='rotation'"),

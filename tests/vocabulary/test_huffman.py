@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.vocabulary.huffman import huffman_tree
+from daskw2v.vocabulary.huffman import ALONE, huffman_forest, huffman_tree
+from daskw2v.vocabulary.partition import Partitions
 
 # Few different counts make ties; doubling ones make deep trees.
 counts_of = st.one_of(
@@ -178,3 +179,28 @@ def test_huffman_tree__refuses_only_sums_that_do_not_fit():
 def test_huffman_tree__refuses_more_words_than_ids():
     with pytest.raises(ParameterError, match="2147483648 words are too many"):
         huffman_tree(np.broadcast_to(np.int64(1), 2**31))
+
+
+@given(st.one_of(counts_of, st.lists(st.integers(0, 4), max_size=2)), st.sampled_from([1, 2, 3, 100]))
+def test_huffman_forest__leads_from_each_word_up_its_way_in_a_tree_of_its_own(counts, n_trees):
+    counts, n = np.array(counts, np.int64), len(counts)
+    links = huffman_forest(counts, n_trees)
+    assert (links.dtype, links.shape) == (np.uint64, (2 * n,))
+    longest, seen, trees = 0, 0, Partitions(n, min(n_trees, n)) if n else None
+    for words in map(trees.words, range(trees.n)) if n else ():
+        for word, way in zip(words.tolist(), ways(counts[words]), strict=True):
+            thing, steps, is_root = word, [], links[word] == ALONE
+            while not is_root:
+                rest, turn = divmod(int(links[thing]), 2)
+                node, is_root = divmod(rest, 2)
+                steps.append((node - seen, turn))
+                thing = n + node
+            assert steps[::-1] == way
+            longest = max(longest, len(way))
+        seen += len(words) - 1
+    assert not n or links[-1] == longest
+
+
+def test_huffman_forest__refuses_what_the_tree_does():
+    with pytest.raises(ParameterError, match="Word 1 has count -1, below zero"):
+        huffman_forest(np.array([3, -1]), 2)

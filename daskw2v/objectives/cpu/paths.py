@@ -14,6 +14,7 @@ from daskw2v.objectives.cpu.centers import RUN, Targets, WindowTargets, output_r
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, load_int64
 from daskw2v.objectives.tree import PreparedTree
+from daskw2v.vocabulary.huffman import ALONE
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
 
@@ -58,15 +59,37 @@ def write_paths(words: Any, tree: Any, tables: Any, rows: Any, signs: Any, sizes
     for w in range(len(words)):
         start, stop = tree.starts[words[w]], tree.starts[words[w] + 1]
         n = stop - start
-        groups, size = _spread(n)
         for i in range(n):
             node = stop - 1 - i
             rows[w, i] = output_row(tables, tree.nodes[node])
             signs[w, i] = np.float32(1 - 2 * np.int32(tree.turns[node]))
-        for i in range(n, groups * size):
-            rows[w, i] = rows[w, 0]
-            signs[w, i] = 0.0
+        _fill_up(rows, signs, w, n)
         sizes[w] = n
+
+
+@inline
+def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any, w: Any) -> Any:
+    """List a word's path as path w of `write_paths`, by `vocabulary.huffman.huffman_forest`; return its length."""
+    n, link, words = 0, links[word], len(links) // 2
+    below = link != ALONE
+    while below:
+        node = np.int64(link >> np.uint64(2))
+        rows[w, n] = output_row(tables, node)
+        signs[w, n] = np.float32(1 - 2 * np.int64(link & np.uint64(1)))
+        n += 1
+        below = link & np.uint64(2) == 0
+        link = links[words + node]
+    _fill_up(rows, signs, w, n)
+    return n
+
+
+@inline
+def _fill_up(rows: Any, signs: Any, w: Any, n: Any) -> None:
+    """Fill the last group of the n targets of path w with targets that do not count."""
+    groups, size = _spread(n)
+    for i in range(n, groups * size):
+        rows[w, i] = rows[w, 0]
+        signs[w, i] = 0.0
 
 
 def _trainer(train_window: Callable[..., Any]) -> Callable[..., Any]:

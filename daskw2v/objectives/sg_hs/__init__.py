@@ -1,13 +1,19 @@
 """Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
+import numpy as np
+
+from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.sg_hs import cpu
+from daskw2v.objectives.sg_hs.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_nodes
-from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
+from daskw2v.objectives.tree import PreparedTree, linked_trees, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.types import UInt64Array
 
 
 def _train_cpu(
@@ -16,6 +22,12 @@ def _train_cpu(
     windows = windows_of(prepared.params, rate, epoch)
     pairs, loss = cpu.train(segment, first, last, tables, path_scratch(prepared, tables), windows, prepared.tree, ())
     return int(pairs), float(loss)
+
+
+def _train_bucket_cpu(
+    bucket: Bucket, tables: Tables, alpha: float, params: Params, links: UInt64Array, key: np.uint64
+) -> tuple[int, float]:
+    return buckets.train_bucket(bucket.pairs, tables, alpha, links)
 
 
 def _train_cuda(
@@ -35,6 +47,8 @@ SG_HS = Objective(
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
+    bucket_trainers={"cpu": _train_bucket_cpu},
+    partition_table=linked_trees,
     touched=touched_nodes,
     of_words=("input",),
 )

@@ -224,7 +224,7 @@ class PartitionTrainer(DeviceTrainer):
         alpha
             Learning rate.
         words
-            Alias table of the output partition's words, shape (rows,) uint64.
+            What `Objective.partition_table` made of the output partition's words.
         key
             Stream of the draws.
         """

@@ -15,7 +15,6 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 from daskw2v.sampling.weights import PartitionCounts
@@ -36,7 +35,7 @@ INPUT, OUTPUT = "input", "output"
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its rows, padded, and the alias table of its words."""
+    """An output partition that is sent between workers: its rows, padded, and `Objective.partition_table`'s result."""
 
     rows: Float32Array
     words: UInt64Array
@@ -98,10 +97,11 @@ class RotationContext:
         return rows.rows if isinstance(rows, OutputPartition) else rows
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
-        """Return the alias table of an output partition's words."""
+        """Return what `Objective.partition_table` makes of an output partition's words."""
         if isinstance(rows, OutputPartition):
             return rows.words
-        return word_table(self.counts.read(partition), self.run.params.ns_exponent)
+        params = self.run.params
+        return find_objective(params.objective).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
         if origin.store is None:

@@ -45,11 +45,11 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     length = text.words // params.passes_per_epoch
     piece, together = (min(text.words, of(n, length)) for of in (piece_length, slice_length))
     pairs = entry * text.left / text.words * together * contexts  # of a slice
-    words = 2 * LONG * text.vocabulary / n_groups
+    words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
         "rows that are read": tasks * partition,
-        "tables of negatives": tasks * words,
+        "negatives or trees": tasks * words,
         "pairs": tasks * 3 * pairs / n_groups**2,  # a slice is read, and put together, while another is trained
     }
     # A group's old rows are released only after the new ones exist

@@ -6,6 +6,7 @@ import pytest
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.sg_hs.buckets import reference as tree_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
@@ -44,3 +45,20 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
         assert found.shape == (len(own), padded(vector_size))
         assert not found[:, vector_size:].any()
         np.testing.assert_array_equal(own, old)
+
+
+def test_cpu_buckets__trains_hierarchical_softmax_as_the_reference():
+    rng = np.random.default_rng(0)
+    source, output = (rng.normal(scale=0.3, size=(n, 10)).astype(np.float32) for n in (20, 300))
+    pairs = pack([rng.integers(0, 20, 200), np.sort(rng.integers(0, 300, 200))], np.uint32)
+    counts, params = rng.integers(1, 100, 300), Params(objective="sg_hs", vector_size=10, n_partitions=8)
+    kind = find_objective("sg_hs")
+    both = find_device("cpu").partition_trainer(kind, params, [(2, source)], [(3, output)], dict, 0, None)
+    bucket, links = Bucket(pairs, pairs[:0]), kind.partition_table(params, counts)
+    n, loss = both.train(2, 3, bucket, 0.05, links, np.uint64(7))
+    truth = [rows.astype(np.float64) for rows in (source, output)]
+    expected = tree_reference.train_bucket(pairs, *truth, 0.05, tree_reference.paths_of(counts, 64 // 8))
+    assert n == expected[0] == 200
+    assert loss == pytest.approx(expected[1], rel=1e-5)
+    for found, rows in zip((both.take_input(2), both.take_output(3)), truth, strict=True):
+        np.testing.assert_allclose(found, rows, rtol=1e-4, atol=3e-5)

@@ -1,0 +1,1 @@
+"""Skip-gram with hierarchical softmax over the bucket of two partitions."""
