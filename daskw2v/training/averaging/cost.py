@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from daskw2v.config.params import Params
+from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.round_schedule import ROUNDS
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
@@ -23,18 +24,20 @@ def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) ->
     text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone.
     copies: `CpuReplicaTrainer` copies both tables in and out, each round.
     handling: `averaging._merge`, each block on one worker.
-    travel: each block goes from all replicas but one to where it is merged, and back, and its velocity from where it
-    was merged last; some worker has ceil(blocks / replicas) of them. Dask trains several replicas where the blocks are,
-    and sends less, if it takes sending for dearer than waiting: where tables are large against a round's text.
+    travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
+    rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
+    Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
+    where tables are large against a round's text.
     tasks: those of `AveragingRun.play`.
-    memory: both tables five times: of the round, the replica's, its result, merged, and velocity.
+    memory: both tables four and a half times: of the round, the replica's, half of them its result, merged, and
+    velocity.
     """
     n, blocks = hardware.nodes, 2 * math.ceil(load.types / rows_per_block(load.d))
     warm, everyone = min(0.1, n / 80) if n > 1 else 0.0, hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
-    sent = rounds * (2 * (n - 1) + 1 - 1 / n) * load.tables
+    sent = rounds * (1.5 * (n - 1) + 1 - 1 / n) * load.tables
     merged = rounds * n * load.tables if n > 1 else 0.0
-    sums = math.ceil(n / 3) if n > 4 else 0  # of up to four replicas none
+    sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
     tasks = 2 * n + blocks * (n + sums + 3)
     seconds = {
         "text": load.words * c.read * alone,
@@ -45,7 +48,7 @@ def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) ->
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
     }
-    return Forecast(seconds, sent, 5 * load.tables, load.tables)
+    return Forecast(seconds, sent, 4.5 * load.tables, load.tables)
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:

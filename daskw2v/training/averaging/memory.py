@@ -35,9 +35,12 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     threads = task_threads([workers.threads] * workers.n, params, resources)
     replicas = -(-params.n_replicas // workers.n)
     tasks = min(1 if device.resource else workers.threads, replicas)
+    several = params.n_replicas > 1
+    result = tables / 2 if several else tables  # what changed takes half the bytes
     # Rows that fill whole cache lines are returned as they lie; one thread takes one table out after the other
-    taken = 0 if copies == tables else tables if threads > 1 else max(held.values())
-    share = tables / workers.n if params.n_replicas > 1 else 0.0
+    whole = copies == tables and not several
+    taken = 0.0 if whole else result if threads > 1 else result * max(held.values()) / tables
+    share = tables / workers.n if several else 0.0
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
@@ -49,13 +52,13 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     }
     training = {
         **kept,
-        "trained replicas": (replicas - tasks) * tables,  # that wait for the last ones of the round
+        "trained replicas": (replicas - tasks) * result,  # that wait for the last ones of the round
         "tables of replicas": tasks * copies,
         "rows taken out of them": tasks * taken,
         "text": tasks * trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words),
     }
     # What is merged takes the place of what it came from, but for some blocks
-    merging = {**kept, "trained replicas": replicas * tables, "blocks that are merged": share / 2}
+    merging = {**kept, "trained replicas": replicas * result, "blocks that are merged": share / 2}
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:

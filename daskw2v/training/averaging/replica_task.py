@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.text import RunText, open_text
+from daskw2v.training.averaging.deltas import delta_of
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import TextPiece, Threads, find_device, gpu_memory_watched
@@ -22,11 +24,22 @@ from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, Float64Array
 
 
+class Trained(NamedTuple):
+    """What a replica's task returns: its blocks, in the order in which they were given, and what was done."""
+
+    blocks: list[Any]
+    totals: TaskTotals
+
+
 @gpu_memory_watched()
 def train_replica(
-    run: Run, threads: Threads, work: ReplicaWork, blocks: Sequence[TableBlock], *rows: Float32Array
-) -> tuple[list[Float32Array], TaskTotals]:
-    """Task: train one replica from the model given by its blocks; return its blocks, and what was done."""
+    run: Run, threads: Threads, work: ReplicaWork, alone: bool, blocks: Sequence[TableBlock], *rows: Float32Array
+) -> Trained:
+    """Task: train one replica from the model given by its blocks; return its blocks, and what was done.
+
+    A block is rows where the replica is alone, and else their difference from the model's, as `deltas.delta_of`
+    makes it.
+    """
     clock = TaskClock()
     params, objective = run.params, find_objective(run.params.objective)
     text = open_text(run)
@@ -36,9 +49,15 @@ def train_replica(
     of_device, words = find_device(run.device).replica_trainer, list[int]()
     replica = of_device(objective, params, prepared_of(run), partial(_touched, run), tables, threads)
     pairs, loss = replica.train(_loads(params, text, work, of_device.positions, words))
-    trained = [share(part) for parts in replica.take().values() for part in parts]
-    finite = all(map(is_finite, trained))
-    return trained, TaskTotals(pairs, loss, finite, sum(words), this_worker(), *clock.read())
+    if alone:
+        trained: tuple[Any, ...] = tuple(part for parts in replica.take().values() for part in parts)
+        finite = all(map(is_finite, trained))
+    else:
+        taken = replica.take_by(lambda table, number, rows: delta_of(tables[table][number], rows))
+        trained, known = zip(*(part for parts in taken.values() for part in parts), strict=True)
+        finite = all(known)
+    done = TaskTotals(pairs, loss, finite, sum(words), this_worker(), *clock.read())
+    return Trained([share(part) for part in trained], done)
 
 
 @lru_cache(maxsize=2)

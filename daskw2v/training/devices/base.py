@@ -138,11 +138,20 @@ class ReplicaTrainer(DeviceTrainer):
 
     def take(self) -> dict[str, list[Float32Array]]:
         """Return the row blocks of all tables, cut as they came, and release the tables."""
+        return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
+
+    def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
+        """Return what a function makes of each row block, and release the tables.
+
+        It is given the block's table, its number there, and its rows, padded to whole cache lines; rows that it keeps
+        it has to copy. Several threads may call it.
+        """
         tables = {name: self.from_device(self._tables.pop(name)) for name in list(self._tables)}
 
-        def blocks(name: str) -> list[Float32Array]:
-            rows = tables.pop(name).reshape(-1, self._width)[:, : self._columns]
-            return [np.ascontiguousarray(rows[a:b]) for a, b in itertools.pairwise(self._bounds[name])]
+        def blocks(name: str) -> list[_T]:
+            rows = tables.pop(name).reshape(-1, self._width)
+            cuts = itertools.pairwise(self._bounds[name])
+            return [block(name, number, rows[a:b]) for number, (a, b) in enumerate(cuts)]
 
         names = list(tables)
         return dict(zip(names, self._in_threads(blocks, names), strict=True))
