@@ -10,7 +10,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.sampling.segments import Segment, cut
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, RowIds
+from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds
 
 _AT_ONCE = 1 << 14  # rows
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
@@ -203,6 +203,9 @@ class Objective:
     touched
         How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
         whose windows are trained many at a time.
+    reached
+        Marks the rows, by table, that training a segment in an epoch may read, from what `prepare` made; without it
+        replicas take whole tables.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     of_words
@@ -222,6 +225,7 @@ class Objective:
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
+    reached: Callable[[Any, Segment, int, Mapping[str, BoolArray]], None] | None = None
     of_words: tuple[str, ...] = ("input", "output")
 
 

@@ -9,7 +9,30 @@ import numpy as np
 
 from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.kernels.jit import kernel
-from daskw2v.types import Float32Array, UInt16Array
+from daskw2v.types import Float32Array, Int32Array, UInt16Array
+
+
+@by_fields
+class Delta(NamedTuple):
+    """What one replica changed in a block.
+
+    Parameters
+    ----------
+    bits
+        The differences in bfloat16, shape (n, D) uint16.
+    rows
+        The rows that these are of, ascending, shape (n,) int32; None for all rows of the block.
+    """
+
+    bits: UInt16Array
+    rows: Int32Array | None = None
+
+    def within(self, some: slice) -> "Delta":
+        """Return those of some consecutive rows, counted from the first of them."""
+        if self.rows is None:
+            return Delta(self.bits[some])
+        first, last = np.searchsorted(self.rows, (some.start, some.stop))
+        return Delta(self.bits[first:last], self.rows[first:last] - np.int32(some.start))
 
 
 @by_fields
@@ -66,27 +89,28 @@ def _subtract(base: Any, trained: Any, delta: Any) -> Any:
     return squares
 
 
-def add_deltas(*deltas: UInt16Array) -> Deltas:
-    """Sum the deltas of replicas; change nothing in place."""
-    total = np.zeros(deltas[0].shape, np.float32)
-    changed = np.zeros((len(total), 1), np.float32)
-    for delta in deltas:  # in order: float addition is not associative, and results must repeat
-        _add_delta(total, changed, delta)
+def add_deltas(length: int, *deltas: Delta) -> Deltas:
+    """Sum the deltas of replicas in so many rows; change nothing in place."""
+    total = np.zeros((length, deltas[0].bits.shape[1]), np.float32)
+    changed = np.zeros((length, 1), np.float32)
+    for bits, rows in deltas:  # in order: float addition is not associative, and results must repeat
+        _add_delta(total, changed, bits, np.empty(0, np.int32) if rows is None else rows, rows is None)
     return Deltas(total, changed, len(deltas))
 
 
 @kernel
-def _add_delta(total: Any, changed: Any, delta: Any) -> None:
+def _add_delta(total: Any, changed: Any, delta: Any, rows: Any, whole: Any) -> None:
     row = np.empty(total.shape[1], np.float32)
     bits = row.view(np.uint32)
-    for i in range(total.shape[0]):
+    for i in range(delta.shape[0]):
+        at = i if whole else rows[i]
         any_bit = np.uint16(0)
         for k in range(total.shape[1]):
             any_bit |= delta[i, k]
             bits[k] = np.uint32(delta[i, k]) << np.uint32(16)
         for k in range(total.shape[1]):
-            total[i, k] += row[k]
-        changed[i, 0] += (any_bit & np.uint16(0x7FFF)) != 0
+            total[at, k] += row[k]
+        changed[at, 0] += (any_bit & np.uint16(0x7FFF)) != 0
 
 
 def join_deltas(*groups: Deltas) -> Deltas:
