@@ -151,6 +151,15 @@ class Trainer(Protocol):
         """
 
 
+class Reach(Protocol):
+    """Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table."""
+
+    def __call__(
+        self, prepared: Any, segment: Segment, first: int, last: int, epoch: int, marks: Mapping[str, BoolArray], /
+    ) -> None:
+        """Set what is reached; `prepared` is what `Objective.prepare` returned."""
+
+
 class ColumnTrainer(Protocol):
     """Trains the batches first..last-1 of some columns of the word-context matrix in place."""
 
@@ -204,8 +213,7 @@ class Objective:
         How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
         whose windows are trained many at a time.
     reached
-        Marks the rows, by table, that training a segment in an epoch may read, from what `prepare` made; without it
-        replicas take whole tables.
+        Marks the rows that training may read; without it replicas take whole tables.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     of_words
@@ -225,7 +233,7 @@ class Objective:
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
-    reached: Callable[[Any, Segment, int, Mapping[str, BoolArray]], None] | None = None
+    reached: Reach | None = None
     of_words: tuple[str, ...] = ("input", "output")
 
 

@@ -16,21 +16,24 @@ from daskw2v.types import BoolArray
 Marks = Mapping[str, BoolArray]
 
 
-def reached_words(prepared: PreparedNoise, segment: Segment, epoch: int, marks: Marks) -> None:
-    """Mark the rows of all words, and of all negatives that any of them may draw.
+def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
+    """Mark the rows of all words, and of all negatives that the centers first..last-1 may draw.
 
     Windows that share negatives draw those of one of them; each pair's own negatives follow on its center's.
     """
     params, negatives = prepared.params, negatives_of(prepared, epoch)
     pairs = 1 if params.negative_sharing == "shared" else 2 * params.window
-    marks["input"][segment.tokens] = marks["output"][segment.tokens] = True
-    _mark_negatives(segment.positions, negatives.key, negatives.table, params.negative * pairs, marks["output"])
-
-
-def reached_nodes(prepared: PreparedTree, segment: Segment, epoch: int, marks: Marks) -> None:
-    """Mark the rows of all words, and of the nodes on their paths."""
     marks["input"][segment.tokens] = True
-    _mark_paths(prepared.tree, np.unique(segment.tokens), marks["output"])
+    marks["output"][segment.tokens[first:last]] = True
+    _mark_negatives(
+        segment.positions[first:last], negatives.key, negatives.table, params.negative * pairs, marks["output"]
+    )
+
+
+def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
+    """Mark the rows of all words, and of the nodes on the paths of the centers first..last-1."""
+    marks["input"][segment.tokens] = True
+    _mark_paths(prepared.tree, np.unique(segment.tokens[first:last]), marks["output"])
 
 
 @kernel

@@ -5,8 +5,15 @@ import pytest
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.models.store import open_table
+from daskw2v.progress import silent
 from daskw2v.training import blocks
 from daskw2v.training.averaging import averaging, pulling
+from daskw2v.training.averaging.cost import pulled_share
+from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.blocks import TableBlock
+from daskw2v.training.cost.load import zipf
+from daskw2v.training.setup import read_text
+from daskw2v.training.version import make_run
 
 PARAMS = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2, n_replicas=3, rounds_per_epoch=4, warmup=0.1)
 WORDS = 600
@@ -64,3 +71,25 @@ def test_pulls__where_a_replicas_round_has_less_text_than_there_are_words(client
     assert not pulled
     train(text, work=tmp_path, params=PARAMS.replace(rounds_per_epoch=4), **options)
     assert pulled
+
+
+def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
+    """Of a text by Zipf's law, whose load is one, too."""
+    rng, n_words = np.random.default_rng(1), 3000
+    shares = 1 / np.arange(1, n_words + 1)
+    words = rng.choice(n_words, 40_000, p=shares / shares.sum())
+    lines = (" ".join(f"w{word}" for word in words[i : i + 20]) for i in range(0, len(words), 20))
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    store, params = Store(str(tmp_path)), PARAMS.replace(vector_size=100, sample=1e-2)
+    resources = Resources(threads=1)
+    corpus, vocabulary = read_text(tmp_path / "text.txt", store, params, resources, client, silent)
+    run = make_run(corpus, vocabulary, store, params, resources)
+    for stop in (1000, 2000):
+        found = [
+            pulling.reach(run, ReplicaWork(0, 0, stop, 0.1, 0.1), [TableBlock(table, a, a + 300)]).of(0)
+            for table in ("input", "output")
+            for a in range(0, vocabulary.size // 300 * 300, 300)
+        ]
+        share = sum(300 if rows is None else len(rows) for rows in found) / (300 * len(found))
+        load = zipf(len(words), vocabulary.size, params)
+        assert share == pytest.approx(pulled_share(load, stop, 300), rel=0.25)

@@ -16,7 +16,7 @@ from daskw2v.training.prepared import prepared_of
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW = 1.0  # positions a row: with more text in a replica's round, it reaches most rows
-_MOST = 0.5  # of a block: where a replica reaches more, it takes the whole block
+MOST = 0.5  # of a block: where a replica reaches more, it takes the whole block
 
 
 @by_fields
@@ -60,9 +60,9 @@ def reach(run: Run, work: ReplicaWork, blocks: Sequence[TableBlock]) -> Reached:
     positions = find_device(run.device).replica_trainer.positions
     for load in loads_of(run, work, positions, []):
         piece = load()
-        objective.reached(prepared_of(run), piece.segment, piece.epoch, marks)
+        objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
-    whole = [len(rows) > _MOST * (block.stop - block.start) for rows, block in zip(found, blocks, strict=True)]
+    whole = [len(rows) > MOST * (block.stop - block.start) for rows, block in zip(found, blocks, strict=True)]
     some = [rows[:0] if all_of_it else rows for rows, all_of_it in zip(found, whole, strict=True)]
     return Reached(share(np.concatenate(some)), np.cumsum([0, *map(len, some)]), np.array(whole))
 
