@@ -30,8 +30,8 @@ from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_buckets
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.deltas import add_deltas
-from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, delta_of
+from daskw2v.training.averaging.merge import find_merge_rule, merge_block
 from daskw2v.training.cost.base import Load
 from daskw2v.training.cost.constants import Constants, Line
 from daskw2v.training.cost.load import TOP, contexts_of
@@ -113,6 +113,7 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     """Measure copies and merges of tables that no cache holds."""
     params, objective, rule = Params(), find_objective("sgns"), find_merge_rule("momentum")
     base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
+    deltas = [Delta(delta_of(base, other)[0]) for other in others]
 
     def copy() -> bool:
         replica = CpuReplicaTrainer(
@@ -120,9 +121,12 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
         )
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
+    def deltas_of(some: slice) -> Deltas:
+        return add_deltas(some.stop - some.start, *(delta.within(some) for delta in deltas))
+
     return {
         "copy": timed(copy) / (2 * base.nbytes),
-        "merge": timed(lambda: rule.finish(base, base, add_deltas(base, *others))) / (len(others) * base.nbytes),
+        "merge": timed(lambda: merge_block(rule, base, base, deltas_of)) / (len(deltas) * base.nbytes),
     }
 
 

@@ -93,7 +93,11 @@ class Emulation:
         segment, _, windows = read_text(self._run, this.epoch, this.start, this.stop)
         parts = deal_parts(segment, this.start, this.stop, windows, self._inputs, self._outputs)
         order = [
-            (pair, one.alpha) for step in self._passes.steps(number) for of in step for one in of for pair in one.pairs
+            (pair, one.alphas[0])
+            for step in self._passes.steps(number)
+            for of in step
+            for one in of
+            for pair in one.pairs
         ]
         took = stopwatch()
         loss = self._fetched(parts, number) if self._split == FETCHED else self._apart(parts, number, order)

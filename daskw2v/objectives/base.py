@@ -11,7 +11,7 @@ from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment, cut
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt64Array
+from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt64Array
 
 _AT_ONCE = 1 << 14  # rows
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
@@ -152,6 +152,15 @@ class Trainer(Protocol):
         """
 
 
+class Reach(Protocol):
+    """Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table."""
+
+    def __call__(
+        self, prepared: Any, segment: Segment, first: int, last: int, epoch: int, marks: Mapping[str, BoolArray], /
+    ) -> None:
+        """Set what is reached; `prepared` is what `Objective.prepare` returned."""
+
+
 class ColumnTrainer(Protocol):
     """Trains the batches first..last-1 of some columns of the word-context matrix in place."""
 
@@ -214,6 +223,8 @@ class Objective:
     touched
         How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
         whose windows are trained many at a time.
+    reached
+        Marks the rows that training may read; without it replicas take whole tables.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     of_words
@@ -234,6 +245,7 @@ class Objective:
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
+    reached: Reach | None = None
     of_words: tuple[str, ...] = ("input", "output")
 
 

@@ -20,7 +20,7 @@ from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError
 from daskw2v.report.training import Fact, choices_of, facts_of
-from daskw2v.training.averaging.averaging import _finish
+from daskw2v.training.averaging.averaging import _merge_sum
 from daskw2v.training.averaging.deltas import Deltas
 from daskw2v.training.axes import AXES, check_plug_ins
 
@@ -201,7 +201,7 @@ def test_merge_rule__of_a_plug_in_merges(trained):
 def test_merge_rule__may_compute_in_float64(site):
     """As NumPy does by itself; a run that goes on from a checkpoint has read float32."""
     deltas = Deltas(np.ones((2, 4), np.float32), np.ones((2, 1), np.float32), 2)
-    assert _finish("timid", np.zeros((2, 4), np.float32), None, deltas).rows.dtype == np.float32
+    assert _merge_sum("timid", np.zeros((2, 4), np.float32), None, deltas).rows.dtype == np.float32
 
 
 def test_format__of_a_plug_in_is_read(trained, tmp_path):

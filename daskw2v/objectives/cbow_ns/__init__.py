@@ -7,6 +7,7 @@ from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import batch_scratch, shared_tile_of, target_scratch, tile_of
 from daskw2v.objectives.noise import BATCH, PreparedNoise, negatives_of, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.touched import touched_words
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -51,4 +52,5 @@ CBOW_NS = Objective(
     prepared_bytes=noise_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_words,
+    reached=reached_words,
 )

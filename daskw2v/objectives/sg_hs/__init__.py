@@ -6,6 +6,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.paths import path_scratch
+from daskw2v.objectives.reached import reached_nodes
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_nodes
@@ -50,5 +51,6 @@ SG_HS = Objective(
     bucket_trainers={"cpu": _train_bucket_cpu},
     partition_table=linked_trees,
     touched=touched_nodes,
+    reached=reached_nodes,
     of_words=("input",),
 )

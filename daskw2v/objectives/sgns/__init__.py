@@ -10,6 +10,7 @@ from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initi
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import target_scratch, tile_of
 from daskw2v.objectives.noise import PreparedNoise, negatives_of, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.sgns import cpu
 from daskw2v.objectives.sgns.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_words
@@ -68,4 +69,5 @@ SGNS = Objective(
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     touched=touched_words,
+    reached=reached_words,
 )

@@ -5,14 +5,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from daskw2v.config.params import Params
+from daskw2v.training.averaging.merge import FAN_IN
+from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import ROUNDS
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
+from daskw2v.types import Float64Array
 
-_MOST = 16  # replicas that "auto" tries: with more, quality was not measured
+_TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
 def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Forecast:
@@ -20,32 +25,63 @@ def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) ->
 
     Terms, and where they are in the code:
 
-    text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone.
-    copies: `CpuReplicaTrainer` copies both tables in and out, each round.
+    text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
+    are pulled, `pulling.reach` reads the text once more.
+    copies: `CpuReplicaTrainer` copies both tables in and out, each round, or the rows that were pulled.
     handling: `averaging._merge`, each block on one worker.
-    travel: each block goes from all replicas but one to where it is merged, and back, and its velocity from where it
-    was merged last; some worker has ceil(blocks / replicas) of them. Dask trains several replicas where the blocks are,
-    and sends less, if it takes sending for dearer than waiting: where tables are large against a round's text.
+    travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
+    rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
+    Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
+    where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
     tasks: those of `AveragingRun.play`.
-    memory: both tables five times: of the round, the replica's, its result, merged, and velocity.
+    memory: both tables four and a half times: of the round, the replica's, half of them its result, merged, and
+    velocity.
     """
     n, blocks = hardware.nodes, 2 * math.ceil(load.types / rows_per_block(load.d))
     warm, everyone = min(0.1, n / 80) if n > 1 else 0.0, hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
-    sent = rounds * (2 * (n - 1) + 1 - 1 / n) * load.tables
+    share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if n > 1 else 1.0
+    few = share < 1
+    sent = rounds * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
     merged = rounds * n * load.tables if n > 1 else 0.0
-    sums = math.ceil(n / 3) if n > 4 else 0  # of up to four replicas none
-    tasks = 2 * n + blocks * (n + sums + 3)
+    sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
+    tasks = (3 if few else 2) * n + blocks * ((2 if few else 1) * n + sums + 3)
     seconds = {
-        "text": load.words * c.read * alone,
+        "text": (2 if few else 1) * load.words * c.read * alone,
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
-        "copies": (rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
+        "copies": (share * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
         "handling": merged * c.merge / hardware.busy(min(blocks, n)),
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
     }
-    return Forecast(seconds, sent, 5 * load.tables, load.tables)
+    return Forecast(seconds, sent, 4.5 * load.tables, load.tables)
+
+
+def pulled_share(load: Load, words: float, step: int) -> float:
+    """Return the share of rows that a replica takes in a round of so many words, of blocks of `step` rows.
+
+    With the default window and negatives, each drawn for a window.
+    """
+    if words >= FEW * load.types:
+        return 1.0
+    windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling leaves
+    rest = load.types - len(load.top)  # rare words, taken as equally frequent
+    shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
+    noise = shares**Params.ns_exponent
+    targets = shares + Params.negative * noise / (noise[:-1].sum() + rest * noise[-1])
+    taken = 0.0
+    for expected in (windows * shares, windows * targets):
+        reached = -np.expm1(-expected)
+        for start in range(0, len(load.top), step):
+            taken += _taken(reached[start : min(start + step, len(load.top))])
+        taken += rest * _taken(reached[-1:])
+    return float(taken / (2 * load.types))
+
+
+def _taken(reached: Float64Array) -> float:
+    """Return the rows of a block that a replica takes, given how likely it reaches each."""
+    return len(reached) if reached.mean() > MOST else float(reached.sum())
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
@@ -63,4 +99,4 @@ def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str,
     """Yield one replica, and one for each worker, up to a number whose quality is known."""
     yield {}
     if workers.n > 1 and params.n_replicas == Params.n_replicas:
-        yield {"n_replicas": min(workers.n, _MOST)}
+        yield {"n_replicas": min(workers.n, _TRIED)}

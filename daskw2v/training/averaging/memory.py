@@ -27,7 +27,10 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
 
 
 def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
-    """Return the memory of replicas: the model they start from, their own tables, the rows they return; and merging."""
+    """Return the memory of replicas: the model they start from, their own tables, what they return; and merging.
+
+    Replicas that pull rows have less. The first, which warms the model up alone, takes whole tables.
+    """
     device = find_device(resources.device)
     trainer = device.replica_trainer
     held, own = table_bytes(params, text.vocabulary)
@@ -35,30 +38,40 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     threads = task_threads([workers.threads] * workers.n, params, resources)
     replicas = -(-params.n_replicas // workers.n)
     tasks = min(1 if device.resource else workers.threads, replicas)
-    # Rows that fill whole cache lines are returned as they lie; one thread takes one table out after the other
-    taken = 0 if copies == tables else tables if threads > 1 else max(held.values())
-    share = tables / workers.n if params.n_replicas > 1 else 0.0
+    several = params.n_replicas > 1
+    share = tables / workers.n if several else 0.0
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
+    changes = tables / 2  # of a replica, in half the bytes
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
-        "velocity of the merge": velocity,
         **prepared,
         "counts and thresholds": 2 * LONG * text.vocabulary,
         "open shards": open_shards(text),
     }
-    training = {
+    read = trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words)
+    # One thread takes one table out after the other; rows that fill whole cache lines are returned as they lie
+    taken = 1.0 if threads > 1 else max(held.values()) / tables
+    alone = {
         **kept,
-        "trained replicas": (replicas - tasks) * tables,  # that wait for the last ones of the round
+        "tables of replicas": copies,
+        "rows taken out of them": 0.0 if copies == tables else taken * tables,
+        "text": read,
+    }
+    later = {**kept, "velocity of the merge": velocity}
+    training = {
+        **later,
+        "trained replicas": (replicas - tasks) * changes,  # that wait for the last ones of the round
         "tables of replicas": tasks * copies,
-        "rows taken out of them": tasks * taken,
-        "text": tasks * trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words),
+        "changes taken out of them": tasks * taken * changes,
+        "text": tasks * read,
     }
     # What is merged takes the place of what it came from, but for some blocks
-    merging = {**kept, "trained replicas": replicas * tables, "blocks that are merged": share / 2}
+    merging = {**later, "trained replicas": replicas * changes, "blocks that are merged": share / 2}
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:
         buffers = 2 * 5 * (POSITION - INT) * trainer.positions // 4
         gpu = {"tables": copies, **prepared, "text": buffers}
-    return StageMemory.of("train", training, merging if share else preparing, preparing, gpu=gpu)
+    rounds = (training, merging) if several else ()
+    return StageMemory.of("train", alone, *rounds, preparing, gpu=gpu)

@@ -7,6 +7,7 @@ step N times the mean, which is what N replicas' worth of text calls for, and br
 `python -m benchmarks.quality` prints the figures of this package.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -14,8 +15,12 @@ import numpy as np
 
 from daskw2v.config.registry import Registry
 from daskw2v.kernels.jit import kernel
+from daskw2v.sampling.segments import cut
 from daskw2v.training.averaging.deltas import Deltas
 from daskw2v.types import Float32Array
+
+FAN_IN = 8  # replicas, or sums of them, that one task adds up
+_IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
 
 class MergedBlock(NamedTuple):
@@ -29,7 +34,16 @@ class FinishMerge(Protocol):
     """The function of a merge rule."""
 
     def __call__(self, base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-        """Apply deltas to a block of the common model."""
+        """Apply deltas to some rows of the common model; they are cut anywhere, so each row has to stand for itself.
+
+        Parameters
+        ----------
+        base, velocity
+            Rows of the common model, and their velocity, shapes (rows, D) float32; None before the first merge, and
+            where a rule has none.
+        deltas
+            What all replicas changed in these rows.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +57,7 @@ class MergeRule:
     title
         Short description for `--help`.
     finish
-        Merges a block.
+        Merges some rows.
     has_velocity
         Whether it keeps a velocity.
     """
@@ -52,6 +66,30 @@ class MergeRule:
     title: str
     finish: FinishMerge
     has_velocity: bool = False
+
+
+def merge_block(
+    rule: MergeRule, base: Float32Array, velocity: Float32Array | None, deltas_of: Callable[[slice], Deltas]
+) -> MergedBlock:
+    """Merge a block some rows at a time, which stay in the processor's cache from sum to result.
+
+    Parameters
+    ----------
+    rule
+        How it is merged.
+    base, velocity
+        As in `FinishMerge`.
+    deltas_of
+        Returns the summed deltas of some rows.
+    """
+    rows, faster = np.empty_like(base), np.empty_like(base) if rule.has_velocity else None
+    for a, b in cut(0, len(base), max(1, _IN_CACHE // (4 * base.shape[1]))):
+        some = slice(a, b)
+        merged = rule.finish(base[some], None if velocity is None else velocity[some], deltas_of(some))
+        rows[some] = merged.rows
+        if faster is not None:
+            faster[some] = merged.velocity
+    return MergedBlock(rows, faster)
 
 
 def _mean(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:

@@ -11,14 +11,22 @@ from daskw2v.config.readers import refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
-from daskw2v.training.devices.base import PartitionTrainer, ReplicaTrainer, RowTrainer, TextPiece, Threads, threads_of
+from daskw2v.training.devices.base import (
+    PartitionTrainer,
+    ReplicaTrainer,
+    RowTrainer,
+    SomeRows,
+    TextPiece,
+    Threads,
+    threads_of,
+)
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
 
 __all__ = [
-    "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "TextPiece", "Threads",
-    "check_device", "check_workers", "find_device", "gpu_memory_watched", "threads_of", "trainers_of",
+    "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "SomeRows", "TextPiece",
+    "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched", "threads_of", "trainers_of",
 ]  # fmt: skip
 
 

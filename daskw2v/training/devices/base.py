@@ -4,19 +4,20 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.kernels.simd import aligned_empty, huge_zeros, padded
+from daskw2v.kernels.simd import aligned_empty, huge_zeros, padded, sparse_zeros
 from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables, Rate, Trainer
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer, find_trainer
 from daskw2v.sampling.segments import SEGMENT, Segment
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.types import Float32Array, Float64Array, Int64Array, UInt64Array
+from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 
 _T = TypeVar("_T")
 
@@ -62,6 +63,28 @@ def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
     return values
 
 
+@dataclass(frozen=True)
+class SomeRows:
+    """Some rows of a block of a table; nothing reads the others.
+
+    Parameters
+    ----------
+    length
+        Rows of the block.
+    rows
+        Which are there, ascending, shape (n,) int32.
+    values
+        Shape (n, D) float32.
+    """
+
+    length: int
+    rows: Int32Array
+    values: Float32Array
+
+    def __len__(self) -> int:
+        return self.length
+
+
 class DeviceTrainer(ABC):
     """What trains in the memory of a device: that whose kernels it runs, by its name."""
 
@@ -91,7 +114,7 @@ class ReplicaTrainer(DeviceTrainer):
     touched
         Returns how likely a window touches each row, by table; called where many windows are trained at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, D) float32. They are copied.
+        Consecutive row blocks of each table, each of shape (rows, D) float32, or some rows of it. They are copied.
     threads
         As in `Threads`.
     """
@@ -104,7 +127,7 @@ class ReplicaTrainer(DeviceTrainer):
         params: Params,
         prepared: object,
         touched: Callable[[], Mapping[str, Float64Array]],
-        blocks: Mapping[str, Sequence[Float32Array]],
+        blocks: Mapping[str, Sequence[Float32Array | SomeRows]],
         threads: Threads,
     ) -> None:
         self._train = self.find_kernel(objective)
@@ -112,6 +135,7 @@ class ReplicaTrainer(DeviceTrainer):
         self._columns = params.vector_size
         self._width = padded(params.vector_size)  # whole cache lines; the padding stays zero
         self._bounds = {name: np.cumsum([0, *map(len, parts)]) for name, parts in blocks.items()}
+        self._rows = {name: [getattr(part, "rows", None) for part in parts] for name, parts in blocks.items()}
         self._lengths = {name: int(bounds[-1]) for name, bounds in self._bounds.items()}
         self._prepared = map_arrays(self.to_device, prepared)
         padded_blocks = self._padded(blocks, self._rows_behind())
@@ -138,23 +162,37 @@ class ReplicaTrainer(DeviceTrainer):
 
     def take(self) -> dict[str, list[Float32Array]]:
         """Return the row blocks of all tables, cut as they came, and release the tables."""
+        return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
+
+    def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
+        """Return what a function makes of each row block, and release the tables.
+
+        It is given the block's table, its number there, and its rows, or those that there are, padded to whole cache
+        lines; rows that it keeps it has to copy. Several threads may call it.
+        """
         tables = {name: self.from_device(self._tables.pop(name)) for name in list(self._tables)}
 
-        def blocks(name: str) -> list[Float32Array]:
-            rows = tables.pop(name).reshape(-1, self._width)[:, : self._columns]
-            return [np.ascontiguousarray(rows[a:b]) for a, b in itertools.pairwise(self._bounds[name])]
+        def blocks(name: str) -> list[_T]:
+            rows = tables.pop(name).reshape(-1, self._width)
+            cuts = zip(itertools.pairwise(self._bounds[name]), self._rows[name], strict=True)
+            parts = (rows[a:b] if some is None else rows[a + some] for (a, b), some in cuts)
+            return [block(name, number, part) for number, part in enumerate(parts)]
 
         names = list(tables)
         return dict(zip(names, self._in_threads(blocks, names), strict=True))
 
-    def _padded(self, blocks: Mapping[str, Sequence[Float32Array]], behind: int) -> dict[str, Float32Array]:
+    def _padded(self, blocks: Mapping[str, Sequence[Float32Array | SomeRows]], behind: int) -> dict[str, Float32Array]:
         """Return flat copies of tables, rows padded, with room for some rows behind them."""
 
         def copy(name: str) -> Float32Array:
-            table = huge_zeros((self._lengths[name] + behind) * self._width)
-            rows = table.reshape(-1, self._width)
+            some = any(isinstance(part, SomeRows) for part in blocks[name])
+            table = (sparse_zeros if some else huge_zeros)((self._lengths[name] + behind) * self._width)
+            rows = table.reshape(-1, self._width)[:, : self._columns]
             for start, part in zip(self._bounds[name], blocks[name], strict=False):
-                rows[start : start + len(part), : self._columns] = part
+                if isinstance(part, SomeRows):
+                    rows[start + part.rows] = part.values
+                else:
+                    rows[start : start + len(part)] = part
             return table
 
         return dict(zip(blocks, self._in_threads(copy, blocks), strict=True))

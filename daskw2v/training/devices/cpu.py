@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from daskw2v.training.devices.base import (
 )
 from daskw2v.training.devices.device import Device
 from daskw2v.types import Float32Array, UInt64Array
+
+_T = TypeVar("_T")
 
 _CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
 _HOT_ROWS = 254  # of all threads together, where their number is left open
@@ -98,10 +100,10 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         finally:
             self._memories.put(memory)
 
-    def take(self) -> dict[str, list[Float32Array]]:
-        """Return the row blocks of all tables, as `ReplicaTrainer.take` does."""
+    def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
+        """Return what a function makes of each row block, as `ReplicaTrainer.take_by` does."""
         self._memories = SimpleQueue()  # they hold the tables too
-        return super().take()
+        return super().take_by(block)
 
 
 def _total(results: Iterable[tuple[int, float]]) -> tuple[int, float]:

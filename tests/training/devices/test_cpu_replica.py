@@ -12,7 +12,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES, find_objective
 from daskw2v.sampling.segments import Segment
-from daskw2v.training.devices import TextPiece, Threads, cpu, find_device, threads_of
+from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, threads_of
 from daskw2v.training.devices.cpu import hot_rows_of
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
@@ -56,6 +56,24 @@ def test_replica__gives_its_blocks_back_as_they_came():
         for part, back in zip(parts, taken[table], strict=True):
             np.testing.assert_array_equal(part, back)
             assert back.flags.c_contiguous
+
+
+def test_replica__has_rows_that_it_is_given_where_they_belong():
+    blocks, segment = make_blocks(), make_segment(1000, 10)  # the first ten words, and negatives from all
+    some = {"input": [], "output": blocks["output"]}
+    for a, part in zip(CUTS, blocks["input"], strict=False):
+        rows = np.arange(max(0, min(len(part), 10 - a)), dtype=np.int32)
+        some["input"].append(SomeRows(len(part), rows, part[rows]))
+    taken = []
+    for given in (blocks, some):
+        replica = make_replica(Threads(1, 0, 7), given)
+        replica.train(loads(segment, (0, 1000)))
+        taken.append(replica.take_by(lambda table, number, rows: rows.copy()))
+    for whole, part, given in zip(taken[0]["input"], taken[1]["input"], some["input"], strict=True):
+        np.testing.assert_array_equal(whole[given.rows], part)
+    for whole, part in zip(taken[0]["output"], taken[1]["output"], strict=True):
+        np.testing.assert_array_equal(whole, part)
+    assert np.abs(taken[0]["output"][0]).max() > 0
 
 
 def test_replica__trains_a_copy():

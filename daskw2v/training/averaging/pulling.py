@@ -1,0 +1,83 @@
+"""The rows that a replica pulls: those that its text reaches in a round, where these are few."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.run import Run
+from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
+from daskw2v.training.blocks import TableBlock
+from daskw2v.training.devices import SomeRows, find_device
+from daskw2v.training.prepared import prepared_of
+from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
+
+FEW = 1.0  # positions a row: with more text in a replica's round, it reaches most rows
+MOST = 0.5  # of a block: where a replica reaches more, it takes the whole block
+
+
+@by_fields
+class Reached(NamedTuple):
+    """The rows that a replica reaches, block by block.
+
+    Parameters
+    ----------
+    rows
+        Numbers of rows in their blocks, one block after the other, shape (n,) int32; none of a block that is taken
+        whole.
+    bounds
+        Where the rows of each block begin and end among them, shape (blocks + 1,) int64.
+    whole
+        Whether a block is taken whole, shape (blocks,) bool.
+    """
+
+    rows: Int32Array
+    bounds: Int64Array
+    whole: BoolArray
+
+    def of(self, block: int) -> Int32Array | None:
+        """Return the rows of a block, or None for all of them."""
+        return None if self.whole[block] else self.rows[self.bounds[block] : self.bounds[block + 1]]
+
+
+def pulls(run: Run, this: AveragingRound) -> bool:
+    """Return whether the replicas of a round pull rows. The vectors are the same if they take whole blocks."""
+    most = max(work.stop - work.start for work in this.works)
+    known = find_objective(run.params.objective).reached is not None
+    return known and len(this.works) > 1 and most < FEW * run.vocabulary.size
+
+
+def reach(run: Run, work: ReplicaWork, blocks: Sequence[TableBlock]) -> Reached:
+    """Task: find the rows that a replica's work reaches; its text is read for it once more."""
+    objective = find_objective(run.params.objective)
+    assert objective.reached is not None  # or nothing is pulled
+    marks = {
+        table: np.zeros(rows, np.bool_) for table, rows in objective.tables(run.params, run.vocabulary.size).items()
+    }
+    positions = find_device(run.device).replica_trainer.positions
+    for load in loads_of(run, work, positions, []):
+        piece = load()
+        objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
+    found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
+    whole = [len(rows) > MOST * (block.stop - block.start) for rows, block in zip(found, blocks, strict=True)]
+    some = [rows[:0] if all_of_it else rows for rows, all_of_it in zip(found, whole, strict=True)]
+    return Reached(share(np.concatenate(some)), np.cumsum([0, *map(len, some)]), np.array(whole))
+
+
+def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
+    """Task: take the rows of a block that a replica reaches."""
+    some = reached.of(block)
+    return rows if some is None else share(rows[some])
+
+
+def pulled(
+    reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Float32Array]
+) -> list[Float32Array | SomeRows]:
+    """Return the blocks that a replica trains, given what it pulled."""
+    return [
+        part if (some := reached.of(n)) is None else SomeRows(block.stop - block.start, some, part)
+        for n, (block, part) in enumerate(zip(blocks, rows, strict=True))
+    ]
