@@ -11,11 +11,12 @@ from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, wait
+from distributed import Client
 
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
 from benchmarks.texts import Text
+from benchmarks.transfer import seconds_a_byte
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import huge_zeros, padded
@@ -149,19 +150,6 @@ def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
     return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
 
 
-def measure_sending(client: Client) -> float:
-    """Return the seconds of a byte from one worker to another on this machine."""
-    one, other, *_ = client.nthreads()
-    seconds = []
-    for _ in range(5):
-        rows = client.submit(np.ones, SEGMENT, workers=[one], pure=False)
-        wait(rows)
-        began = time.perf_counter()
-        wait(client.submit(len, rows, workers=[other], pure=False))
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds) / (8 * SEGMENT)
-
-
 def measure_cluster(small: Text) -> dict[str, float]:
     """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and a transfer.
 
@@ -178,7 +166,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         used = time.process_time() - used
         client.cluster.scale(2)
         client.wait_for_workers(2)
-        send = measure_sending(client)
+        send = seconds_a_byte(client)
     tasks = RotationPasses(kinds[0], 1).n_steps ** 2
     counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
     bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])

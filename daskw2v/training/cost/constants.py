@@ -32,8 +32,8 @@ class Constants:
     piece
         A piece of text, dealt without pairs: tasks, files.
     copy, merge, send
-        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent from
-        worker to worker on one machine.
+        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent or received
+        by a worker, whose event loop does both.
     bucket_task, bucket
         A task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies; and a bucket without rows or
         pairs: reading.

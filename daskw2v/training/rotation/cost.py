@@ -18,6 +18,7 @@ from daskw2v.vocabulary.partition import Partitions
 
 TASKS = 4  # of a pair of units: its task, and one for each of its three results
 _MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
+_SENT = {"float32": 4, "bfloat16": 2}  # bytes of a value
 _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 
 
@@ -72,8 +73,24 @@ def moves(units: int, passes: int, nodes: int) -> float:
     return passes * (units - held) + (passes - 1) * (1 - held / units)
 
 
+def row_bytes(d: int, sent_dtype: str, plan: RotationTasks, p: int) -> float:
+    """Return the bytes of an output row that is sent, with its entry in the table of negatives.
+
+    Where each bucket is a task, rows are rounded after the last of a group's only.
+    """
+    short = _SENT[sent_dtype] * d
+    rounded = 1.0 if plan.units == plan.groups else plan.groups / p
+    return rounded * short + (1 - rounded) * 4 * d + 8
+
+
 def rotation_cost(
-    load: Load, p: int, passes: int, hardware: Hardware, c: Constants, groups: int | None = None
+    load: Load,
+    p: int,
+    passes: int,
+    hardware: Hardware,
+    c: Constants,
+    groups: int | None = None,
+    sent_dtype: str = Params.sent_dtype,
 ) -> Forecast:
     """Return what training takes with p partitions, in so many passes over all epochs.
 
@@ -85,7 +102,7 @@ def rotation_cost(
     row is cold once in each bucket.
     copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
-    travel: rows of 4 d + 8 bytes (`bucket_task.OutputPartition`); hidden if a thread has a second group of inputs.
+    travel: `bucket_task.OutputPartition`; hidden if a thread has a second group of inputs.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
@@ -99,7 +116,7 @@ def rotation_cost(
     pieces = passes * math.ceil(load.words / passes / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
-    sent = moves(plan.units, passes, hardware.nodes) * load.types * (4 * load.d + 8)
+    sent = moves(plan.units, passes, hardware.nodes) * load.types * row_bytes(load.d, sent_dtype, plan, p)
     whole = plan.threads == 1 and plan.units < p
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
@@ -126,7 +143,7 @@ def rotation_cost(
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes."""
     passes = params.epochs * params.passes_per_epoch
-    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups)
+    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups, params.sent_dtype)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
