@@ -100,7 +100,8 @@ def rotation_cost(
     store: the codes; pairs, written and read.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
     row is cold once in each bucket.
-    copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
+    copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
+    task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
     travel: `bucket_task.OutputPartition`; hidden if a thread has a second group of inputs.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
@@ -121,7 +122,7 @@ def rotation_cost(
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
     train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.units if whole else p) * waits / threads)
-    copies = max(taken * c.copy / busy, taken * _MOVED / (hardware.nodes * hardware.bus))
+    copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
         "text": (load.pairs * c.deal + pieces * c.piece) / min(everyone, pieces / passes),
