@@ -16,7 +16,7 @@ from distributed import Client
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
 from benchmarks.texts import Text
-from benchmarks.transfer import seconds_a_byte
+from benchmarks.transfer import processor_seconds, seconds_a_byte
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import huge_zeros, padded
@@ -30,6 +30,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_bucket
 from daskw2v.sampling.weights import partition_counts
+from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.deltas import add_deltas
 from daskw2v.training.averaging.merge import find_merge_rule
@@ -127,6 +128,21 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     }
 
 
+def measure_files(folder: Path, rows: int = 1 << 18, times: int = 5) -> float:
+    """Return the processor seconds of a byte of rows that is written to a file, or read from it."""
+    content, place = np.ones((rows, SIZES[0]), np.float32), Store(str(folder / "files"))
+
+    def used(number: int) -> float:
+        before = processor_seconds()
+        write_parts(place, str(number), [0, rows], content)
+        read_part(place, str(number), 1, 0, np.float32, SIZES[0])
+        return processor_seconds() - before
+
+    seconds = statistics.median(used(number) for number in range(times)) / (2 * content.nbytes)
+    place.remove()
+    return seconds
+
+
 def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]:
     """Deal the whole text; return the sizes of its buckets, too."""
     params, place = Params(strategy="rotation", n_partitions=DEALT), Store(str(folder / "dealt"))
@@ -193,7 +209,8 @@ def calibrate(
         file=out,
     )
     kernels = measure_kernels(text, segment)
-    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small), "read": read}
+    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small)}
+    found |= {"read": read, "file": measure_files(folder)}
     return Constants(**found)
 
 

@@ -111,7 +111,7 @@ def forecast(params: Params, load: Load, here: Hardware, c: Constants) -> Foreca
 
 
 def check(
-    text: Text, small: Text, load: Load, c: Constants, workers: list[int], rates: list[float], times: int
+    text: Text, load: Load, c: Constants, workers: list[int], rates: list[float], times: int
 ) -> Iterator[list[Any]]:
     """Train on workers behind limited links, so many times; yield a row of medians for each training.
 
@@ -121,7 +121,7 @@ def check(
     for n in workers:
         with namespaces.cluster(n) as cluster:
             for params in kinds(n).values():
-                train(small, params, cluster.client)  # compiles
+                train(text, params.replace(epochs=1), cluster.client)  # compiles
             for rate in rates if n > 1 else rates[:1]:
                 cluster.limit(rate)
                 here = Hardware("", n, 1, 1, math.inf, rate * namespaces.MBIT, cores=cores)
@@ -269,28 +269,27 @@ def report_constants(c: Constants, out: TextIO) -> None:
 
 
 class Calibrated(NamedTuple):
-    """A text, another with next to no work in it, the load of the first, and constants."""
+    """A text, its load, and constants."""
 
     text: Text
-    small: Text
     load: Load
     constants: Constants
 
 
 def calibrated(folder: Path, parts: float, file: Path | None, out: TextIO) -> Calibrated:
-    """Encode texts, and read the constants from a file, or measure them and write them there."""
+    """Encode a text, and read the constants from a file, or measure them and write them there."""
     text = encode(folder, parts, Params(max_final_vocab=TYPES))
-    (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
-    few = Params(max_final_vocab=1000)  # next to no work: tasks are left
-    small = encode_file(folder / "small.txt", Store(str(folder / "small")), few)
     segment, read = segment_of(text, params := Params(epochs=EPOCHS))
     load = load_of(text, segment, params)
     if file and file.exists():
-        return Calibrated(text, small, load, read_constants(file))
+        return Calibrated(text, load, read_constants(file))
+    (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
+    few = Params(max_final_vocab=1000)  # next to no work: tasks are left
+    small = encode_file(folder / "small.txt", Store(str(folder / "small")), few)
     constants = calibrate(text, small, segment, read, folder, load, out)
     if file:
         file.write_text(json.dumps(asdict(constants)))
-    return Calibrated(text, small, load, constants)
+    return Calibrated(text, load, constants)
 
 
 SMOKE = Smoke(
@@ -311,14 +310,14 @@ def main() -> None:
     out, checked = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     with tempfile.TemporaryDirectory() as name:
-        text, small, load, c = calibrated(Path(name), options.parts, options.constants, out)
+        text, load, c = calibrated(Path(name), options.parts, options.constants, out)
         report_constants(c, out)
         lacking = "--skip-runs" if options.skip_runs else namespaces.missing()
         if lacking:
             print(f"\n{LEFT_OUT}the check by real trainings: {lacking}", file=out)
         else:
             print("\nReal trainings, and the model's seconds, traffic and terms", file=out)
-            checked = report(CHECK, check(text, small, load, c, options.workers, options.rates, options.times), out)
+            checked = report(CHECK, check(text, load, c, options.workers, options.rates, options.times), out)
     rows = report_forecasts(c, out)
     finish({"constants": c, "checks": checked, "forecasts": rows}, out, as_json=options.json)
 

@@ -37,3 +37,20 @@ def test_rotation_cost__one_thread_of_a_task_copies():
     alone, together = (cost(1, n, 1, 8, 1, "float32").seconds for n in (1, 8))
     assert together["copies"] == alone["copies"]
     assert together["train"] < alone["train"]
+
+
+def test_rotation_cost__beyond_the_clusters_memory_goes_through_files():
+    """Tasks of one thread read and write all that they train; of bfloat16 the model is three quarters as large."""
+
+    def cost_in(tables, dtype):
+        hardware = Hardware("", 1, 8, 1, tables * LOAD.tables / 0.3, 1e8, storage=1e8)
+        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_B, 4, dtype)
+
+    held, filed = cost_in(1.01, "float32"), cost_in(0.99, "float32")
+    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs + 4 * LOAD.words
+    assert held.seconds["store"] == pytest.approx(pairs / 1e8)
+    assert filed.seconds["store"] == pytest.approx((pairs + 2 * 2 * 4 * LOAD.tables) / 1e8)
+    assert filed.seconds["train"] > held.seconds["train"]
+    assert filed.memory < held.memory
+    assert cost_in(0.76, "bfloat16").seconds["store"] == held.seconds["store"]
+    assert held.seconds["store"] < cost_in(0.74, "bfloat16").seconds["store"] < filed.seconds["store"]

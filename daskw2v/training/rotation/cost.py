@@ -13,12 +13,12 @@ from daskw2v.sampling.skipgrams import piece_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
+from daskw2v.training.rotation.memory import SENT_BYTES, fits_memory
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
 TASKS = 4  # of a pair of units: its task, and one for each of its three results
 _MOVED = 6  # bytes through memory for a byte of rows in a task: zeroed, copied in and out, checked
-_SENT = {"float32": 4, "bfloat16": 2}  # bytes of a value
 _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 
 
@@ -78,7 +78,7 @@ def row_bytes(d: int, sent_dtype: str, plan: RotationTasks, p: int) -> float:
 
     Where each bucket is a task, rows are rounded after the last of a group's only.
     """
-    short = _SENT[sent_dtype] * d
+    short = SENT_BYTES[sent_dtype] * d
     rounded = 1.0 if plan.units == plan.groups else plan.groups / p
     return rounded * short + (1 - rounded) * 4 * d + 8
 
@@ -97,17 +97,21 @@ def rotation_cost(
     Terms, and where they are in the code:
 
     text: `skipgrams.build_skipgrams`, and `read_bucket`.
-    store: the codes; pairs, written and read.
+    store: the codes; pairs, written and read. Where the cluster's memory does not hold the model also all that tasks
+    take (`rotation.out_of_core`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
     row is cold once in each bucket.
     copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
     task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
-    travel: `bucket_task.OutputPartition`; hidden if a thread has a second group of inputs.
+    travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
+    fits = fits_memory(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
+    if not fits:
+        plan = RotationTasks(plan.groups, plan.groups, min(plan.groups, hardware.slots), 1)
     n_tasks, n_buckets, taken_rows = passes * plan.units**2, passes * p**2, load.types / plan.units
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)
     busy = hardware.busy(threads)
@@ -117,7 +121,9 @@ def rotation_cost(
     pieces = passes * math.ceil(load.words / passes / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
-    sent = moves(plan.units, passes, hardware.nodes) * load.types * row_bytes(load.d, sent_dtype, plan, p)
+    filed = 0.0 if fits else n_tasks * taken_rows * (4 + SENT_BYTES[sent_dtype]) * load.d * 2
+    moved = moves(plan.units, passes, hardware.nodes) if fits else 0.0
+    sent = moved * load.types * row_bytes(load.d, sent_dtype, plan, p)
     whole = plan.threads == 1 and plan.units < p
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
@@ -126,7 +132,7 @@ def rotation_cost(
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
         "text": (load.pairs * c.deal + pieces * c.piece) / min(everyone, pieces / passes),
-        "store": stored / (hardware.nodes * hardware.storage),
+        "store": max((stored + filed) / hardware.nodes / hardware.storage, filed * c.file / hardware.busy(plan.tasks)),
         "train": train,
         "copies": copies,
         "handling": (n_tasks * c.bucket_task + n_buckets * c.bucket)
@@ -136,8 +142,9 @@ def rotation_cost(
     }
     rows_of_tasks = 3 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
-    memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
-    disk = load.tables + load.pairs / passes * c.pair_bytes
+    held = load.tables + 8 * load.types if fits else 0.0
+    memory = held + max(rows_of_tasks, dealing)
+    disk = load.tables * (1 if fits else 2) + load.pairs / passes * c.pair_bytes
     return Forecast(seconds, sent, memory / hardware.nodes, disk)
 
 
