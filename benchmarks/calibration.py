@@ -11,11 +11,12 @@ from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, wait
+from distributed import Client
 
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.common import cluster_of, one_thread
 from benchmarks.texts import Text
+from benchmarks.transfer import processor_seconds, seconds_a_byte
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import huge_zeros, padded
@@ -29,6 +30,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_buckets
 from daskw2v.sampling.weights import partition_counts
+from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, delta_of
 from daskw2v.training.averaging.merge import find_merge_rule, merge_block
@@ -130,6 +132,21 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     }
 
 
+def measure_files(folder: Path, rows: int = 1 << 18, times: int = 5) -> float:
+    """Return the processor seconds of a byte of rows that is written to a file, or read from it."""
+    content, place = np.ones((rows, SIZES[0]), np.float32), Store(str(folder / "files"))
+
+    def used(number: int) -> float:
+        before = processor_seconds()
+        write_parts(place, str(number), [0, rows], content)
+        read_part(place, str(number), 1, 0, np.float32, SIZES[0])
+        return processor_seconds() - before
+
+    seconds = statistics.median(used(number) for number in range(times)) / (2 * content.nbytes)
+    place.remove()
+    return seconds
+
+
 def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]:
     """Deal the whole text; return the sizes of its buckets, too."""
     params, place = Params(strategy="rotation", n_partitions=DEALT), Store(str(folder / "dealt"))
@@ -157,19 +174,6 @@ def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
     return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
 
 
-def measure_sending(client: Client) -> float:
-    """Return the seconds of a byte from one worker to another on this machine."""
-    one, other, *_ = client.nthreads()
-    seconds = []
-    for _ in range(5):
-        rows = client.submit(np.ones, SEGMENT, workers=[one], pure=False)
-        wait(rows)
-        began = time.perf_counter()
-        wait(client.submit(len, rows, workers=[other], pure=False))
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds) / (8 * SEGMENT)
-
-
 def measure_cluster(small: Text) -> dict[str, float]:
     """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and a transfer.
 
@@ -186,7 +190,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         used = time.process_time() - used
         client.cluster.scale(2)
         client.wait_for_workers(2)
-        send = measure_sending(client)
+        send = seconds_a_byte(client)
     tasks = RotationPasses(kinds[0], 1).n_steps ** 2
     counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
     bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
@@ -213,7 +217,8 @@ def calibrate(
         file=out,
     )
     kernels = measure_kernels(text, segment)
-    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small), "read": read}
+    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small)}
+    found |= {"read": read, "file": measure_files(folder)}
     return Constants(**found)
 
 

@@ -6,7 +6,7 @@ phase on n workers of one core is
 * the task of one worker, as it runs on one core here: rows of V / n words and their moments, and the V fixed rows,
   are taken in, train, and are handed out. On one worker a task does many steps, and rows only train;
 * what it gathers before: (n - 1) / n of the V rows of the other table, 4 D bytes each. It sends as much. A byte takes
-  what the link of 10 Gbps gives, or twice what it takes two workers here from one to the other, if that is more
+  what the link of 10 Gbps gives, or what a worker here takes to send and to receive it, if that is more
   (`training.cost.base.Hardware.a_byte`): both are printed;
 * Dask's work on 4 n tasks (the training, its rows, its moments, its totals), one after the other on client and
   scheduler: seconds a task are those of two workers here with next to no rows to train.
@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from distributed import Client
 
-from benchmarks.calibration import measure_sending
 from benchmarks.context_matrix.training import matrix_of, train_anew
 from benchmarks.texts import Text
+from benchmarks.transfer import seconds_a_byte
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Columns
@@ -46,7 +46,7 @@ CORPORA = {"V=18k, D=500": (18_498, 500), "V=71k, D=128": (71_290, 128)}  # sect
 
 @dataclass(frozen=True)
 class Constants:
-    """Seconds of a task in client and scheduler, and of a byte from worker to worker on this machine."""
+    """Seconds of a task in client and scheduler, and of a byte that a worker sends or receives."""
 
     task: float
     send: float
@@ -58,7 +58,7 @@ def measure_constants(two: Client, small: Text, params: Params, times: int) -> C
     matrix_of(two, small, params)
     tasks = 2 * len(ColumnRounds(params).ends) * TASKS * len(two.nthreads())
     seconds = [float(train_anew(two, small, params).metadata["metrics"]["seconds"]) for _ in range(times)]
-    return Constants(min(seconds) / tasks, min(measure_sending(two) for _ in range(times)))
+    return Constants(min(seconds) / tasks, seconds_a_byte(two))
 
 
 class Share(NamedTuple):

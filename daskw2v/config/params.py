@@ -255,6 +255,13 @@ class Params(Settings):
     pair_epochs: int = setting(
         1, "epochs to train on the same draw of pairs", integer(1), stage="train", used_by=("rotation",)
     )
+    sent_dtype: str = setting(
+        "float32",
+        "type of the values of output partitions between tasks; bfloat16 takes half the bytes, and rounds by chance",
+        one_of("float32", "bfloat16"),
+        stage="train",
+        used_by=("rotation",),
+    )
     gather_every: int = setting(
         16,
         "matrix columns to train one table on before switching to the other (1: the paper's update)",

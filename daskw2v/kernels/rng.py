@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     WALK = 11
     START = 12
     EXCERPT = 13
+    ROUNDING = 14
 
 
 @inline

@@ -36,7 +36,7 @@ NUMBERS = {  # highest taken below the range, lowest and highest in it
     "phrase_threshold": (-1.000001, -1, sys.float_info.max),
 }  # fmt: skip
 FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes"]
-NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns",
+NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns", "sent_dtype": "float16",
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [
     "format", "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "base_model",

@@ -11,7 +11,7 @@ from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
-from daskw2v.training.rotation import in_memory, memory, rotation
+from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
@@ -62,6 +62,43 @@ def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbe
         for name in names:
             params, expected = PARAMS.replace(**VARIANTS[name]), undisturbed[name]
             same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)
+
+
+BFLOAT16 = PARAMS.replace(sent_dtype="bfloat16")
+
+
+@pytest.fixture(scope="module")
+def rounded(client, text, tmp_path_factory):
+    """The model whose output partitions are rounded, trained out of core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_SHARE", 0)
+        return train(text, work=tmp_path_factory.mktemp("work"), params=BFLOAT16, resources=RESOURCES, client=client)
+
+
+def test_rotation__rounds_output_partitions_to_bfloat16_in_memory_as_in_files(
+    client, text, rounded, tmp_path, monkeypatch
+):
+    kept = []
+    monkeypatch.setattr(bucket_task, "share", lambda rows: kept.append(rows.dtype) or rows)
+    found = train(text, work=tmp_path, params=BFLOAT16, resources=RESOURCES, client=client)
+    same(found, rounded)
+    assert {*kept} == {np.dtype(np.float32), np.dtype(np.uint16), np.dtype(np.uint64)}, "input, output, negatives"
+    assert kept.count(np.uint16) == kept.count(np.float32)
+    output = open_table(Store(found.url), "output")[:]
+    assert output.any()
+    assert not (output.view(np.uint32) & 0xFFFF).any(), "all of the model's, as the last step ended with rounding"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 4])
+def test_rotation__of_bfloat16_gives_the_same_bits_on_any_number_of_workers(text, rounded, tmp_path, workers):
+    """Two groups of four: on four workers each bucket is a task, and the last of four rounds."""
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        resources = RESOURCES.replace(checkpoint_seconds=0)
+        same(train(text, work=tmp_path, params=BFLOAT16, resources=resources, client=client), rounded)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ class Hardware:
     def a_byte(self, send: float) -> float:
         """Return the seconds of a byte that every node sends while it receives one, by its link or by its processes.
 
-        `send` is what it takes a process.
+        `send` is what it takes a process to send one or to receive one.
         """
         shared = max(1.0, self.nodes * self.processes / self.cores)
         return max(1 / (self.network * LINK), 2 * send / self.processes * shared)

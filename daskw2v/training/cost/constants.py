@@ -32,8 +32,10 @@ class Constants:
     piece
         A piece of text, dealt without pairs: tasks, files.
     copy, merge, send
-        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent from
-        worker to worker on one machine.
+        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent or received
+        by a worker, whose event loop does both.
+    file
+        A byte of rows, written to a file or read from it, with its checksum.
     bucket_task, bucket
         A task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies; and a bucket without rows or
         pairs: reading.
@@ -52,6 +54,7 @@ class Constants:
     copy: float
     merge: float
     send: float
+    file: float
     bucket_task: float
     bucket: float
     task: float
@@ -62,7 +65,7 @@ class Constants:
 MACHINE_B = Constants(
     window=Line(1.88e-08, 3.58e-10), warm=Line(1.83e-08, 4.77e-10), cold=Line(8.68e-08, 9.46e-10),
     crowded=1.02, read=1.42e-08, deal=4.05e-08, pair_bytes=4, piece=0.004, copy=3.31e-10, merge=1.93e-10,
-    send=2.52e-09, bucket_task=0.00727, bucket=0.00107, task=0.00155,
+    send=2.52e-09, file=5.0e-10, bucket_task=0.00727, bucket=0.00107, task=0.00155,
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from distributed import Future
 
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
@@ -27,17 +29,21 @@ from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
 from daskw2v.training.totals import TaskClock, TaskTotals
-from daskw2v.types import Float32Array, UInt64Array
+from daskw2v.types import Float32Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 INPUT, OUTPUT = "input", "output"
+BFLOAT16 = "bfloat16"  # of `Params.sent_dtype`
 
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its rows, padded, and `Objective.partition_table`'s result."""
+    """An output partition that is sent between workers: its rows, padded, and `Objective.partition_table`'s result.
 
-    rows: Float32Array
+    Rows are float32, or the bits of bfloat16.
+    """
+
+    rows: Float32Array | UInt16Array
     words: UInt64Array
 
 
@@ -94,7 +100,7 @@ class RotationContext:
         """Return the same, but results of tasks as they are: padded, shape (rows, padded(D))."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
-        return rows.rows if isinstance(rows, OutputPartition) else rows
+        return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
         """Return what `Objective.partition_table` makes of an output partition's words."""
@@ -108,7 +114,12 @@ class RotationContext:
             return first_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
-        return read_part(origin.store, origin.file, 1, 0, np.float32, self.run.params.vector_size)
+        sent = np.uint16 if table == OUTPUT and self.run.params.sent_dtype == BFLOAT16 else np.float32
+        return _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
+
+
+def _widened(rows: npt.NDArray[Any]) -> Float32Array:
+    return rows if rows.dtype == np.float32 else from_bfloat16(rows)
 
 
 class BucketWork(NamedTuple):
@@ -122,20 +133,31 @@ class BucketWork(NamedTuple):
         Learning rate of each slice.
     key
         Stream of the draws.
+    rounding
+        Stream of the draws by which the output partition is rounded to bfloat16 afterwards; None where it is not.
     """
 
     input: int
     output: int
     alphas: tuple[float, ...]
     key: int
+    rounding: int | None
 
 
 def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) -> list[BucketWork]:
     """Return the buckets of a round."""
     params, n = context.run.params, context.partitions.n
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
-    keys = draws(stream(params.seed, Purpose.NEGATIVE, this.epoch), buckets).tolist()
-    return [BucketWork(*pair, of.alphas, key) for pair, key in zip(of.pairs, keys, strict=True)]
+
+    def keys(purpose: Purpose) -> list[int]:
+        found: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
+        return found
+
+    # After the last round of the two groups
+    rounded = params.sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
+    rounding = keys(Purpose.ROUNDING) if rounded else [None] * len(of.pairs)
+    of_each = zip(of.pairs, keys(Purpose.NEGATIVE), rounding, strict=True)
+    return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]
 
 
 @gpu_memory_watched()
@@ -211,11 +233,14 @@ def train_buckets(
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
         finite.append(is_finite(rows))
+        rounding = roundings.get(k) if table == OUTPUT else None
+        kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
         if home is None:
-            return share(rows) if table == INPUT else OutputPartition(share(rows), share(words[k]))
-        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows[:, : params.vector_size])
+            return OutputPartition(share(kept), share(words[k])) if table == OUTPUT else share(kept)
+        write_parts(home, f"{table}-{k}-{attempt}", [0, len(kept)], kept[:, : params.vector_size])
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
+    roundings = {work.output: work.rounding for work in rounds[-1]}
     trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}
     trained_outputs = {k: keep(OUTPUT, k, trainer.take_output(k)) for k in outputs}
     trained, loss = sum(n for n, _ in done), sum(loss for _, loss in done)

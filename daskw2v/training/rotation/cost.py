@@ -13,6 +13,7 @@ from daskw2v.sampling.skipgrams import piece_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
+from daskw2v.training.rotation.memory import SENT_BYTES, fits_memory
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
@@ -64,23 +65,34 @@ def moves(groups: int, passes: int, nodes: int) -> float:
 
 
 def rotation_cost(
-    load: Load, p: int, passes: int, hardware: Hardware, c: Constants, groups: int | None = None
+    load: Load,
+    p: int,
+    passes: int,
+    hardware: Hardware,
+    c: Constants,
+    groups: int | None = None,
+    sent_dtype: str = Params.sent_dtype,
 ) -> Forecast:
     """Return what training takes with p partitions, in so many passes over all epochs.
 
     Terms, and where they are in the code:
 
     text: `skipgrams.build_skipgrams`, and `read_buckets`.
-    store: the codes; pairs, written and read.
+    store: the codes; pairs, written and read. Where the cluster's memory does not hold the model also all that tasks
+    take (`rotation.out_of_core`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
     row is cold once in each bucket of a slice.
-    copies: `CpuPartitionTrainer` copies what a task takes in and out: as fast as cores do, or as memory does.
+    copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
+    task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
-    travel: rows of 4 d + 8 bytes (`bucket_task.OutputPartition`); hidden if a thread has a second group of inputs.
+    travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
+    fits = fits_memory(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
+    if not fits:
+        plan = plan._replace(threads=1)
     length = int(load.words / passes)
     slices = math.ceil(length / slice_length(p, length))
     n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups
@@ -92,16 +104,18 @@ def rotation_cost(
     pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
-    sent = moves(plan.groups, passes, hardware.nodes) * load.types * (4 * padded(load.d) + 8)
+    filed = 0.0 if fits else n_tasks * taken_rows * (4 + SENT_BYTES[sent_dtype]) * load.d * 2
+    moved = moves(plan.groups, passes, hardware.nodes) if fits else 0.0
+    sent = moved * load.types * (SENT_BYTES[sent_dtype] * padded(load.d) + 8)
     whole = plan.threads == 1
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
     train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
-    copies = max(taken * c.copy / busy, taken * _MOVED / (hardware.nodes * hardware.bus))
+    copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     seconds = {
         "text": (load.pairs * c.deal + pieces * c.piece) / min(everyone, pieces / passes),
-        "store": stored / (hardware.nodes * hardware.storage),
+        "store": max((stored + filed) / hardware.nodes / hardware.storage, filed * c.file / hardware.busy(plan.tasks)),
         "train": train,
         "copies": copies,
         "handling": (n_tasks * c.bucket_task + n_buckets * c.bucket)
@@ -111,15 +125,16 @@ def rotation_cost(
     }
     rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
-    memory = load.tables + 8 * load.types + max(rows_of_tasks, dealing)
-    disk = load.tables + load.pairs / passes * c.pair_bytes
+    held = load.tables + 8 * load.types if fits else 0.0
+    memory = held + max(rows_of_tasks, dealing)
+    disk = load.tables * (1 if fits else 2) + load.pairs / passes * c.pair_bytes
     return Forecast(seconds, sent, memory / hardware.nodes, disk)
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes."""
     passes = params.epochs * params.passes_per_epoch
-    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups)
+    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups, params.sent_dtype)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:

@@ -11,20 +11,21 @@ from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
+SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
 _SHARE = 0.3  # of the cluster's memory that a model may take: training copies, and what Dask keeps, need the rest
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
-def fits_memory(n_words: int, vector_size: int, memory: float) -> bool:
+def fits_memory(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
     """Tell whether a cluster that holds so many bytes holds both tables; if not, they go through the work directory."""
-    return 2 * 4 * n_words * vector_size <= _SHARE * memory
+    return (4 + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
     """Return the memory of a run."""
     training = _train(params, resources, text, workers)
-    if fits_memory(text.vocabulary, params.vector_size, workers.memory):
+    if fits_memory(text.vocabulary, params.vector_size, params.sent_dtype, workers.memory):
         return RunMemory(training, publish(params, resources, text, workers, _CHECKED))
     held, _ = table_bytes(params, text.vocabulary)
     partition = max(held.values()) / params.n_partitions
@@ -36,7 +37,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
     device = find_device(resources.device)
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
-    n, fits = params.n_partitions, fits_memory(text.vocabulary, params.vector_size, workers.memory)
+    n, fits = params.n_partitions, fits_memory(text.vocabulary, params.vector_size, params.sent_dtype, workers.memory)
     n_groups = RotationPasses(params, text.words).n_steps
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n

@@ -159,7 +159,7 @@ def _start(
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     await_worker(client)  # what memory there is, workers have
-    fits = fits_memory(partitions.n_words, params.vector_size, usable_memory(client))
+    fits = fits_memory(partitions.n_words, params.vector_size, params.sent_dtype, usable_memory(client))
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)

@@ -1,0 +1,56 @@
+"""Forecasts of rotation: bytes that are sent, and who copies."""
+
+import math
+
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.training.cost.base import Hardware
+from daskw2v.training.cost.constants import MACHINE_B
+from daskw2v.training.cost.load import zipf
+from daskw2v.training.rotation.cost import moves, rotation_cost
+
+D, TYPES = 100, 100_000
+LOAD = zipf(1e9, TYPES, Params(vector_size=D))
+
+
+def cost(nodes, threads, processes, p, groups, dtype):
+    hardware = Hardware("", nodes, threads, processes, math.inf, 1e8)
+    return rotation_cost(LOAD, p, 2, hardware, MACHINE_B, groups, dtype)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
+def test_rotation_cost__counts_the_bytes_of_rows_that_are_sent(dtype, size):
+    """Each with its entry in the table of negatives. A group has the four threads of a process."""
+    found = cost(4, 4, 1, 16, 4, dtype)
+    assert found.sent == pytest.approx(moves(4, 2, 4) * TYPES * (size * D + 8))
+    assert found.seconds["travel"] == pytest.approx(found.sent / 4 / (1e8 * 1448 / 1514))
+
+
+def test_rotation_cost__where_buckets_are_tasks_rounds_only_the_last_of_a_groups():
+    """A group of four has the threads of four workers: of four moves one is of bfloat16."""
+    full, rounded = (cost(4, 1, 1, 4, 1, dtype).sent for dtype in ("float32", "bfloat16"))
+    assert rounded / full == pytest.approx((3 * 4 * D + 2 * D + 4 * 8) / (4 * 4 * D + 4 * 8))
+
+
+def test_rotation_cost__one_thread_of_a_task_copies():
+    alone, together = (cost(1, n, 1, 8, 1, "float32").seconds for n in (1, 8))
+    assert together["copies"] == alone["copies"]
+    assert together["train"] < alone["train"]
+
+
+def test_rotation_cost__beyond_the_clusters_memory_goes_through_files():
+    """Tasks of one thread read and write all that they train; of bfloat16 the model is three quarters as large."""
+
+    def cost_in(tables, dtype):
+        hardware = Hardware("", 1, 8, 1, tables * LOAD.tables / 0.3, 1e8, storage=1e8)
+        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_B, 4, dtype)
+
+    held, filed = cost_in(1.01, "float32"), cost_in(0.99, "float32")
+    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs + 4 * LOAD.words
+    assert held.seconds["store"] == pytest.approx(pairs / 1e8)
+    assert filed.seconds["store"] == pytest.approx((pairs + 2 * 2 * 4 * LOAD.tables) / 1e8)
+    assert filed.seconds["train"] > held.seconds["train"]
+    assert filed.memory < held.memory
+    assert cost_in(0.76, "bfloat16").seconds["store"] == held.seconds["store"]
+    assert held.seconds["store"] < cost_in(0.74, "bfloat16").seconds["store"] < filed.seconds["store"]
