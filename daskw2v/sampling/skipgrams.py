@@ -135,6 +135,11 @@ def slice_length(n_partitions: int, length: int) -> int:
     return -(-(n_partitions**2 * _SLICE) // piece) * piece
 
 
+def most_of_slice(n_partitions: int, length: int) -> int:
+    """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
+    return n_partitions**2 * _SLICE + piece_length(n_partitions, length)
+
+
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 

@@ -195,7 +195,8 @@ class Store:
         """Write a small file that replaces none, as `write_bytes` does.
 
         What lies there is deleted first, while the guards hold. So a process that lost its lease, and was paused right
-        before the write, finds what the next holder has written, and changes nothing.
+        before the write, finds what the next holder has written, and changes nothing. Where it finds nothing, it takes
+        the file back: guards are checked once more after the write.
 
         Raises
         ------
@@ -205,12 +206,22 @@ class Store:
         for left in reversed(range(_TRIES)):
             with suppress(FileExistsError):
                 self._change(self._creating(name, content), name=name)
+                self._take_back_if_lost(name, content)
                 return
             if self.read_bytes(name) == content:
                 return  # a try that timed out had succeeded
             if left:
                 (self / name).remove()
         raise StoreError(f"{self.url}/{name} is written by others again and again.", "Let one of them go on.")
+
+    def _take_back_if_lost(self, name: str, content: bytes) -> None:
+        """Check all guards; if one does not hold, delete a file that this process has just written."""
+        try:
+            self.check()
+        except StoreError:
+            if self.read_bytes(name) == content:
+                replace(self / name, guards=()).remove()
+            raise
 
     def _creating(self, name: str, content: bytes, *, alone: bool = False) -> Callable[[], None]:
         """Return what writes a small file where there is none, or raises a FileExistsError."""

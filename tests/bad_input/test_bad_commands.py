@@ -134,6 +134,8 @@ REFUSED = {  # of daskw2v
 @pytest.mark.parametrize("words", [*MISUSED, *REFUSED], ids=" ".join)
 def test_command__that_means_nothing_is_refused_in_one_line(run, model, tmp_path, words):
     (tmp_path / "folder.txt").mkdir()
+    if words[:3] == TRAIN[:3] and words[3] != "work":
+        (tmp_path / "text.txt").write_text("a b\n")
     before = sorted(path.name for path in tmp_path.iterdir())
     result = run(*(model if word == "MODEL" else word for word in words))
     assert {**MISUSED, **REFUSED}[words] in refusal(result)

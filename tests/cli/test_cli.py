@@ -229,7 +229,7 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
 @pytest.mark.parametrize("command", ["train", "retrain", "estimate"])
 def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(run(command, "--help").output.split())
-    assert "sgns --negative, --negative-sharing, --ns-exponent cbow_ns" in brief
+    assert "sgns --negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns" in brief
     assert "--rounds-per-epoch, --merge, --warmup, --hot-rows, --flush-words, --max-in-flight" in brief
     assert "Negative samples of each pair." not in brief
     assert "INPUT..." not in brief.partition("Options:")[2]

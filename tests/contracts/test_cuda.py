@@ -160,12 +160,14 @@ def test_columns__are_compiled_for_rows_of_any_length(compiling, vector_size, ne
 
 
 def test_train__says_what_a_worker_lacks(tmp_path, client, monkeypatch):
-    """Before any text is read: it is not there."""
+    """Before any text is read."""
     if has_gpu():
         pytest.skip("nothing is lacking")
+    text, work = tmp_path / "text.txt", tmp_path / "work"
+    text.write_text("a b\n")
 
     def on_cuda():
-        train("no.txt", work=tmp_path, params=COLUMNS, resources=Resources(device="cuda", threads=1), client=client)
+        train(text, work=work, params=COLUMNS, resources=Resources(device="cuda", threads=1), client=client)
 
     if find_spec("numba_cuda") is not None:
         with pytest.raises(ClusterError, match=r"device='cuda' finds no GPU, or no driver, on .*device='cpu'"):
@@ -173,6 +175,7 @@ def test_train__says_what_a_worker_lacks(tmp_path, client, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba_cuda", None)
     with pytest.raises(MissingExtraError, match=r"numba_cuda is not installed.*pip install 'daskw2v\[cuda\]'"):
         on_cuda()
+    assert not (work / "shards").exists()
 
 
 @pytest.mark.parametrize(

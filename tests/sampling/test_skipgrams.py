@@ -99,7 +99,7 @@ def slice_of(piece, at_least):
 def test_piece_length__is_some_spans_and_bounded(n_partitions, length):
     found = skipgrams.piece_length(n_partitions, length)
     assert found % dealing.SPAN == 0
-    assert 4 * dealing.SPAN <= found <= max(4 * dealing.SPAN, min(length / n_partitions, 1 << 24))
+    assert 1 << 19 <= found <= max(1 << 19, min(length / n_partitions, 1 << 24))
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):

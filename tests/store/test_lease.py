@@ -260,6 +260,22 @@ def contents(store):
     return {path: store.read_bytes(path) for path in store.sizes()} if store.exists() else None
 
 
+def test_guard__of_a_host_that_is_paused_right_before_it_names_a_file_that_nobody_else_does_takes_it_back(
+    tmp_path, monkeypatch
+):
+    work, link = Store(str(tmp_path)), os.link
+
+    def paused(source, target):
+        if target.endswith("/manifest.json"):
+            take_over(work, "run")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", paused)
+    with hold(work, "run", "the run") as held, pytest.raises(StoreError, match="has taken over the run"):
+        (held.guard(work) / "place").finish_manifest({})
+    assert contents(work / "place") in (None, {})
+
+
 @pytest.mark.parametrize("cleared", [False, True], ids=["", "its file is deleted"])
 def test_guard__of_a_host_that_is_paused_right_before_it_names_a_file_leaves_that_of_its_successor(
     tmp_path, monkeypatch, cleared

@@ -82,7 +82,7 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(lines))
     store, params = Store(str(tmp_path)), PARAMS.replace(vector_size=100, sample=1e-2)
     resources = Resources(threads=1)
-    corpus, vocabulary = read_text(tmp_path / "text.txt", store, params, resources, client, silent)
+    corpus, vocabulary = read_text(tmp_path / "text.txt", store, params, resources, lambda: client, silent)
     run = make_run(corpus, vocabulary, store, params, resources)
     for stop in (1000, 2000):
         found = [

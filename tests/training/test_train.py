@@ -186,15 +186,15 @@ KILLED_RUN = """
         if started and progress.done >= progress.total / 2:
             die()
 
-    write_manifest = Store.write_manifest
+    finish_manifest = Store.finish_manifest
 
     def dying(store, values, name="manifest.json", **options):
         if moment == "checkpoint" and "checkpoints" in store.url and "/000003" in store.url:
             die()  # everything is written but the manifest
-        write_manifest(store, values, name, **options)
+        finish_manifest(store, values, name, **options)
 
     if __name__ == "__main__":
-        Store.write_manifest = dying
+        Store.finish_manifest = dying
         if moment == "publish":
             sys.modules["daskw2v.training.version"].write_vocabulary = lambda *_: die()  # before the manifest
         params = Params(

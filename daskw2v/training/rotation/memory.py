@@ -3,7 +3,7 @@
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
-from daskw2v.sampling.skipgrams import piece_length, slice_length
+from daskw2v.sampling.skipgrams import most_of_slice, piece_length
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
@@ -44,8 +44,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
     entry = pair_type(-(-text.vocabulary // n)).itemsize * (1 + _NOISE.get(params.negative_rule, params.negative))
     length = text.words // params.passes_per_epoch
-    piece, together = (min(text.words, of(n, length)) for of in (piece_length, slice_length))
-    pairs = entry * text.left / text.words * together * contexts  # of a slice
+    piece = min(text.words, piece_length(n, length))
+    pairs = entry * contexts * min(text.left / params.passes_per_epoch, most_of_slice(n, length))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
@@ -63,7 +63,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
             return {}
         return {
             "text": threads * (POSITION + 2 * INT + LONG) * piece,
-            "pairs being dealt": threads * entry * text.left / text.words * piece * contexts,
+            "pairs being dealt": threads * entry * min(text.left, piece) * contexts,
             "open shards": open_shards(text),
         }
 

@@ -61,4 +61,4 @@ def test_cpu_buckets__trains_hierarchical_softmax_as_the_reference():
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
     for found, rows in zip((both.take_input(2), both.take_output(3)), truth, strict=True):
-        np.testing.assert_allclose(found, rows, rtol=1e-4, atol=3e-5)
+        np.testing.assert_allclose(found[:, :10], rows, rtol=1e-4, atol=3e-5)

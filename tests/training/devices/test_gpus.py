@@ -111,7 +111,12 @@ def test_connect__refuses_more_workers_than_gpus(monkeypatch, named, n):
 def test_train__starts_a_local_cluster_as_its_device_asks(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(ClusterError, match=r"workers=3 with device='cuda' needs a GPU for each worker"):
-        train("no.txt", work=tmp_path, resources=CUDA.replace(workers=3), listener=None)
+        train(write_text(tmp_path), work=tmp_path, resources=CUDA.replace(workers=3), listener=None)
+
+
+def write_text(folder):
+    (folder / "text.txt").write_text("a b\n")
+    return folder / "text.txt"
 
 
 def test_connect__leaves_it_to_one_worker_to_say_that_there_is_no_gpu(monkeypatch):
@@ -184,7 +189,7 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
 @pytest.mark.parametrize(
     ("task", "opens", "args"),
     [
-        (train_replica, "find_device", (RUN, None, None, [])),
+        (train_replica, "find_device", (RUN, None, None, False, [], None)),
         (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
     ],
