@@ -5,9 +5,10 @@ thread. All are compared with the plain run: one replica on one worker. They run
 many replicas as workers; with rotation there are `--partitions` on any number. Texts are the first parts of the 100 MB
 corpus, which begins again after ten, and one made of `--types` words by Zipf's law, whose vectors are not judged.
 
-Processor seconds are those of all processes of a run: client, scheduler, workers. Where others use the machine, they
-tell more than seconds do: what a run would take on idle cores is at least its processor seconds over its workers. Other
-than training is what part of the workers' time, while the model is trained, was not spent in training tasks: dealing of
+Processor seconds are those of all processes of a run: client, scheduler, workers. Those of training are the workers'
+from the first round to the published model, and one worker lives in the client's process. Where others use the machine,
+they tell more than seconds do: what a run would take on idle cores is at least its processor seconds over its
+workers. Other than training is what part of the workers' time, while the model is trained, was not spent in training tasks: dealing of
 pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
@@ -53,6 +54,8 @@ class Row:
     nanoseconds_a_word: float
     training_seconds: float
     training_speed_up: float
+    training_processor_seconds: float
+    training_processor_ratio: float
     other: float
     sent_megabytes: float
     scores: dict[str, float]
@@ -64,6 +67,7 @@ class Run(NamedTuple):
     seconds: float
     processor_seconds: float
     training_seconds: float
+    training_processor_seconds: float
     other: float
     sent: int
     words: int
@@ -107,6 +111,7 @@ def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool
             seconds,
             processor_seconds,
             found["seconds"],
+            sum(worker["processor_seconds"] for worker in found["workers"]),
             1 - busy / (found["seconds"] * setting.workers),
             sum(worker["sent"] for worker in found["workers"]),
             found["words"],
@@ -144,6 +149,8 @@ def compare(name: str, text: Sequence[Path], d: int, more: Sequence[str], option
                 median("processor_seconds") / these[0].words * 1e9,
                 median("training_seconds"),
                 median("training_seconds", PLAIN) / median("training_seconds"),
+                median("training_processor_seconds"),
+                median("training_processor_seconds") / median("training_processor_seconds", PLAIN),
                 median("other"),
                 median("sent") / MB,
                 {score: statistics.mean(one.scores[score] for one in these) for score in these[0].scores},
@@ -157,8 +164,8 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
     first = rows[0]
     print(f"\n{first.text}, {first.megabytes:g} MB, {first.types:,} words, d={first.d}:\n", file=out)
     columns = (
-        "seconds", "speed-up", "processor s", "of plain", "ns a word", "training s", "speed-up", "other than training",
-        "sent, MB", *first.scores,
+        "seconds", "speed-up", "processor s", "of plain", "ns a word", "training s", "speed-up", "processor s",
+        "of plain", "other than training", "sent, MB", *first.scores,
     )  # fmt: skip
     print(f"| run | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}", file=out)
     for row in rows:
@@ -166,7 +173,8 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
         print(
             f"| {row.run} | {row.seconds:.1f} ({row.spread}) | {row.speed_up:.2f} | {row.processor_seconds:.1f} | "
             f"{row.processor_ratio:.2f} | {row.nanoseconds_a_word:.0f} | {row.training_seconds:.1f} | "
-            f"{row.training_speed_up:.2f} | {row.other:.0%} | {row.sent_megabytes:,.0f} |{scores}",
+            f"{row.training_speed_up:.2f} | {row.training_processor_seconds:.1f} | "
+            f"{row.training_processor_ratio:.2f} | {row.other:.0%} | {row.sent_megabytes:,.0f} |{scores}",
             file=out, flush=True,
         )  # fmt: skip
 

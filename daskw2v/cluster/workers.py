@@ -6,6 +6,7 @@ All answers are snapshots: workers come and go, and an adaptive cluster may have
 import math
 import resource
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,14 +134,24 @@ def usable_memory(client: Client) -> float:
 
 
 class Usage(NamedTuple):
-    """What a worker process has used since its start: peak of resident memory, and bytes sent to other workers.
+    """What a worker process has used since its start.
 
-    Bytes passed through shared memory do not count as sent.
+    Parameters
+    ----------
+    threads
+        Its threads for tasks.
+    peak_memory
+        Peak of its resident memory, in bytes.
+    sent
+        Bytes sent to other workers, without those passed through shared memory.
+    processor_seconds
+        Processor time of all its threads.
     """
 
     threads: int
     peak_memory: int
     sent: int
+    processor_seconds: float
 
 
 def usage(client: Client) -> dict[str, Usage]:
@@ -162,7 +173,8 @@ def check_reachable(client: Client, futures: list[Future]) -> None:
 
 
 def _usage(dask_worker: Worker) -> Usage:
-    return Usage(dask_worker.state.nthreads, peak_memory(), dask_worker.transfer_outgoing_bytes_total - given_bytes())
+    sent = dask_worker.transfer_outgoing_bytes_total - given_bytes()
+    return Usage(dask_worker.state.nthreads, peak_memory(), sent, time.process_time())
 
 
 def peak_memory() -> int:

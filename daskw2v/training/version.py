@@ -188,7 +188,7 @@ def _manifest(
 
 
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
-    """Return what each worker did since this call began: words by its share of the pairs, memory, and traffic.
+    """Return what each worker did since this call began: words by its share of the pairs, memory, traffic, time.
 
     Of a worker that is gone only its work is known; another that came has all its traffic.
     """
@@ -203,7 +203,10 @@ def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, 
             "seconds": round(share.seconds, 3),
         }
         if now is not None:
-            sent = now.sent - (then.sent if then is not None else 0)
+            sent, used = now.sent, now.processor_seconds
+            if then is not None:
+                sent, used = sent - then.sent, used - then.processor_seconds
             row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": sent}
+            row["processor_seconds"] = round(used, 3)
         rows.append(row)
     return rows

@@ -122,4 +122,5 @@ def test_train__tells_what_each_worker_and_stage_took(plain):
     assert worker["seconds"] > 0
     assert worker["words_per_second"] == pytest.approx(metrics["words"] / worker["seconds"], rel=0.01)
     assert worker["peak_memory"] > 50e6
+    assert worker["processor_seconds"] > 0
     assert worker["sent"] < 1e5, "to the client only"
