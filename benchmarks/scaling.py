@@ -8,8 +8,8 @@ corpus, which begins again after ten, and one made of `--types` words by Zipf's 
 Processor seconds are those of all processes of a run: client, scheduler, workers. Those of training are the workers'
 from the first round to the published model, and one worker lives in the client's process. Where others use the machine,
 they tell more than seconds do: what a run would take on idle cores is at least its processor seconds over its
-workers. Other than training is what part of the workers' time, while the model is trained, was not spent in training tasks: dealing of
-pairs, merging, sending, waiting.
+workers. Other than training is what part of the workers' time, while the model is trained, was not spent in training
+tasks: dealing of pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
         [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--epochs 1] [--times 5] [--json]
