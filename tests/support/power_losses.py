@@ -157,9 +157,10 @@ def booted() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class State:
-    """What readers see: each version's content; what is served, and tags; the index; exported files."""
+    """What readers see: each version's content, and its index; what is served, and tags; exported files."""
 
     versions: dict[str, str]
+    indexes: dict[str, str]
     served: str | None
     tags: dict[str, str]
     files: dict[str, str]
@@ -174,11 +175,13 @@ def state_of(root: Path) -> State:
         vectors.most_similar(vectors.vocabulary.words[0])
     out = root / "out"
     files = {path.name: _digest(path.read_bytes()) for path in out.glob("vectors.*")} if out.exists() else {}
-    return State({name: content_of(versions.models / name) for name in names}, served, versions.tags(), files)
+    contents = {name: content_of(versions.models / name) for name in names}
+    indexes = {name: found for name in names if (found := index_of(versions.models / name)) is not None}
+    return State(contents, indexes, served, versions.tags(), files)
 
 
 def content_of(version: Store) -> str:
-    """Return a digest of all arrays of a version, and of its index."""
+    """Return a digest of all arrays of a version."""
     found = []
     for path in sorted(version.sizes()):
         folder, _, name = path.rpartition("/")
@@ -186,10 +189,14 @@ def content_of(version: Store) -> str:
             home, _, array = folder.rpartition("/")
             values = read_array((version / home if home else version).open_group(), array)
             found.append(f"{folder} {values.shape} {_digest(values.tobytes())}")
-    if (summary := (version / "index").read_manifest()) is not None:
-        content = (version / "index").read_range(summary["file"], 0, summary["size"])
-        found.append(f"index {summary['connectivity']} {_digest(content)}")
     return _digest("\n".join(found).encode())
+
+
+def index_of(version: Store) -> str | None:
+    """Return a digest of a version's index, if it has one."""
+    if (summary := (version / "index").read_manifest()) is None:
+        return None
+    return f"{summary['connectivity']} {_digest((version / 'index').read_range(summary['file'], 0, summary['size']))}"
 
 
 def _digest(content: bytes) -> str:
@@ -282,7 +289,7 @@ class Played:
             found = state_of(place.root)
         except Daskw2vError as error:
             return f"A reader is refused: {error}"
-        for part in ("versions", "tags", "files"):
+        for part in ("versions", "indexes", "tags", "files"):
             old, new, now = (getattr(state, part) for state in (self.before, self.after, found))
             for key in old.keys() | new.keys() | now.keys():
                 if now.get(key) not in (old.get(key), new.get(key)):
