@@ -59,7 +59,8 @@ def test_items__say_what_is_wrong(tmp_path, monkeypatch, options, error):
 
 
 def test_train_corpus__says_that_no_scheduler_answers(tmp_path):
-    options = ["--work", tmp_path, "--scheduler", "nowhere://1"]
+    (tmp_path / "text.txt").write_text("a b\n")
+    options = ["--work", tmp_path / "work", "--scheduler", "nowhere://1"]
     run("train_corpus.py", tmp_path / "text.txt", *options, code=2, error="Error: No scheduler answers at")
 
 

@@ -33,7 +33,14 @@ _METHODS = {"torch.load", "np.load", "numpy.load", "np.fromregex", "numba.core.s
 # - `ast.literal_eval` reads lists of Python's from one published set (evaluation.layouts): literals only.
 # - Dask pickles tasks and results between the processes of a cluster, which trust each other (TLS, loopback).
 # - Numba unpickles its cache of machine code, below a folder of the user's own (daskw2v.kernels.cache).
-_IMPORTERS = {"corpus/tokenizers.py", "__init__.py", "cli/program.py", "kernels/cuda/__init__.py", "extras.py"}
+_IMPORTERS = {
+    "corpus/tokenizers.py",
+    "__init__.py",
+    "cli/program.py",
+    "cli/training.py",
+    "kernels/cuda/__init__.py",
+    "extras.py",
+}
 
 
 def _dotted(node):
