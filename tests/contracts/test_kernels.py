@@ -53,8 +53,8 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
     examples, loss = objective.trainers["cpu"](segment, first, last, memory, rate, 2, prepared)
     n, expected = reference.train(segment, first, last, *truth, rate, 2, prepared)
     assert examples == n
-    # Where three words are all contexts and targets, each row takes thousands of updates, and rounding adds up, more than
-    # in proportion; sums of contexts are large, and rounding with them
+    # Where three words are all contexts and targets, each row takes thousands of updates, and rounding grows; sums of
+    # contexts are large, and rounding with them
     slack = 40 if n_words <= 3 else 1 if params.cbow_mean else 4
     assert loss == pytest.approx(expected, rel=slack * 1e-5, abs=1e-5)
     for table, expected_rows in zip(memory[:2], truth, strict=True):
