@@ -3,7 +3,8 @@
 For tasks that each gather the same part of many pieces, or read what one other has written. A file of n parts begins
 with n + 1 records, edge int64 and checksum of the part that begins there int64; the items follow, part after part. A
 checksum is the crc32c of the file's place, the part's number and edges, and its items: no other part passes for it. Bit
-32 is set, too; in files of older versions it is not, and the checksum is the crc32c of the items alone.
+32 is set, too; in files of older versions it is not, and the checksum is the crc32c of the items alone. Zeros, which a
+power loss may leave in place of a file, would be such a file without items, and are refused.
 """
 
 from collections.abc import Sequence
@@ -89,7 +90,7 @@ def _bounds(place: Store, name: str, n_parts: int, first: int, last: int) -> lis
 
 def _records(place: Store, name: str, first: int, last: int) -> Int64Array:
     records = np.frombuffer(place.read_range(name, _RECORD * first, _RECORD * (last + 1)), np.int64).reshape(-1, 2)
-    if records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
+    if not records.any() or records[0, 0] < 0 or (np.diff(records[:, 0]) < 0).any():
         raise DamageError.of(f"{place.url}/{name}", "is not what was written")
     return records
 

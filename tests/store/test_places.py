@@ -220,6 +220,23 @@ def test_parts__of_older_versions_are_read(tmp_path):
     np.testing.assert_array_equal(read_part(Store(str(tmp_path)), "rows", 1, 0, np.int32, 1)[:, 0], items)
 
 
+@pytest.mark.parametrize("n_parts", [1, 4, 5000])
+def test_parts__of_zeros_are_refused(tmp_path, n_parts):
+    """A power loss may leave a file's length without its content."""
+    store = Store(str(tmp_path))
+    write_parts(store, "rows", [0, *[3] * n_parts], np.arange(3, dtype=np.int32), named=False)
+    (tmp_path / "rows").write_bytes(bytes((tmp_path / "rows").stat().st_size))
+    for part in {0, n_parts - 1}:
+        with pytest.raises(DamageError, match="is not what was written"):
+            read_part(store, "rows", n_parts, part, np.int32, 1)
+
+
+def test_parts__that_are_empty_are_read(tmp_path):
+    store = Store(str(tmp_path))
+    write_parts(store, "rows", [0, 0, 0], np.empty(0, np.int32), named=False)
+    assert [len(read_part(store, "rows", 2, part, np.int32, 1)) for part in (0, 1)] == [0, 0]
+
+
 def test_manifest__of_another_folder_is_refused(tmp_path):
     homes = [Store(str(tmp_path / name)) for name in ("one", "other")]
     for number, home in enumerate(homes):
