@@ -25,7 +25,7 @@ from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import find_device, gpu_memory_watched
+from daskw2v.training.devices import PartitionTrainer, find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
 from daskw2v.training.totals import TaskClock, TaskTotals
@@ -212,23 +212,7 @@ def train_buckets(
         context.max_in_flight,
     )
 
-    size, n_slices = len(rounds[0]), len(rounds[0][0].alphas)
-    groups = rounds[0][0].output // size, rounds[0][0].input // size
-
-    def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
-        bucket = buckets[work.output % size * size + work.input % size]
-        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
-        return trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
-
-    done = list[tuple[int, float]]()
-    with ThreadPoolExecutor(threads) as pool:
-        coming = pool.submit(read_buckets, pairs, 0, *groups)
-        for number in range(n_slices):
-            now = coming.result()
-            if number + 1 < n_slices:
-                coming = pool.submit(read_buckets, pairs, number + 1, *groups)
-            for works in rounds:
-                done += pool.map(partial(train, now, number), works)
+    done = _train_slices(trainer, rounds, words, pairs, threads)
     attempt, finite = new_attempt(), list[bool]()
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
@@ -246,6 +230,34 @@ def train_buckets(
     trained, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
     totals = TaskTotals(trained, loss, all(finite), 0, this_worker(), *clock.read())
     return trained_inputs, trained_outputs, totals
+
+
+def _train_slices(
+    trainer: PartitionTrainer,
+    rounds: Sequence[Sequence[BucketWork]],
+    words: Mapping[int, UInt64Array],
+    pairs: Place,
+    threads: int,
+) -> list[tuple[int, float]]:
+    """Train slice after slice, each in all rounds, and read the next one meanwhile; return pairs and loss by bucket."""
+    size, n_slices = len(rounds[0]), len(rounds[0][0].alphas)
+    groups = rounds[0][0].output // size, rounds[0][0].input // size
+
+    def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
+        bucket = buckets[work.output % size * size + work.input % size]
+        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
+        return trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
+
+    done = list[tuple[int, float]]()
+    with ThreadPoolExecutor(threads) as pool:
+        coming = pool.submit(read_buckets, pairs, 0, *groups)
+        for number in range(n_slices):
+            now = coming.result()
+            if number + 1 < n_slices:
+                coming = pool.submit(read_buckets, pairs, number + 1, *groups)
+            for works in rounds:
+                done += pool.map(partial(train, now, number), works)
+    return done
 
 
 def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:
