@@ -169,9 +169,9 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
 
 
 def read_skipgrams(home: Store) -> SkipGrams | None:
-    """Return the pairs in a folder, or None if they are not complete."""
+    """Return the pairs in a folder, or None if they are not complete, or in the order of an earlier release."""
     manifest = home.read_manifest()
-    if manifest is None:
+    if manifest is None or "n_groups" not in manifest:
         return None
     del manifest["format_version"]
     found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)

@@ -115,6 +115,16 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
         read_buckets(found.place, 0, 0, 0)
 
 
+def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
+    dealer, home = dealer_of(encoded, "tns"), Store(str(tmp_path))
+    found = build_skipgrams(client, dealer, home, STRETCH)
+    manifest = {k: v for k, v in home.read_manifest().items() if k not in ("format_version", "n_groups", "together")}
+    home.write_manifest(manifest)
+    again = build_skipgrams(client, dealer, home, STRETCH)
+    assert again.attempts != found.attempts
+    assert (again.pairs, again.n_groups) == (found.pairs, GROUPS)
+
+
 @pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 7}, {"n_groups": 0}, {"together": 0}])
 def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, change):
     home = Store(str(tmp_path))
