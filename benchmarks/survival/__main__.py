@@ -129,6 +129,8 @@ class Bench:
             line.tried += 1
             line.survived += same
             line.lost.append(max(0.0, found.seconds - whole.seconds))
+        if not same:
+            self._cluster.kill_all()  # what made it fail may be ill still
         verdict = "the same bits" if same else f"FAILED: {'; '.join([found.said, *others])}"
         verdict = verdict if found.struck else "not struck"
         said = f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict}"

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -28,10 +27,6 @@ class Fault(NamedTuple):
     adaptive: bool = False
 
 
-def _later(function: Callable[[], None]) -> None:
-    threading.Thread(target=function, daemon=True).start()
-
-
 def kill_worker(trial: Trial) -> None:
     trial.cluster.kill_worker(trial.draws.randrange(2))
 
@@ -50,7 +45,7 @@ def kill_worker_again_and_again(trial: Trial) -> None:
             kill_worker(trial)
             time.sleep(trial.draws.uniform(0.5, 3))
 
-    _later(go_on)
+    trial.meanwhile(go_on)
 
 
 def kill_scheduler(trial: Trial) -> None:
@@ -76,7 +71,7 @@ def come_and_go(trial: Trial) -> None:
             trial.cluster.retire(0)
             time.sleep(1)
 
-    _later(go_on)
+    trial.meanwhile(go_on)
 
 
 def retire_worker(trial: Trial) -> None:
@@ -87,7 +82,7 @@ def retire_worker(trial: Trial) -> None:
         trial.cluster.retire_as_asked(number)
         trial.cluster.add_worker()
 
-    _later(go_on)
+    trial.meanwhile(go_on)
 
 
 def take_worker_away(trial: Trial) -> None:
@@ -98,7 +93,7 @@ def take_worker_away(trial: Trial) -> None:
         trial.cluster.take_away(number, grace)
         trial.cluster.add_worker()
 
-    _later(go_on)
+    trial.meanwhile(go_on)
 
 
 def adapt(trial: Trial) -> None:
@@ -138,7 +133,7 @@ def nothing(trial: Trial) -> None:
 
 def freeze_worker(trial: Trial) -> None:
     number = trial.draws.randrange(2)
-    _later(lambda: trial.cluster.freeze(number, _ILL))
+    trial.meanwhile(lambda: trial.cluster.freeze(number, _ILL))
 
 
 def spoil(trial: Trial) -> None:
@@ -193,7 +188,7 @@ def fill_disk(trial: Trial) -> None:
         stuffing.unlink(missing_ok=True)
 
     trial.work.mkdir(exist_ok=True)
-    _later(go_on)
+    trial.meanwhile(go_on)
 
 
 def run_twice(trial: Trial) -> None:

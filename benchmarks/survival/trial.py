@@ -66,6 +66,7 @@ class Trial:
     killed: bool = False
     others: "list[subprocess.Popen[str]]" = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    going_on: list[threading.Thread] = field(default_factory=list)
 
     def kill_client(self) -> None:
         assert self.process is not None
@@ -77,9 +78,16 @@ class Trial:
         found = [Path(folder) / name for folder, _, names in os.walk(self.work) for name in names]
         return sorted(path for path in found if path.name[0] != "." and not {"leases", "models"} & set(path.parts))
 
+    def meanwhile(self, function: Callable[[], None]) -> None:
+        """Call what goes on with a fault while the run goes on; the trial does not end before it does."""
+        self.going_on.append(threading.Thread(target=function, daemon=True))
+        self.going_on[-1].start()
+
     def end(self) -> list[str]:
         """Return what the commands say at last that a fault gave besides; remove what the run wrote."""
         said = []
+        for thread in self.going_on:  # or it would disturb the trial after this one, too
+            thread.join()
         for process in self.others:
             try:
                 out, errors = process.communicate(timeout=DEADLINE)
