@@ -21,11 +21,13 @@ from daskw2v.store.storage import Store
 
 _TIMEOUT = 60  # seconds that a scheduler has to answer
 # Each task takes and frees arrays of some megabytes. By Dask's default malloc returns them to the system at once, and
-# gets new pages for each task: up to a third of a training's processor time. Profiles ten times as rare are as good.
+# gets new pages for each task: up to a third of a training's processor time.
+# Profiles and ticks ten times as rare are as good.
 _PROCESSES = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,  # the most that glibc takes
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 28,
     "distributed.worker.profile.interval": "100ms",
+    "distributed.admin.tick.interval": "200ms",  # each process of a cluster ticks: scheduler, nannies, workers
 }
 _SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
 

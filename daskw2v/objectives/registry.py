@@ -1,6 +1,7 @@
 """The registry of objectives. A new one is a folder beside this file and a line below."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import attrgetter
 from typing import TypeVar
 
@@ -62,6 +63,7 @@ def settled(params: Params) -> Params:
     return params.replace(optimizer=optimizer, alpha=own if params.alpha is None else params.alpha)
 
 
+@lru_cache(maxsize=16)  # rounds ask for each slice of each bucket
 def start_alpha(params: Params) -> float:
     """Return the learning rate that training starts with: that of the Params, or else the objective's own."""
     alpha = settled(params).alpha

@@ -16,6 +16,7 @@ from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 # The largest sample / f at which word2vec keeps a word with a probability below 1
 _KEPT = ((math.sqrt(5) - 1) / 2) ** 2
+_ALWAYS = np.uint64(1 << 32)  # a threshold that all draws are below
 SEGMENT = 1 << 20  # corpus positions in memory at once: 4 MB of codes
 
 
@@ -94,7 +95,7 @@ class SegmentBuilder:
         self._bounds[0] = 0
         self._n = 0
         self._sentences = 1
-        self._keep = keep
+        self._keep = np.append(keep, _ALWAYS)
         self._key = key
 
     def add(
@@ -135,20 +136,24 @@ def _select(
     codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, tokens: Any, positions: Any,
     bounds: Any, n: Any, sentences: Any,
 ) -> Any:  # fmt: skip
-    """Append the kept tokens; return the new numbers of tokens and of sentences."""
-    s = 0
-    for i in range(len(codes)):
-        if s < len(starts) and starts[s] == i:
-            s += 1
-            if bounds[sentences - 1] != n:  # sentences without kept tokens are dropped
-                bounds[sentences] = n
-                sentences += 1
-        word = ids[codes[i]]
-        if word >= len(keep) or (word >= 0 and (draw(key, position + i) >> np.uint64(32)) < keep[word]):
-            tokens[n] = word
-            positions[n] = position + i
-            n += 1
-    return n, sentences
+    """Append the kept tokens; return the new numbers of tokens and of sentences.
+
+    The last of `keep` is that of all words beyond. Each token is written, and the next one over it if it is not kept: a
+    branch that depends on a draw cannot be foreseen, and would take four times as long.
+    """
+    n, n_starts, last_known = np.uint64(n), len(starts), len(keep) - 1
+    for s in range(n_starts + 1):
+        first = np.uint64(starts[s - 1]) if s else np.uint64(0)
+        last = np.uint64(starts[s]) if s < n_starts else np.uint64(len(codes))
+        if s and np.uint64(bounds[sentences - 1]) != n:  # sentences without kept tokens are dropped
+            bounds[sentences] = n
+            sentences += 1
+        for i in range(first, last):
+            word: Any = np.int64(ids[np.uint64(codes[i])])
+            least = keep[np.uint64(max(0, min(word, last_known)))]
+            tokens[n], positions[n] = word, position + i
+            n += np.uint64((word >= 0) & ((draw(key, position + i) >> np.uint64(32)) < least))
+    return np.int64(n), sentences
 
 
 @kernel

@@ -164,7 +164,8 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
         *(sum(one[name] for one in dealt) for name in ("words", _PAIRS, _NOISE)),
     )
     manifest = {name: value for name, value in vars(found).items() if name != "home"}
-    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)])
+    # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
+    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)], alone=True)
     return found
 
 

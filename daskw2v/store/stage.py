@@ -223,8 +223,10 @@ class OpenStage:
                 folder = f"{folder}/{name}" if folder else name
         self.keep(names)
 
-    def finish(self, manifest: Mapping[str, Any], kept: Iterable[str]) -> None:
+    def finish(self, manifest: Mapping[str, Any], kept: Iterable[str], *, alone: bool = False) -> None:
         """Write the manifest, after everything was deleted that does not lie at the paths to keep.
+
+        `alone` is that of `Store.write_bytes`: for files that nobody forced, and whose loss their checksums tell.
 
         Raises
         ------
@@ -232,7 +234,7 @@ class OpenStage:
             If the lease is lost.
         """
         self.clean(kept)
-        self.home.finish_manifest(dict(manifest))
+        self.home.finish_manifest(dict(manifest), alone=alone)
 
 
 def new_attempt() -> str:

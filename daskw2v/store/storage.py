@@ -191,7 +191,7 @@ class Store:
             write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
             self._change(write, name=name)
 
-    def create_bytes(self, name: str, content: bytes) -> None:
+    def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file that replaces none, as `write_bytes` does.
 
         What lies there is deleted first, while the guards hold. So a process that lost its lease, and was paused right
@@ -205,7 +205,7 @@ class Store:
         """
         for left in reversed(range(_TRIES)):
             with suppress(FileExistsError):
-                self._change(self._creating(name, content), name=name)
+                self._change(self._creating(name, content, alone=alone), name=name)
                 self._take_back_if_lost(name, content)
                 return
             if self.read_bytes(name) == content:
@@ -306,12 +306,14 @@ class Store:
         """Write a manifest that may replace an older one, as `write_bytes` does."""
         self.write_bytes(name, self._written(values, name), alone=alone)
 
-    def finish_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, portable: bool = False) -> None:
+    def finish_manifest(
+        self, values: dict[str, Any], name: str = MANIFEST, *, portable: bool = False, alone: bool = False
+    ) -> None:
         """Write a manifest as `create_bytes` does: the last act of a stage, which makes its data count.
 
         It belongs to this folder, or with `portable` to any.
         """
-        self.create_bytes(name, self._written(values, name, portable=portable))
+        self.create_bytes(name, self._written(values, name, portable=portable), alone=alone)
 
     def _written(self, values: dict[str, Any], name: str, *, portable: bool = False) -> bytes:
         """Return the content of a manifest; its place is the end of its path."""

@@ -66,7 +66,7 @@ class RotationRun:
     """
 
     unit, trained, threads = "pass", "partition", 1
-    ahead = 2  # the pairs of the next pass are dealt where workers wait for others
+    ahead = 3  # the pairs of the next two passes are dealt where workers wait for others, and between two passes
 
     def __init__(
         self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, *, fits: bool
