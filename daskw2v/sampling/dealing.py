@@ -59,8 +59,8 @@ class Dealt(NamedTuple):
     entries
         Pairs, bucket by bucket, shape (n,).
     edges
-        Bounds of the buckets, shape (p * p + 1,) int64: those of two groups stand side by side, as `bucket_number`
-        says.
+        Bounds of the buckets, shape (p * p + 1,) int64: those of a group of inputs stand side by side, and among them
+        those of a group of outputs, as `bucket_number` says.
     """
 
     entries: Pairs
@@ -93,13 +93,13 @@ class _Text(NamedTuple):
 
 
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
-    """Return the place of a bucket among p * p: groups of outputs, groups of inputs, outputs, inputs.
+    """Return the place of a bucket among p * p: groups of inputs, groups of outputs, outputs, inputs.
 
     Partition `output` has its centers, or its negatives, and `input` its contexts.
     """
     size = p // n_groups
     (to, j), (of, i) = divmod(output, size), divmod(input, size)
-    return ((to * n_groups + of) * size + j) * size + i
+    return ((of * n_groups + to) * size + j) * size + i
 
 
 @inline
@@ -160,10 +160,10 @@ def deal_pairs(
 
     go_through(sizes, empty_pairs(0, dtype), write=False)
     apart = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
-    by_bucket = sizes.reshape(apart).transpose(1, 3, 2, 4, 0)  # as `bucket_number` has them, in each span by span
+    by_bucket = sizes.reshape(apart).transpose(3, 1, 2, 4, 0)  # as `bucket_number` has them, in each span by span
     ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
     entries = empty_pairs(int(sizes.sum()), dtype)
-    places = np.ascontiguousarray(ends.transpose(4, 0, 2, 1, 3)).reshape(sizes.shape) - sizes
+    places = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
     go_through(places, entries, write=True)
     return Dealt(entries, np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
 

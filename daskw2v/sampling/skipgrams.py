@@ -1,4 +1,4 @@
-"""Stored skip-gram pairs of a stretch of the corpus, in p * p buckets.
+"""Skip-gram pairs of a stretch of the corpus in p * p buckets, in files.
 
     <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `dealing.deal_pairs` puts them
     <piece>/<attempt>/noise   the same of negatives that are not trained with their pair, with some rules
@@ -18,7 +18,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import SPAN, Noise, bucket_number, deal_pairs
+from daskw2v.sampling.dealing import SPAN, Dealt, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
 from daskw2v.sampling.run import Run
@@ -35,7 +35,8 @@ from daskw2v.vocabulary.partition import Partitions
 _LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
 _SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
-_LAST = -(1 << 30)  # a priority below those of training
+_ORDER = "inputs"  # groups that stand side by side in a file first
+LAST = -(1 << 30)  # a priority below those of training
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,14 @@ def most_of_slice(n_partitions: int, length: int) -> int:
     return n_partitions**2 * _SLICE + piece_length(n_partitions, length)
 
 
+def cut_stretch(dealer: Dealer, stretch: Stretch) -> tuple[list[Stretch], int]:
+    """Return the pieces of a stretch that are dealt each by a task, and how many of them make a slice."""
+    n, length = dealer.partitions.n, stretch.stop - stretch.start
+    piece = piece_length(n, length)
+    pieces = [Stretch(stretch.epoch, *ends) for ends in cut(stretch.start, stretch.stop, piece)]
+    return pieces, slice_length(n, length) // piece
+
+
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
 
@@ -149,21 +158,19 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     known = read_skipgrams(home)
     if known is not None:
         return known
-    stage = OpenStage(home, partial(run_tasks, client, priority=_LAST))  # the run holds the lease
-    n, length = dealer.partitions.n, stretch.stop - stretch.start
-    pieces = cut(stretch.start, stretch.stop, piece := piece_length(n, length))
-    jobs = [(dealer, home, number, Stretch(stretch.epoch, a, b)) for number, (a, b) in enumerate(pieces)]
-    dealt = stage.map("deal", _deal_piece, jobs)
+    stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
+    pieces, together = cut_stretch(dealer, stretch)
+    dealt = stage.map("deal", _deal_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
     found = SkipGrams(
         home,
-        n,
+        dealer.partitions.n,
         dealer.n_groups,
         pair_type(dealer.partitions.most).name,
         tuple(one["attempt"] for one in dealt),
-        slice_length(n, length) // piece,
+        together,
         *(sum(one[name] for one in dealt) for name in ("words", _PAIRS, _NOISE)),
     )
-    manifest = {name: value for name, value in vars(found).items() if name != "home"}
+    manifest = {"order": _ORDER, **{name: value for name, value in vars(found).items() if name != "home"}}
     # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
     stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)], alone=True)
     return found
@@ -172,9 +179,9 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
 def read_skipgrams(home: Store) -> SkipGrams | None:
     """Return the pairs in a folder, or None if they are not complete, or in the order of an earlier release."""
     manifest = home.read_manifest()
-    if manifest is None or "n_groups" not in manifest:
+    if manifest is None or manifest.get("order") != _ORDER:
         return None
-    del manifest["format_version"]
+    del manifest["format_version"], manifest["order"]
     found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
     if found.dtype not in PAIR_TYPES or found.n_groups < 1 or found.n_partitions % found.n_groups:
         raise refused(
@@ -188,23 +195,31 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
 
 def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
-    segment, words, windows = read_text(dealer.run, *stretch)
+    words, dealt = deal_piece(dealer, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
-    place = home / str(number) / attempt
-    for name, noise in _kinds(dealer, stretch.epoch).items():
-        dealt = deal_pairs(segment, stretch.start, stretch.stop, windows, dealer.partitions, noise, dealer.n_groups)
-        write_parts(place, name, dealt.edges, dealt.entries)
-        sizes[name] = len(dealt.entries)
+    for name, kind in zip((_PAIRS, _NOISE), dealt, strict=False):
+        write_parts(home / str(number) / attempt, name, kind.edges, kind.entries)
+        sizes[name] = len(kind.entries)
     return {"attempt": attempt, "words": words, **sizes}
 
 
-def _kinds(dealer: Dealer, epoch: int) -> dict[str, Noise | None]:
+def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
+    """Deal a piece of text; return its words, its pairs in buckets and, where the rule has it, noise in buckets."""
+    segment, words, windows = read_text(dealer.run, *stretch)
+    rest = windows, dealer.partitions
+    return words, [
+        deal_pairs(segment, stretch.start, stretch.stop, *rest, noise, dealer.n_groups)
+        for noise in _kinds(dealer, stretch.epoch)
+    ]
+
+
+def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
     """Return what is dealt: pairs, and noise where the rule has it."""
     params = dealer.run.params
     rule, key = RULES[params.negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
-        return {_PAIRS: None}
-    return {_PAIRS: None, _NOISE: Noise(rule, params.negative, _table(dealer.weights), key)}
+        return [None]
+    return [None, Noise(rule, params.negative, _table(dealer.weights), key)]
 
 
 @lru_cache(maxsize=2)

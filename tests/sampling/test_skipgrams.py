@@ -1,4 +1,4 @@
-"""Skip-gram shards: what lies on disk is what one deal of the whole stretch would give."""
+"""Skip-gram pairs: what lies in files, or is held by workers, is what one deal of the whole stretch would give."""
 
 from itertools import pairwise, product
 
@@ -11,6 +11,7 @@ from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import dealing, skipgrams
 from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
+from daskw2v.sampling.held_pairs import hold_pairs, take_buckets
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
@@ -78,8 +79,17 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     assert found.pairs == sum(map(len, buckets[0])) > 1000
     assert found.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * found.pairs
     assert found.n_slices == -(-(STRETCH.stop - STRETCH.start) // slice_of(piece, at_least))
+    held = hold_pairs(client, dealer, STRETCH, f"{rule}-{piece}-{at_least}")
+    assert (held.words, held.n_slices) == (words, found.n_slices)
+    assert held.deal_seconds > 0
     for to, of in product(range(GROUPS), repeat=2):
         slices = [read_buckets(found.place, k, to, of) for k in range(found.n_slices)]
+        taken = [take_buckets(parts, to, P // GROUPS) for parts in client.gather(held.of_group(of))]
+        for buckets_of_slice, others in zip(slices, taken, strict=True):
+            for bucket, other in zip(buckets_of_slice, others, strict=True):
+                np.testing.assert_array_equal(bucket.pairs, other.pairs)
+                np.testing.assert_array_equal(bucket.noise, other.noise)
+                assert (other.pairs.dtype, type(other.pairs)) == (bucket.pairs.dtype, np.ndarray)
         for (j, i), *parts in zip(product(range(P // GROUPS), repeat=2), *slices, strict=True):
             number = (to * P // GROUPS + j) * P + of * P // GROUPS + i
             np.testing.assert_array_equal(np.concatenate([part.pairs for part in parts]), buckets[0][number])
@@ -118,7 +128,7 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
 def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
     dealer, home = dealer_of(encoded, "tns"), Store(str(tmp_path))
     found = build_skipgrams(client, dealer, home, STRETCH)
-    manifest = {k: v for k, v in home.read_manifest().items() if k not in ("format_version", "n_groups", "together")}
+    manifest = {k: v for k, v in home.read_manifest().items() if k not in ("format_version", "order")}
     home.write_manifest(manifest)
     again = build_skipgrams(client, dealer, home, STRETCH)
     assert again.attempts != found.attempts

@@ -228,7 +228,43 @@ class Stop(Exception):
     pass
 
 
-def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, tmp_path):
+@pytest.fixture
+def no_room_for_pairs(monkeypatch):
+    """A cluster whose memory holds the model, and no pairs."""
+    monkeypatch.setattr(memory, "_PAIRS_SHARE", 0)
+
+
+@pytest.mark.parametrize("name", ["tns", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bns", "sg_hs"))])
+def test_rotation__of_pairs_that_lie_in_files_gives_the_same_bits(
+    client, text, undisturbed, tmp_path, no_room_for_pairs, name
+):
+    files = []
+
+    def listen(progress):
+        if progress.loss is not None:
+            files.extend(tmp_path.glob("runs/*/pairs/*/*/*/pairs"))
+
+    params = PARAMS.replace(**VARIANTS[name])
+    vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=listen)
+    same(vectors, undisturbed[name])
+    assert files
+
+
+def test_rotation__of_pairs_that_workers_hold_writes_none(client, text, undisturbed, tmp_path):
+    written = []
+
+    def listen(progress):
+        written.extend(tmp_path.glob("runs/*/pairs"))
+
+    vectors = train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client, listener=listen)
+    same(vectors, undisturbed["tns"])
+    assert not written
+    words = [entry["words"] for entry in vectors.metadata["metrics"]["history"]]
+    assert sum(words) == PARAMS.epochs * vectors.metadata["corpus"]["tokens"]
+    assert all(entry["deal_seconds"] > 0 for entry in vectors.metadata["metrics"]["history"])
+
+
+def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, tmp_path, no_room_for_pairs):
     """Passes done are not done again, dealt pairs are not dealt again, and of the old checkpoints one is kept."""
     resources = RESOURCES.replace(checkpoint_seconds=0)
 
@@ -278,8 +314,8 @@ def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monke
     monkeypatch.setattr(client, "_gather_remote", watch_fetches(client, fetched := []))
     train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
     assert {type(value).__name__ for value in seen} == {"TaskTotals"}
-    assert {key.split("-")[0] for key in fetched} >= {"totals", "deal"}
-    assert not any(key.startswith(("buckets", "input", "output")) for key in fetched), "nor by any other way"
+    assert {key.split("-")[0] for key in fetched} >= {"totals", "weights"}
+    assert not any(key.startswith(("buckets", "input", "output", "deal", "pairs")) for key in fetched), "nor otherwise"
 
 
 MANY = [pytest.param(*case, marks=pytest.mark.slow) for case in ((7, None, 90), (20, None, 20))]

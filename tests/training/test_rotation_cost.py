@@ -24,8 +24,26 @@ def cost(nodes, threads, processes, p, groups, dtype):
 def test_rotation_cost__counts_the_bytes_of_rows_that_are_sent(dtype, size):
     """Each with its entry in the table of negatives. A group has the four threads of a process."""
     found = cost(4, 4, 1, 16, 4, dtype)
-    assert found.sent == pytest.approx(moves(4, 2, 4) * TYPES * (size * padded(D) + 8))
-    assert found.seconds["travel"] == pytest.approx(found.sent / 4 / (1e8 * 1448 / 1514))
+    rows = moves(4, 2, 4) * TYPES * (size * padded(D) + 8)
+    assert found.sent == pytest.approx(rows + 3 / 4 * MACHINE_B.pair_bytes * LOAD.pairs)
+    pairs = max(0.0, found.sent - rows - 4 * found.seconds["train"] * 1e8 * 1448 / 1514)  # sent while others train
+    assert found.seconds["travel"] == pytest.approx((rows + pairs) / 4 / (1e8 * 1448 / 1514))
+
+
+def test_rotation_cost__of_pairs_that_memory_does_not_hold_is_that_of_their_files():
+    """Three passes may take .15 of all memory, half of them twice."""
+
+    def cost_in(passes):
+        memory = 3 * 1.5 * MACHINE_B.pair_bytes * LOAD.pairs / 2 / 0.15 * passes
+        hardware = Hardware("", 1, 8, 1, memory, 1e8, storage=1e8)
+        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_B, 4)
+
+    held, filed = cost_in(1.01), cost_in(0.99)
+    assert held.seconds["store"] == pytest.approx(4 * LOAD.words / 1e8)
+    assert filed.seconds["store"] == pytest.approx((4 * LOAD.words + 2 * MACHINE_B.pair_bytes * LOAD.pairs) / 1e8)
+    assert filed.disk == pytest.approx(held.disk + MACHINE_B.pair_bytes * LOAD.pairs / 2)
+    assert filed.memory < held.memory
+    assert filed.seconds["tasks"] < held.seconds["tasks"]
 
 
 def test_rotation_cost__one_thread_of_a_task_copies():

@@ -17,6 +17,7 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.held_pairs import PairsPart, take_buckets
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 from daskw2v.sampling.weights import PartitionCounts
@@ -57,6 +58,7 @@ class PartitionOrigin:
 
 PartitionRows: TypeAlias = Float32Array | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
+PairSource: TypeAlias = Place | Sequence[Sequence[PairsPart]]  # files, or the parts of a group of inputs by slice
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
 
 
@@ -165,7 +167,7 @@ def train_buckets(
     rounds: Sequence[Sequence[BucketWork]],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
-    pairs: Place,
+    pairs: PairSource,
     context: RotationContext,
     threads: int,
     home: Store | None = None,
@@ -179,7 +181,7 @@ def train_buckets(
     inputs, outputs
         For each partition what holds it, perhaps among others.
     pairs
-        Where the pairs of the pass are.
+        Where the pairs of the pass are, or by slice those of the group of inputs.
     context
         What all tasks share.
     threads
@@ -236,12 +238,17 @@ def _train_slices(
     trainer: PartitionTrainer,
     rounds: Sequence[Sequence[BucketWork]],
     words: Mapping[int, UInt64Array],
-    pairs: Place,
+    pairs: PairSource,
     threads: int,
 ) -> list[tuple[int, float]]:
     """Train slice after slice, each in all rounds, and read the next one meanwhile; return pairs and loss by bucket."""
     size, n_slices = len(rounds[0]), len(rounds[0][0].alphas)
-    groups = rounds[0][0].output // size, rounds[0][0].input // size
+    outputs, inputs = rounds[0][0].output // size, rounds[0][0].input // size
+
+    def read(number: int) -> list[Bucket]:
+        if isinstance(pairs, Place):
+            return read_buckets(pairs, number, outputs, inputs)
+        return take_buckets(pairs[number], outputs, size)
 
     def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
         bucket = buckets[work.output % size * size + work.input % size]
@@ -250,11 +257,11 @@ def _train_slices(
 
     done = list[tuple[int, float]]()
     with ThreadPoolExecutor(threads) as pool:
-        coming = pool.submit(read_buckets, pairs, 0, *groups)
+        coming = pool.submit(read, 0)
         for number in range(n_slices):
             now = coming.result()
             if number + 1 < n_slices:
-                coming = pool.submit(read_buckets, pairs, number + 1, *groups)
+                coming = pool.submit(read, number + 1)
             for works in rounds:
                 done += pool.map(partial(train, now, number), works)
     return done

@@ -13,7 +13,7 @@ from daskw2v.sampling.skipgrams import piece_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
-from daskw2v.training.rotation.memory import SENT_BYTES, fits_memory
+from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits_pairs
 from daskw2v.training.rotation.pass_schedule import RotationPasses
 from daskw2v.vocabulary.partition import Partitions
 
@@ -77,19 +77,21 @@ def rotation_cost(
 
     Terms, and where they are in the code:
 
-    text: `skipgrams.build_skipgrams`, and `read_buckets`.
-    store: the codes; pairs, written and read. Where the cluster's memory does not hold the model also all that tasks
-    take (`rotation.out_of_core`), read and written, by one thread of each task.
+    text: `held_pairs.hold_pairs` and `take_buckets`, or the same of `skipgrams` through files.
+    store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
+    all that tasks take (`rotation.out_of_core`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
     row is cold once in each bucket of a slice.
     copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
     task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
     travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
+    Held pairs, which travel while others are trained.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
-    fits = fits_memory(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
+    fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
+    held = fits and fits_pairs(load.pairs / passes * c.pair_bytes, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
     if not fits:
         plan = plan._replace(threads=1)
@@ -103,10 +105,12 @@ def rotation_cost(
     piece = piece_length(p, length)
     pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
-    stored = load.words * RAW_WORD + load.pairs * 2 * c.pair_bytes
+    pairs = load.pairs * c.pair_bytes
+    stored = load.words * RAW_WORD + (0.0 if held else 2 * pairs)
     filed = 0.0 if fits else n_tasks * taken_rows * (4 + SENT_BYTES[sent_dtype]) * load.d * 2
     moved = moves(plan.groups, passes, hardware.nodes) if fits else 0.0
     sent = moved * load.types * (SENT_BYTES[sent_dtype] * padded(load.d) + 8)
+    dealt = pairs * (1 - 1 / hardware.nodes) if held else 0.0  # to the workers that train them
     whole = plan.threads == 1
     size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
     waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
@@ -120,15 +124,16 @@ def rotation_cost(
         "copies": copies,
         "handling": (n_tasks * c.bucket_task + n_buckets * c.bucket)
         / hardware.busy(min(plan.tasks, hardware.nodes * hardware.processes)),
-        "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden),
-        "tasks": (TASKS * n_tasks + pieces) * c.task,
+        "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden)
+        + max(0.0, dealt / hardware.nodes * hardware.a_byte(c.send) - train),
+        "tasks": (TASKS * n_tasks + pieces * (2 + plan.groups if held else 1)) * c.task,
     }
     rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
-    held = load.tables + 8 * load.types if fits else 0.0
-    memory = held + max(rows_of_tasks, dealing)
-    disk = load.tables * (1 if fits else 2) + load.pairs / passes * c.pair_bytes
-    return Forecast(seconds, sent, memory / hardware.nodes, disk)
+    kept = load.tables + 8 * load.types if fits else 0.0
+    memory = kept + max(rows_of_tasks, dealing) + (AHEAD * pairs / passes if held else 0.0)
+    disk = load.tables * (1 if fits else 2) + (0.0 if held else pairs / passes)
+    return Forecast(seconds, sent + dealt, memory / hardware.nodes, disk)
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
+from daskw2v.sampling.held_pairs import HeldPairs
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.training.devices import trainers_of
 from daskw2v.training.rotation.bucket_task import (
@@ -37,7 +38,7 @@ def play(
     state: RotationState,
     this: RotationPass,
     steps: Iterator[list[list[BucketRound]]],
-    grams: SkipGrams,
+    grams: SkipGrams | HeldPairs,
     key: str,
 ) -> Iterator[list[TaskTotals]]:
     """Train a pass; yield the totals of each step, as they are done."""
@@ -72,8 +73,8 @@ def _place_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int
 
 
 def _submit(
-    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, grams: SkipGrams, job: _Job,
-    key: str,
+    client: Client, trainers: Trainers, context: RotationContext, state: RotationState, grams: SkipGrams | HeldPairs,
+    job: _Job, key: str,
 ) -> Future:  # fmt: skip
     """Submit a task, which then holds its partitions; return the future of its totals."""
     inputs, outputs = ([getattr(work, side) for work in job.rounds[0]] for side in (INPUT, OUTPUT))
@@ -86,7 +87,7 @@ def _submit(
         job.rounds,
         {k: state.input[k] for k in inputs},
         {k: state.output[k] for k in outputs},
-        pairs=grams.place,
+        pairs=grams.place if isinstance(grams, SkipGrams) else grams.of_group(inputs[0] // len(inputs)),
         context=context,
         threads=min(job.threads, len(inputs)),
         key=f"buckets-{key}-{inputs[0]}-{outputs[0]}",

@@ -1,5 +1,7 @@
 """Memory of partitions that are trained two by two; where the cluster does not hold them, they go through the store."""
 
+from typing import NamedTuple
+
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
@@ -12,20 +14,49 @@ from daskw2v.training.rotation.pass_schedule import RotationPasses
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
+AHEAD = 3  # passes whose pairs are there: of one that is trained, and of two that are dealt in its gaps and behind it
 _SHARE = 0.3  # of the cluster's memory that a model may take: training copies, and what Dask keeps, need the rest
+_PAIRS_SHARE = 0.15  # that the pairs of these passes may take
+_TWICE = 1.5  # a part that another worker took is there twice until its pass is trained
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
-def fits_memory(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
-    """Tell whether a cluster that holds so many bytes holds both tables; if not, they go through the work directory."""
+class Fits(NamedTuple):
+    """What a cluster's memory holds: both tables, and the pairs of some passes; the rest goes through files."""
+
+    model: bool
+    pairs: bool
+
+
+def fits_memory(params: Params, text: Text, memory: float) -> Fits:
+    """Tell what a cluster that holds so many bytes holds. Pairs that several epochs share lie in files."""
+    model = fits_model(text.vocabulary, params.vector_size, params.sent_dtype, memory)
+    few = params.pair_epochs == 1 and fits_pairs(_pairs(params, text, text.left // params.passes_per_epoch), memory)
+    return Fits(model, model and few)
+
+
+def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
+    """Tell whether a cluster that holds so many bytes holds both tables."""
     return (4 + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
+
+
+def fits_pairs(of_pass: float, memory: float) -> bool:
+    """Tell whether it holds pairs that take so many bytes a pass."""
+    return AHEAD * _TWICE * of_pass <= _PAIRS_SHARE * memory
+
+
+def _pairs(params: Params, text: Text, words: float) -> float:
+    """Return the bytes of the pairs, with noise, of so many words that subsampling left."""
+    contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
+    entry = pair_type(-(-text.vocabulary // params.n_partitions)).itemsize
+    return entry * (1 + _NOISE.get(params.negative_rule, params.negative)) * contexts * words
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
     """Return the memory of a run."""
     training = _train(params, resources, text, workers)
-    if fits_memory(text.vocabulary, params.vector_size, params.sent_dtype, workers.memory):
+    if fits_memory(params, text, workers.memory).model:
         return RunMemory(training, publish(params, resources, text, workers, _CHECKED))
     held, _ = table_bytes(params, text.vocabulary)
     partition = max(held.values()) / params.n_partitions
@@ -37,15 +68,13 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
     device = find_device(resources.device)
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
-    n, fits = params.n_partitions, fits_memory(text.vocabulary, params.vector_size, params.sent_dtype, workers.memory)
+    n, fits = params.n_partitions, fits_memory(params, text, workers.memory)
     n_groups = RotationPasses(params, text.words).n_steps
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
-    contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
-    entry = pair_type(-(-text.vocabulary // n)).itemsize * (1 + _NOISE.get(params.negative_rule, params.negative))
     length = text.words // params.passes_per_epoch
     piece = min(text.words, piece_length(n, length))
-    pairs = entry * contexts * min(text.left / params.passes_per_epoch, most_of_slice(n, length))
+    pairs = _pairs(params, text, min(of_pass := text.left / params.passes_per_epoch, most_of_slice(n, length)))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
@@ -54,8 +83,10 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "pairs": tasks * 3 * pairs / n_groups**2,  # a slice is read, and put together, while another is trained
     }
     # A group's old rows are released only after the new ones exist
-    model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits else {}
-    kept = {"model": held / workers.n} if fits else {}
+    model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits.model else {}
+    kept = {"model": held / workers.n} if fits.model else {}
+    twice = _TWICE if workers.n > 1 else 1.0
+    ahead = {"pairs of passes": AHEAD * twice * _pairs(params, text, of_pass) / workers.n} if fits.pairs else {}
 
     def dealing(threads: int) -> Sizes:
         """Return the memory of tasks that deal pieces of the next pass, side by side."""
@@ -63,10 +94,12 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
             return {}
         return {
             "text": threads * (POSITION + 2 * INT + LONG) * piece,
-            "pairs being dealt": threads * entry * min(text.left, piece) * contexts,
+            "pairs being dealt": threads * _pairs(params, text, min(text.left, piece)),
             "open shards": open_shards(text),
         }
 
     gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.free_memory else {}
     beside = dealing(workers.threads - tasks)  # on threads that do not train
-    return StageMemory.of("train", {**model, **task, **beside}, {**kept, **dealing(workers.threads)}, gpu=gpu)
+    return StageMemory.of(
+        "train", {**model, **ahead, **task, **beside}, {**kept, **ahead, **dealing(workers.threads)}, gpu=gpu
+    )

@@ -7,7 +7,7 @@ two partitions and its pairs only. So any number of workers, alive or lost, give
 as one worker's.
 
 If the cluster's memory holds the model, partitions are sent from worker to worker (`in_memory`). If not, they go
-through the work directory (`out_of_core`). The bits are the same.
+through the work directory (`out_of_core`). Pairs are held by workers, too, or lie in files. The bits are the same.
 """
 
 import time
@@ -26,11 +26,14 @@ from daskw2v.errors import ParameterError, counted
 from daskw2v.models.attempts import finish_tables
 from daskw2v.models.store import create_model
 from daskw2v.progress import Listener, Progress
+from daskw2v.sampling.held_pairs import HeldPairs, hold_pairs
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgrams
 from daskw2v.sampling.weights import partition_counts
+from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.blocks import rows_per_block
+from daskw2v.training.memory.text import known_text
 from daskw2v.training.rotation import in_memory, out_of_core
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
@@ -42,7 +45,7 @@ from daskw2v.training.rotation.bucket_task import (
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
-from daskw2v.training.rotation.memory import OUT_OF_CORE, fits_memory, run_memory
+from daskw2v.training.rotation.memory import AHEAD, OUT_OF_CORE, Fits, fits_memory, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.vocabulary.partition import Partitions
@@ -62,14 +65,14 @@ class RotationRun:
     dealer
         Deals pairs into buckets.
     fits
-        Whether the cluster's memory holds the model.
+        What the cluster's memory holds.
     """
 
     unit, trained, threads = "pass", "partition", 1
-    ahead = 3  # the pairs of the next two passes are dealt where workers wait for others, and between two passes
+    ahead = AHEAD
 
     def __init__(
-        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, *, fits: bool
+        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
     ) -> None:
         self._client, self._place, self._length, self._context = client, place, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
@@ -90,32 +93,43 @@ class RotationRun:
 
     def play(self, number: int) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
-        this = self._passes[number]
+        this, key = self._passes[number], f"{self._session}-{number}"
+        if self._fits.pairs:
+            held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), key)
+            return self._train(number, this, lambda: held)
         self._dealing = _beside(self._deal, this, self._dealing)
-        return self._train(number, this, self._dealing)
+        return self._train(number, this, self._dealing.result)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Deal the pairs of a pass, after those of the pass before, which may be the same."""
+        """Deal the pairs of a pass into files, after those of the pass before, which may be the same."""
         if before is not None:
             wait([before])
         home = _home(self._place, self._params, this)
         return build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
 
-    def _train(self, number: int, this: RotationPass, dealing: "Future[SkipGrams]") -> Iterator[RoundReport]:
+    def _train(
+        self, number: int, this: RotationPass, dealt: Callable[[], SkipGrams | HeldPairs]
+    ) -> Iterator[RoundReport]:
         """Train the pairs of a pass; yield a report for each step."""
         began = time.monotonic()
-        grams = dealing.result()
-        facts = {"deal_seconds": round(time.monotonic() - began, 4)}  # that training waited
-        how = (self._client, self._context, self._state, this, self._passes.steps(number, grams.n_slices), grams)
-        key = f"{self._session}-{number}"
-        steps = in_memory.play(*how, key) if self._fits else out_of_core.play(*how, self._place)
+        grams = dealt()
+        waited = time.monotonic() - began
+        how = (self._client, self._context, self._state, this, self._passes.steps(number, grams.n_slices))
+        if isinstance(grams, HeldPairs) or self._fits.model:
+            steps = in_memory.play(*how, grams, f"{self._session}-{number}")
+        else:
+            steps = out_of_core.play(*how, grams, self._place)
         for step, totals in enumerate(steps, 1):
             share = step / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            rows = InputRows(join_partitions, [self._context, *self._state.input]) if self._fits else None
+            rows = InputRows(join_partitions, [self._context, *self._state.input]) if self._fits.model else None
+            words, seconds = grams.words, waited
+            if isinstance(grams, HeldPairs):
+                seconds = grams.deal_seconds / total_threads(self._client)
             yield RoundReport(
-                progress, self._passes.alpha(number, share), totals, rows, int(grams.words * share), facts
-            )
+                progress, self._passes.alpha(number, share), totals, rows, int(words * share),
+                {"deal_seconds": round(seconds, 4)},
+            )  # fmt: skip
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write all partitions."""
@@ -159,12 +173,13 @@ def _start(
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     await_worker(client)  # what memory there is, workers have
-    fits = fits_memory(partitions.n_words, params.vector_size, params.sent_dtype, usable_memory(client))
-    for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits):
+    text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
+    fits = fits_memory(params, text, usable_memory(client))
+    for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
-    return RotationRun(client, place, length, context, dealer, fits=fits)
+    return RotationRun(client, place, length, context, dealer, fits)
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:

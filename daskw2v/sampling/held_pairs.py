@@ -1,0 +1,155 @@
+"""Skip-gram pairs of a stretch of the corpus in p * p buckets, in the memory of workers.
+
+A task deals a piece of text. Its result is cut by groups of input partitions: these stay on their workers, so each
+worker takes its part of every piece once a pass, from the worker that dealt it. Nothing is written. What a lost worker
+held, Dask makes again: a piece is a pure function of the text.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from distributed import Client, Future
+
+from daskw2v.cluster import gather
+from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.sampling.dealing import Dealt
+from daskw2v.sampling.pairs import Pairs
+from daskw2v.sampling.skipgrams import LAST, Bucket, Dealer, Stretch, cut_stretch, deal_piece
+from daskw2v.types import Int64Array
+
+
+@by_fields
+class PairsPart(NamedTuple):
+    """What a piece of text has in the buckets of a group of input partitions, output group after output group.
+
+    Parameters
+    ----------
+    pairs, noise
+        Pairs, and noise as of `Bucket`, bucket by bucket, shapes (n,) and (m,).
+    pair_edges, noise_edges
+        Bounds of the buckets among them, shape (buckets + 1,) int64.
+    """
+
+    pairs: Pairs
+    pair_edges: Int64Array
+    noise: Pairs
+    noise_edges: Int64Array
+
+
+class PieceTotals(NamedTuple):
+    """The words of a piece before subsampling, and the seconds that it took to deal it."""
+
+    words: int
+    seconds: float
+
+
+@dataclass
+class HeldPairs:
+    """The pairs of a stretch, as results of tasks.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    totals
+        `PieceTotals` of each piece.
+    parts
+        By group of inputs the `PairsPart` of each piece.
+    together
+        Number of pieces of a slice.
+    """
+
+    client: Client
+    totals: list[Future]
+    parts: list[list[Future]]
+    together: int
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return -(-len(self.totals) // self.together)
+
+    def of_group(self, inputs: int) -> list[list[Future]]:
+        """Return the parts of a group of inputs, by slice: what a task that trains them is given."""
+        parts, n = self.parts[inputs], self.together
+        return [parts[k : k + n] for k in range(0, len(parts), n)]
+
+    @property
+    def words(self) -> int:
+        """Number of known tokens in the stretch before subsampling; waits for all pieces."""
+        return sum(piece.words for piece in self._dealt)
+
+    @property
+    def deal_seconds(self) -> float:
+        """Seconds of the tasks that dealt; waits for all pieces."""
+        return sum(piece.seconds for piece in self._dealt)
+
+    @cached_property
+    def _dealt(self) -> list[PieceTotals]:
+        found: list[PieceTotals] = gather(self.client, self.totals, "Dealing pairs")
+        return found
+
+
+def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
+    """Submit the dealing of a stretch, piece by piece, as `skipgrams.build_skipgrams` cuts it; wait for nothing.
+
+    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` tells their keys from
+    those of all other stretches.
+    """
+    pieces, together = cut_stretch(dealer, stretch)
+    dealt = [
+        client.submit(_deal, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
+        for number, piece in enumerate(pieces)
+    ]
+
+    def taken(place: int, name: str) -> list[Future]:
+        keys = [f"{name}-{future.key}" for future in dealt]
+        found: list[Future] = client.map(itemgetter(place), dealt, key=keys, priority=1)
+        return found
+
+    parts = [taken(1 + group, f"pairs-{group}") for group in range(dealer.n_groups)]
+    return HeldPairs(client, taken(0, "totals"), parts, together)
+
+
+def _deal(dealer: Dealer, stretch: Stretch) -> tuple[PieceTotals | PairsPart, ...]:
+    """Task: deal a piece of text; return its totals, and what each group of inputs has of it."""
+    began = time.monotonic()
+    words, (pairs, *others) = deal_piece(dealer, stretch)
+    noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    parts = [
+        PairsPart(*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
+        for group in range(dealer.n_groups)
+    ]
+    return PieceTotals(words, time.monotonic() - began), *parts
+
+
+def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
+    """Return the entries of a group of inputs, and the bounds of their buckets."""
+    buckets = (len(dealt.edges) - 1) // n_groups
+    edges = dealt.edges[inputs * buckets : (inputs + 1) * buckets + 1]
+    return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
+
+
+def take_buckets(parts: Sequence[PairsPart], number: int, size: int) -> list[Bucket]:
+    """Return the buckets of a slice that a group of outputs has, as `skipgrams.read_buckets` does.
+
+    Parameters
+    ----------
+    parts
+        What the slice's pieces have of a group of inputs.
+    number, size
+        The group of outputs, and its partitions.
+    """
+    places = range(number * size**2, (number + 1) * size**2)
+
+    def joined(place: int, entries: str, edges: str) -> Pairs:
+        ends = (getattr(part, edges)[place : place + 2] for part in parts)
+        found = [np.asarray(getattr(part, entries))[a:b] for part, (a, b) in zip(parts, ends, strict=True)]
+        return np.concatenate(found)
+
+    return [Bucket(joined(k, "pairs", "pair_edges"), joined(k, "noise", "noise_edges")) for k in places]
