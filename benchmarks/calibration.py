@@ -23,12 +23,13 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
+from daskw2v.sampling.held_pairs import hold_pairs, take_buckets
 from daskw2v.sampling.hierarchy import TNS, word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
-from daskw2v.sampling.skipgrams import Dealer, Stretch, build_skipgrams, read_buckets
+from daskw2v.sampling.skipgrams import Dealer, Stretch
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
@@ -155,16 +156,14 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
         counts = partition_counts(client, text.vocabulary, partitions, params.ns_exponent, place / "weights")
         run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
         dealer = Dealer(run, partitions, DEALT, counts.weights)
-        build_skipgrams(client, dealer, place / "small", Stretch(0, 0, 1000))  # compiles
+        assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
         began = time.perf_counter()
-        grams = build_skipgrams(client, dealer, place / "pairs", Stretch(0, 0, text.corpus.n_tokens))
-        sizes = [
-            [sum(len(read_buckets(grams.place, k, j, i)[0].pairs) for k in range(grams.n_slices)) for j in range(DEALT)]
-            for i in range(DEALT)
-        ]
+        held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), "all")
+        parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
+        taken = [[[take_buckets(part, j, 1)[0].pairs for part in found] for j in range(DEALT)] for found in parts]
         seconds = time.perf_counter() - began
-    size = sum(path.stat().st_size for path in Path(grams.home.url).rglob("*") if path.is_file())
-    return {"deal": seconds / grams.pairs, "pair_bytes": size / grams.pairs}, np.array(sizes)
+    sizes = np.array([[sum(map(len, of_bucket)) for of_bucket in of_group] for of_group in taken])
+    return {"deal": seconds / sizes.sum(), "pair_bytes": taken[0][0][0].itemsize}, sizes
 
 
 def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
@@ -198,7 +197,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         "piece": dealt / passes,
         "bucket_task": bucket_task,
         "bucket": max(0.0, bucket),
-        "task": used / (passes * (TASKS * prime**2 + 1)),
+        "task": used / (passes * (TASKS * prime**2 + prime + 2)),  # a piece has a part for each group
         "send": send,
     }
 
