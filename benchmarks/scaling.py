@@ -12,7 +12,7 @@ workers. Other than training is what part of the workers' time, while the model 
 tasks: dealing of pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
-        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--epochs 1] [--times 5] [--json]
+        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes 8] [--epochs 1] [--times 5] [--json]
 """
 
 import argparse
@@ -30,6 +30,7 @@ from benchmarks.large_vocabulary import write_zipf
 from benchmarks.options import Smoke, parsed
 from benchmarks.quality import judged
 from benchmarks.whole_runs import MB, SCORES, measure, text_of
+from daskw2v.config.params import Params
 from daskw2v.models.vectors import Vectors
 
 PLAIN = "plain"
@@ -89,6 +90,7 @@ def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, Setting]]:
         for n in options.workers:
             if strategy == "rotation":
                 how = ("--strategy", strategy, "--n-partitions", str(options.partitions))
+                how += ("--passes-per-epoch", str(options.passes))
             elif n > 1:
                 how = ("--strategy", strategy, "--n-replicas", str(n))
             else:
@@ -205,6 +207,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers")
     parser.add_argument("--partitions", type=int, default=8)
+    parser.add_argument("--passes", type=int, default=Params.passes_per_epoch, help="of rotation, an epoch")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--times", type=int, default=5)
     return parsed(parser, SMOKE)
