@@ -12,7 +12,8 @@ workers. Other than training is what part of the workers' time, while the model 
 tasks: dealing of pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
-        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes 8] [--epochs 1] [--times 5] [--json]
+        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes 8] [--epochs 1] [--times 5]
+        [--json]
 """
 
 import argparse
