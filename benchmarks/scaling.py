@@ -90,13 +90,15 @@ def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, Setting]]:
     for strategy in options.strategies:
         for n in options.workers:
             if strategy == "rotation":
-                how = ("--strategy", strategy, "--n-partitions", str(options.partitions))
-                how += ("--passes-per-epoch", str(options.passes))
+                how = {"--n-partitions": options.partitions, "--passes-per-epoch": options.passes}
             elif n > 1:
-                how = ("--strategy", strategy, "--n-replicas", str(n))
+                how = {"--n-replicas": n}
             else:
                 continue  # one replica is the plain run
-            yield f"{strategy}, {n} worker{'s' if n > 1 else ''}", Setting(n, how)
+            yield (
+                f"{strategy}, {n} worker{'s' if n > 1 else ''}",
+                Setting(n, ("--strategy", strategy, *(str(part) for pair in how.items() for part in pair))),
+            )
 
 
 def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool, seeds: list[int]) -> Run:
