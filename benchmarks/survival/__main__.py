@@ -121,6 +121,8 @@ class Bench:
         trial = self.trial(strategy, fault)
         found = run(trial, fault.strike, moment)
         others = trial.end()
+        if trial.store is not None:
+            self._cluster.kill_workers()  # they keep a client, of 20 MB, of each object store that they met
         line = self.lines[name, stage]
         same = found.digest == whole.digest and all(said == whole.said or said.startswith(FAILED) for said in others)
         if not found.struck:
