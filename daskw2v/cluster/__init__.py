@@ -1,5 +1,6 @@
 """The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
+from daskw2v.cluster.clocks import clocks_watched
 from daskw2v.cluster.connecting import check_cluster, connect
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.scheduler import scheduler_watched
@@ -25,6 +26,7 @@ __all__ = [
     "ask_workers",
     "await_worker",
     "check_cluster",
+    "clocks_watched",
     "connect",
     "find_trainers",
     "first_done",

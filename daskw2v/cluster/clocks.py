@@ -7,65 +7,70 @@ workers compare the clock with the monotonic one, and make their streams send wh
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
-from weakref import WeakSet, ref
+from threading import Event
 
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from distributed.batched import BatchedSend
 
-Streams = Callable[[], Iterable[BatchedSend | None] | None]  # None: they are closed
+Streams = Callable[[], Iterable[BatchedSend | None]]
 
 _EVERY = 1.0  # seconds between two looks at the clock
 _LEAST = 0.1  # seconds by which it must have been set back: more than a clock that is adjusted slowly loses
-_watched: WeakSet[Client] = WeakSet()
 
 
 class ClockWatch(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     """Watches the clock of a worker."""
 
-    name = "daskw2v-clock-watch"
+    def __init__(self) -> None:
+        self.name = f"daskw2v-clock-watch-{uuid.uuid4().hex}"  # several runs may use a cluster
 
     def setup(self, worker: Worker) -> None:
         """Set up a worker."""
-        self._watching = asyncio.create_task(_watch(lambda: [worker.batched_stream]))
+        self._ended = Event()
+        # Kept: an event loop itself may lose a task
+        self._watching = asyncio.create_task(_watch(lambda: [worker.batched_stream], self._ended))
 
     def teardown(self, worker: Worker) -> None:
         """Undo it."""
-        self._watching.cancel()
+        self._ended.set()
 
 
-def watch_clocks(client: Client) -> None:
-    """Watch the clocks of a client, its workers, and its scheduler if that is a local cluster's.
+@contextmanager
+def clocks_watched(client: Client) -> Iterator[None]:
+    """Watch the clocks of a client, its workers, and its scheduler if that is a local cluster's, in the block.
 
-    A scheduler elsewhere need not have daskw2v installed, and is not watched.
+    A scheduler elsewhere need not have daskw2v installed, and is not watched. Nothing stays on the cluster afterwards:
+    a worker without daskw2v could not start with the plugin.
     """
-    if client in _watched:
-        return
-    _watched.add(client)
-    client.register_plugin(ClockWatch())
-    known = ref(client)
+    watch, ended = ClockWatch(), Event()
+    client.register_plugin(watch)
 
-    def streams() -> Iterable[BatchedSend | None] | None:
-        client = known()
-        if client is None or client.status == "closed":
-            return None
+    def streams() -> Iterable[BatchedSend | None]:
         local = client.cluster.scheduler if isinstance(client.cluster, LocalCluster) else None
         of_scheduler = () if local is None else chain(local.stream_comms.values(), local.client_comms.values())
         return [client.scheduler_comm, *of_scheduler]
 
-    client.loop.add_callback(_watch, streams)
+    client.loop.add_callback(_watch, streams, ended)
+    try:
+        yield
+    finally:
+        ended.set()
+        if client.status == "running":  # or its scheduler is gone, and the plugin with it
+            client.unregister_worker_plugin(watch.name)
 
 
-async def _watch(streams: Streams) -> None:
-    """Look at the clock until the streams are closed or the event loop ends."""
+async def _watch(streams: Streams, ended: Event) -> None:
+    """Look at the clock until the end, or that of the event loop."""
     ahead = time.time() - time.monotonic()
-    while (open_streams := streams()) is not None:
+    while not ended.is_set():
         before, ahead = ahead, time.time() - time.monotonic()
         if ahead < before - _LEAST:
-            for stream in open_streams:
+            for stream in streams():
                 if stream is not None:
                     stream.next_deadline = None
                     stream.waker.set()
-        del open_streams
         await asyncio.sleep(_EVERY)

@@ -10,7 +10,6 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
-from daskw2v.cluster.clocks import watch_clocks
 from daskw2v.cluster.logs import QuietTasks, silenced, start_quiet_tracker
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.waiting import await_worker
@@ -123,8 +122,6 @@ def _uninterrupted() -> Iterator[None]:
 def check_cluster(client: Client, work: Store) -> None:
     """Wait for a worker; check that all present workers have the client's versions and see the work URL.
 
-    From then on clocks that are set back stop no stream (`clocks`).
-
     Raises
     ------
     ClusterError
@@ -134,7 +131,6 @@ def check_cluster(client: Client, work: Store) -> None:
     """
     await_worker(client)
     _check_versions(client)
-    watch_clocks(client)
     name, token = f".probe-{uuid.uuid4().hex}", uuid.uuid4().hex
     try:
         work.write_bytes(name, token.encode())

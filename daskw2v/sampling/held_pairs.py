@@ -25,7 +25,7 @@ from daskw2v.types import Int64Array
 
 @by_fields
 class PairsPart(NamedTuple):
-    """What a piece of text has in the buckets of a group of input partitions, output group after output group.
+    """The pairs of a piece of text in the buckets of a group of input partitions, output group after output group.
 
     Parameters
     ----------

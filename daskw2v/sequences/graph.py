@@ -9,7 +9,7 @@ from typing import Any
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import await_worker, check_cluster, gather, waits_for_workers, workers_known
+from daskw2v.cluster import await_worker, check_cluster, clocks_watched, gather, waits_for_workers, workers_known
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.resources import Resources
@@ -108,7 +108,8 @@ def _stored(
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
     home = work / _HOME / identity_of(sources, edges)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
-    manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
+    with clocks_watched(client):
+        manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
     graph, name_bytes = read_graph(home, manifest)
     n_nodes, n_edges = graph.names.size, graph.n_edges
     size = graph_bytes(n_nodes, n_edges, even=all(part.even for part in graph.rows)) + name_bytes

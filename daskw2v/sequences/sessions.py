@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, gather, waits_for_workers
+from daskw2v.cluster import check_cluster, clocks_watched, gather, waits_for_workers
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.resources import Resources
@@ -130,7 +130,8 @@ def write_sessions(
         sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
         home = work / _HOME / identity_of(sources, sessions)
         stage = Stage(work, home, partial(run_tasks, client), listen, "sessions", "files")
-        manifest = stage.make(home.read_manifest, partial(_write, sources, sessions, resources, client))
+        with clocks_watched(client):
+            manifest = stage.make(home.read_manifest, partial(_write, sources, sessions, resources, client))
     return [(home / name).url for name in manifest["files"]]
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 from distributed import Client
 
-from daskw2v.cluster import OneWorker, check_cluster, connect, scheduler_watched, waits_for_workers
+from daskw2v.cluster import OneWorker, check_cluster, clocks_watched, connect, scheduler_watched, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import find_format
@@ -59,7 +59,7 @@ def ready_cluster(
         check_cluster(cluster, store)
         check_plug_ins(cluster, params, resources)
         check_workers(cluster, resources.device)
-        with compiling_said(cluster, listener):
+        with compiling_said(cluster, listener), clocks_watched(cluster):
             yield cluster
 
 

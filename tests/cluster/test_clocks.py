@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import time
+from contextlib import nullcontext
 from weakref import ref
 
 import distributed.batched
@@ -10,8 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Resources
-from daskw2v.cluster import check_cluster, connect
-from daskw2v.store.storage import Store
+from daskw2v.cluster import clocks_watched, connect
 
 HOUR = 3600.0
 
@@ -59,26 +59,53 @@ def of_scheduler_to_client(client):
 
 @pytest.mark.parametrize("find", [of_client, of_worker, of_scheduler_to_worker, of_scheduler_to_client])
 @pytest.mark.parametrize("watched", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_check_cluster__lets_streams_go_on_when_the_clock_is_set_back(client, clock, tmp_path, find, watched):
-    if watched:
-        check_cluster(client, Store(str(tmp_path)))
-        check_cluster(client, Store(str(tmp_path)))  # another run with the same client
-    find(client).interval = 1.0  # seconds for which it collects messages
-    assert client.submit(abs, -1).result(30) == 1
-    clock.offset = -HOUR
-    future = client.submit(abs, -2)
-    if watched:
-        assert future.result(30) == 2
-    else:  # what Dask does by itself
-        with pytest.raises(TimeoutError):
-            future.result(3)
+def test_clocks_watched__lets_streams_go_on_when_the_clock_is_set_back(client, clock, find, watched):
+    with clocks_watched(client) if watched else nullcontext(), clocks_watched(client) if watched else nullcontext():
+        find(client).interval = 1.0  # seconds for which it collects messages
+        assert client.submit(abs, -1).result(30) == 1
+        clock.offset = -HOUR
+        future = client.submit(abs, -2)
+        if watched:
+            assert future.result(30) == 2
+        else:  # what Dask does by itself
+            with pytest.raises(TimeoutError):
+                future.result(3)
 
 
-def test_watch__ends_with_its_client(tmp_path):
+def plugins(client):
+    """Return the names of the plugins that new workers would get, and those of the present one."""
+    (worker,) = client.cluster.workers.values()
+    return {*client.cluster.scheduler.worker_plugins}, {*worker.plugins}
+
+
+def test_clocks_watched__leaves_nothing_on_the_cluster(client):
+    before = plugins(client)
+    with clocks_watched(client):
+        assert all(len(found - known) == 1 for found, known in zip(plugins(client), before, strict=True))
+    assert plugins(client) == before
+
+
+def test_clocks_watched__does_not_wait_for_a_scheduler_that_is_gone(client):
+    began = time.monotonic()
+    with clocks_watched(client):
+        client.close()
+    assert time.monotonic() - began < 20
+
+
+def await_watches(loop, n):
+    """Wait until so many tasks watch clocks."""
+    deadline = time.monotonic() + 10
+    while (found := sum("clocks.py" in str(task) for task in asyncio.all_tasks(loop))) != n:
+        assert time.monotonic() < deadline, f"{found} watch, not {n}"
+        time.sleep(0.05)
+
+
+def test_watch__ends_with_its_block():
     with connect(Resources(threads=1)) as client:
-        check_cluster(client, Store(str(tmp_path)))
         known, loop = ref(client), client.loop.asyncio_loop
-        assert any("_watch" in str(task) for task in asyncio.all_tasks(loop))
+        with clocks_watched(client):
+            await_watches(loop, 2)  # of client and scheduler, and of the worker
+        await_watches(loop, 0)
     del client
     gc.collect()
     assert known() is None

@@ -9,7 +9,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.training.cost.base import Hardware
 from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
-from daskw2v.training.rotation.cost import moves, rotation_cost
+from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost
 
 D, TYPES = 100, 100_000
 LOAD = zipf(1e9, TYPES, Params(vector_size=D))
@@ -44,6 +44,13 @@ def test_rotation_cost__of_pairs_that_memory_does_not_hold_is_that_of_their_file
     assert filed.disk == pytest.approx(held.disk + MACHINE_B.pair_bytes * LOAD.pairs / 2)
     assert filed.memory < held.memory
     assert filed.seconds["tasks"] < held.seconds["tasks"]
+
+
+def test_run_cost__of_pairs_that_epochs_share_is_that_of_their_files():
+    hardware, params = Hardware("", 1, 8, 1, math.inf, 1e8, storage=1e8), Params(strategy="rotation", epochs=2)
+    alone, shared = (run_cost(params.replace(pair_epochs=n), LOAD, hardware, MACHINE_B) for n in (1, 2))
+    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs
+    assert shared.seconds["store"] == pytest.approx(alone.seconds["store"] + pairs / 1e8)
 
 
 def test_rotation_cost__one_thread_of_a_task_copies():

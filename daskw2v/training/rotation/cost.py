@@ -72,6 +72,7 @@ def rotation_cost(
     c: Constants,
     groups: int | None = None,
     sent_dtype: str = Params.sent_dtype,
+    pair_epochs: int = Params.pair_epochs,
 ) -> Forecast:
     """Return what training takes with p partitions, in so many passes over all epochs.
 
@@ -91,7 +92,8 @@ def rotation_cost(
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
-    held = fits and fits_pairs(load.pairs / passes * c.pair_bytes, hardware.nodes * hardware.memory)
+    pairs = load.pairs * c.pair_bytes
+    held = fits and fits_pairs(pairs / passes, pair_epochs, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
     if not fits:
         plan = plan._replace(threads=1)
@@ -105,7 +107,6 @@ def rotation_cost(
     piece = piece_length(p, length)
     pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
-    pairs = load.pairs * c.pair_bytes
     stored = load.words * RAW_WORD + (0.0 if held else 2 * pairs)
     filed = 0.0 if fits else n_tasks * taken_rows * (4 + SENT_BYTES[sent_dtype]) * load.d * 2
     moved = moves(plan.groups, passes, hardware.nodes) if fits else 0.0
@@ -139,7 +140,8 @@ def rotation_cost(
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes."""
     passes = params.epochs * params.passes_per_epoch
-    return rotation_cost(load, params.n_partitions, passes, hardware, constants, params.n_groups, params.sent_dtype)
+    how = params.n_groups, params.sent_dtype, params.pair_epochs
+    return rotation_cost(load, params.n_partitions, passes, hardware, constants, *how)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:

@@ -23,17 +23,16 @@ _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
 class Fits(NamedTuple):
-    """What a cluster's memory holds: both tables, and the pairs of some passes; the rest goes through files."""
+    """Whether a cluster's memory holds both tables, and the pairs of some passes; the rest goes through files."""
 
     model: bool
     pairs: bool
 
 
 def fits_memory(params: Params, text: Text, memory: float) -> Fits:
-    """Tell what a cluster that holds so many bytes holds. Pairs that several epochs share lie in files."""
+    """Tell what a cluster that holds so many bytes holds of a run."""
     model = fits_model(text.vocabulary, params.vector_size, params.sent_dtype, memory)
-    few = params.pair_epochs == 1 and fits_pairs(_pairs(params, text, text.left // params.passes_per_epoch), memory)
-    return Fits(model, model and few)
+    return Fits(model, model and fits_pairs(_pairs_of_pass(params, text), params.pair_epochs, memory))
 
 
 def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
@@ -41,9 +40,13 @@ def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -
     return (4 + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
 
 
-def fits_pairs(of_pass: float, memory: float) -> bool:
-    """Tell whether it holds pairs that take so many bytes a pass."""
-    return AHEAD * _TWICE * of_pass <= _PAIRS_SHARE * memory
+def fits_pairs(of_pass: float, pair_epochs: int, memory: float) -> bool:
+    """Tell whether it holds pairs that take so many bytes a pass, and that no two epochs share."""
+    return pair_epochs == 1 and AHEAD * _TWICE * of_pass <= _PAIRS_SHARE * memory
+
+
+def _pairs_of_pass(params: Params, text: Text) -> float:
+    return _pairs(params, text, text.left / params.passes_per_epoch)
 
 
 def _pairs(params: Params, text: Text, words: float) -> float:
@@ -74,7 +77,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     partition = held / 2 / n
     length = text.words // params.passes_per_epoch
     piece = min(text.words, piece_length(n, length))
-    pairs = _pairs(params, text, min(of_pass := text.left / params.passes_per_epoch, most_of_slice(n, length)))
+    pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
@@ -86,7 +89,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits.model else {}
     kept = {"model": held / workers.n} if fits.model else {}
     twice = _TWICE if workers.n > 1 else 1.0
-    ahead = {"pairs of passes": AHEAD * twice * _pairs(params, text, of_pass) / workers.n} if fits.pairs else {}
+    ahead = {"pairs of passes": AHEAD * twice * _pairs_of_pass(params, text) / workers.n} if fits.pairs else {}
 
     def dealing(threads: int) -> Sizes:
         """Return the memory of tasks that deal pieces of the next pass, side by side."""

@@ -93,9 +93,9 @@ class RotationRun:
 
     def play(self, number: int) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
-        this, key = self._passes[number], f"{self._session}-{number}"
+        this = self._passes[number]
         if self._fits.pairs:
-            held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), key)
+            held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
             return self._train(number, this, lambda: held)
         self._dealing = _beside(self._deal, this, self._dealing)
         return self._train(number, this, self._dealing.result)
