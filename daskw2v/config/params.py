@@ -205,11 +205,25 @@ class Params(Settings):
     )  # fmt: skip
     rounds_per_epoch: int | None = setting(
         None,
-        "merges an epoch; 8 times n_replicas when not given",
+        "rounds an epoch, which end with a merge of all rows; 2 times n_replicas when not given, 8 of one replica",
         integer(1),
         stage="train",
         used_by=("averaging",),
         optional=True,
+    )
+    merges_per_round: int = setting(
+        4,
+        "merges of the rows of frequent words a round; 1 merges all rows together",
+        integer(1),
+        stage="train",
+        used_by=("averaging",),
+    )
+    frequent_rows: int = setting(
+        16384,
+        "rows of each table, of the most frequent words, that are merged merges_per_round times a round",
+        integer(1),
+        stage="train",
+        used_by=("averaging",),
     )
     merge: str = setting(
         "momentum", "rule that merges replicas into one model", TEXT, stage="train", used_by=("averaging",)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,21 @@ def rows_per_block(vector_size: int) -> int:
     return max(1, _BLOCK_BYTES // (4 * vector_size))
 
 
-def cut_tables(tables: Mapping[str, int], vector_size: int) -> list[TableBlock]:
-    """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too."""
-    step = rows_per_block(vector_size)
+def cut_tables(tables: Mapping[str, int], vector_size: int, first: int = 0) -> list[TableBlock]:
+    """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too.
+
+    With `first`, the first rows of a table, so many, are a block of their own.
+    """
     return [
-        TableBlock(table, start, min(rows, start + step))
+        TableBlock(table, start, stop)
         for table, rows in tables.items()
-        for start in range(0, max(1, rows), step)
+        for start, stop in pairwise(_bounds(rows, rows_per_block(vector_size), first))
     ]
+
+
+def _bounds(rows: int, step: int, first: int) -> list[int]:
+    inner = {*range(step, rows, step), *((first,) if 0 < first < rows else ())}
+    return [0, *sorted(inner), rows]
 
 
 def initial_block(run: Run, block: TableBlock) -> Float32Array:
@@ -62,9 +70,9 @@ def load_block(store: Store, block: TableBlock) -> Float32Array:
 
 
 @durable()
-def save_block(store: Store, block: TableBlock, rows: Float32Array) -> Written:
-    """Task: write the block's rows; blocks lie along the chunks, so all may be written at once; return checksums."""
-    return write_table_rows(store, block.table, block.start, rows)
+def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Written:
+    """Task: write consecutive blocks that lie along the chunks, so all may be written at once; return checksums."""
+    return write_table_rows(store, table, start, rows[0] if len(rows) == 1 else join_blocks(*rows))
 
 
 def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:
@@ -81,10 +89,14 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
     for block in blocks:
         rows = max(block.stop, tables.get(block.table, (0, 0))[0])
         tables[block.table] = (rows, vector_size)
-    create_model(store, tables, rows_per_block(vector_size))
+    step = rows_per_block(vector_size)
+    create_model(store, tables, step)
+    by_chunk: dict[tuple[str, int], list[Future]] = {}
+    for block, future in blocks.items():
+        by_chunk.setdefault((block.table, block.start // step * step), []).append(future)
     return [
-        client.submit(save_block, store, block, future, key=f"save-{key}-{block.table}-{block.start}", retries=2)
-        for block, future in blocks.items()
+        client.submit(save_block, store, table, start, *futures, key=f"save-{key}-{table}-{start}", retries=2)
+        for (table, start), futures in by_chunk.items()
     ]
 
 

@@ -23,6 +23,7 @@ MANY = 10**400  # beyond any float
 INTEGERS = {  # lowest and highest
     "min_count": (1, None), "max_final_vocab": (1, None), "vector_size": (1, 65536), "window": (1, 1024),
     "negative": (1, 1024), "epochs": (1, None), "seed": (0, 2**63 - 1), "n_replicas": (1, 65536),
+    "merges_per_round": (1, None), "frequent_rows": (1, None),
     "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
     "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),

@@ -18,7 +18,7 @@ from daskw2v.training.memory.workers import workers_of
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {
-    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=2),
+    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=2, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=4, passes_per_epoch=1),
     "columns": COMMON.replace(objective="context_matrix", strategy="columns", context_size=20),
 }

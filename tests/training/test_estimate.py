@@ -145,13 +145,14 @@ def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out(
 
 def test_estimate__counts_trained_replicas_that_wait_to_be_merged():
     params = Params(vector_size=96, n_replicas=4)  # whole cache lines
-    parts = [dict(of(params, workers=Workers(n, 1))["train"].worker) for n in (1, 2, 4)]
     tables = 2 * 4 * 96 * TEXT.vocabulary
-    assert [part.get("trained replicas", 0) for part in parts] == [
-        3 * tables / 2,
-        tables / 2,
-        0,
-    ]  # but the one training
+
+    def trained(params):
+        workers = (Workers(n, 1) for n in (1, 2, 4))
+        return [dict(of(params, workers=each)["train"].worker).get("trained replicas", 0) for each in workers]
+
+    assert trained(params.replace(merges_per_round=1)) == [3 * tables / 2, tables / 2, 0]  # but the one training
+    assert trained(params) == [4 * tables, 2 * tables, tables]  # between steps, with that of the one training
 
 
 def test_estimate__follows_rotation_through_the_work_directory():

@@ -86,7 +86,7 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     run = make_run(corpus, vocabulary, store, params, resources)
     for stop in (1000, 2000):
         found = [
-            pulling.reach(run, ReplicaWork(0, 0, stop, 0.1, 0.1), [TableBlock(table, a, a + 300)]).of(0)
+            pulling.reach(run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]).of(0)
             for table in ("input", "output")
             for a in range(0, vocabulary.size // 300 * 300, 300)
         ]

@@ -11,7 +11,7 @@ from daskw2v.training.columns import columns
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)
 COLUMNS = COMMON.replace(objective="context_matrix", strategy="columns", context_size=100, gather_every=13)
 RUNS = {
-    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=4, warmup=0.1),
+    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=4, warmup=0.1, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=8, passes_per_epoch=1),
     "columns": COLUMNS.replace(optimizer="adam", alpha=0.02),
     "columns by SGD": COLUMNS.replace(optimizer="sgd", alpha=0.1),

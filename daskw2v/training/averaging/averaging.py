@@ -2,8 +2,12 @@
 
 A round is a graph of pure tasks. Each replica's task takes all blocks of the common model, or the rows that its text
 reaches where these are few (`pulling`), and returns what it changed; each block is merged by a small tree of tasks;
-the next round's tasks depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are
+the next tasks depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are
 numbers, not workers: Dask places their tasks, and repeats those of a lost worker.
+
+A round has several steps. After each, the rows of frequent words are merged; a replica keeps the others as it trained
+them, until they are merged at the end of the round. Replicas drift apart by the updates of a row, and most updates are
+of few rows.
 """
 
 import uuid
@@ -17,7 +21,7 @@ from daskw2v.cluster import Trainers, gather
 from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import counted
+from daskw2v.errors import DamageError, counted
 from daskw2v.models.attempts import finish_tables
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
@@ -29,7 +33,7 @@ from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
 from daskw2v.training.averaging.replica_task import Trained, train_replica
-from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, ReplicaWork
+from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
@@ -71,10 +75,16 @@ class AveragingRun:
         """Load the blocks of a checkpoint, or make those of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
         tables = find_objective(params.objective).tables(params, self._run.vocabulary.size)
-        blocks = cut_tables(tables, params.vector_size)
+        blocks = cut_tables(tables, params.vector_size, params.frequent_rows if params.n_replicas > 1 else 0)
         if checkpoint is None:
             self._blocks, self._velocity = _initial_blocks(self._client, self._run, blocks, key), {}
             return
+        if params.n_replicas > 1 and manifest.get("rounds") != len(self):
+            raise DamageError(
+                f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
+                "The same command makes it again.",
+                url=checkpoint.url,
+            )
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
         self._velocity = {}
         if manifest["velocity"]:
@@ -82,50 +92,91 @@ class AveragingRun:
             self._velocity = dict(zip(blocks, velocity.values(), strict=True))
 
     def play(self, number: int) -> Iterator[RoundReport]:
-        """Submit the training of all replicas and their merging; yield the round's report when it is trained."""
-        client, this, key = self._client, self._rounds[number], f"{self._session}-{number}"
-        blocks, alone = list(self._blocks), len(this.works) == 1
-        few = pulls(self._run, this)
+        """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
+        this, key = self._rounds[number], f"{self._session}-{number}"
+        reached = self._reach(this, key)
+        kept: list[Future | None] = [None] * this.n_replicas
+        totals: list[list[Future]] = []
+        for n, step in enumerate(this.steps):
+            last = n == len(this.steps) - 1
+            replicas = self._train(step, kept, reached, first=n == 0, last=last, key=f"{key}-{n}")
+            kept = [self._part("kept", replica) for replica in replicas]
+            totals.append([self._part("totals", replica) for replica in replicas])
+        rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
+        return self._reports(this, totals, rows)
+
+    def _reach(self, this: AveragingRound, key: str) -> list[Future | None]:
+        """Return what each replica reaches in a round; None where it takes whole blocks."""
+        if not pulls(self._run, this):
+            return [None] * this.n_replicas
+        works = zip(*(step.works for step in this.steps), strict=True)
+        blocks = list(self._blocks)
+        return [
+            self._client.submit(reach, self._run, of_replica, blocks, key=f"reach-{key}-{replica}", retries=2)
+            for replica, of_replica in enumerate(works)
+        ]
+
+    def _train(
+        self,
+        step: AveragingStep,
+        kept: Sequence[Future | None],
+        reached: Sequence[Future | None],
+        *,
+        first: bool,
+        last: bool,
+        key: str,
+    ) -> list[Future]:
+        """Submit the training of a step, and the merging after it; return the replicas' futures."""
+        blocks, alone = list(self._blocks), len(step.works) == 1
+        keeps = blocks if alone else [] if last else [b for b in blocks if b.stop > self._run.params.frequent_rows]
+        given = [None if block in keeps and not first else rows for block, rows in self._blocks.items()]
         replicas = [
-            client.submit(
+            self._client.submit(
                 train_replica,
                 self._run,
                 self._threads,
                 work,
-                alone,
                 blocks,
-                *(self._pull(work, f"{key}-{work.replica}") if few else (None, *self._blocks.values())),
+                frozenset(keeps),
+                alone,
+                kept[work.replica],
+                reached[work.replica],
+                *self._pulled(given, reached[work.replica], f"{key}-{work.replica}"),
                 key=f"train-{key}-{work.replica}",
                 retries=2,
                 resources=self._trainers.takes,
             )
-            for work in this.works
+            for work in step.works
         ]
-        totals = [client.submit(attrgetter("totals"), replica, key=f"totals-{replica.key}") for replica in replicas]
         for n, block in enumerate(blocks):
-            trained = [client.submit(_nth_block, replica, n, key=f"block-{replica.key}-{n}") for replica in replicas]
-            self._merge(block, trained, f"{key}-{n}")
-        rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
-        return self._reports(this, totals, rows)
+            if alone:
+                self._blocks[block] = self._client.submit(_nth_kept, replicas[0], n, key=f"block-{key}-{n}")
+            elif block not in keeps:
+                changes = [self._client.submit(_nth_change, r, n, key=f"change-{r.key}-{n}") for r in replicas]
+                self._merge(block, changes, f"{key}-{n}")
+        return replicas
 
-    def _pull(self, work: ReplicaWork, key: str) -> Iterator[Future]:
-        """Yield what a replica reaches, and its rows of each block, taken where the block is."""
-        reached = self._client.submit(reach, self._run, work, list(self._blocks), key=f"reach-{key}", retries=2)
-        yield reached
-        for n, rows in enumerate(self._blocks.values()):
-            yield self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}")
+    def _part(self, name: str, replica: Future) -> Future:
+        return self._client.submit(attrgetter(name), replica, key=f"{name}-{replica.key}")
 
-    def _reports(self, this: AveragingRound, totals: list[Future], rows: InputRows) -> Iterator[RoundReport]:
-        done: list[TaskTotals] = gather(self._client, totals, f"Round {this.number}", self._trainers.takes)
-        yield RoundReport(this.stop, this.works[0].alpha_stop, done, rows)
+    def _pulled(self, given: Sequence[Future | None], reached: Future | None, key: str) -> list[Future | None]:
+        """Return the rows that a replica is given of each block, taken where the block is if it takes some."""
+        if reached is None:
+            return list(given)
+        return [
+            None if rows is None else self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}")
+            for n, rows in enumerate(given)
+        ]
 
-    def _merge(self, block: TableBlock, trained: list[Future], key: str) -> None:
-        """Replace a block by the merge of what replicas trained."""
-        if len(trained) == 1:
-            self._blocks[block] = trained[0]
-            return
+    def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
+        for step, futures in zip(this.steps, totals, strict=True):
+            done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
+            yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
+
+    def _merge(self, block: TableBlock, changes: list[Future], key: str) -> None:
+        """Replace a block by the merge of what replicas changed."""
         before, length = self._velocity.get(block), block.stop - block.start
-        merged = _merge(self._client, self._rule, length, self._blocks[block], before, trained, key)
+        merged = _merge(self._client, self._rule, length, self._blocks[block], before, changes, key)
         self._blocks[block] = self._client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
         if self._rule.has_velocity:
             self._velocity[block] = self._client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
@@ -133,7 +184,7 @@ class AveragingRun:
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks and their velocity."""
         self._save(checkpoint, {**self._blocks, **rename(self._velocity, _VELOCITY)}, "a checkpoint")
-        return {"velocity": bool(self._velocity)}
+        return {"velocity": bool(self._velocity), "rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write the blocks."""
@@ -161,8 +212,12 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
     }
 
 
-def _nth_block(trained: Trained, number: int) -> Any:
-    return trained.blocks[number]
+def _nth_change(trained: Trained, number: int) -> Any:
+    return trained.changes[number]
+
+
+def _nth_kept(trained: Trained, number: int) -> Any:
+    return trained.kept[number]
 
 
 def _merge(

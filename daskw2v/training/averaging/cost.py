@@ -10,7 +10,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import ROUNDS
+from daskw2v.training.averaging.round_schedule import rounds_per_epoch
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -20,37 +20,50 @@ from daskw2v.types import Float64Array
 _TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
-def averaging_cost(load: Load, rounds: int, hardware: Hardware, c: Constants) -> Forecast:
+def averaging_cost(
+    load: Load,
+    rounds: int,
+    hardware: Hardware,
+    c: Constants,
+    merges_per_round: int = Params.merges_per_round,
+    frequent_rows: int = Params.frequent_rows,
+) -> Forecast:
     """Return what training takes with a replica a node.
 
     Terms, and where they are in the code:
 
     text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
     are pulled, `pulling.reach` reads the text once more.
-    copies: `CpuReplicaTrainer` copies both tables in and out, each round, or the rows that were pulled.
-    handling: `averaging._merge`, each block on one worker.
+    copies: `CpuReplicaTrainer` copies both tables in and out, each step, or the rows that were pulled.
+    handling: `averaging._merge`, each block on one worker, frequent rows in each step.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
     rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
     tasks: those of `AveragingRun.play`.
-    memory: both tables four and a half times: of the round, the replica's, half of them its result, merged, and
-    velocity.
+    memory: both tables four and a half times: of the round, the replica's, what it keeps, half of them its result or
+    merged, and velocity.
     """
-    n, blocks = hardware.nodes, 2 * math.ceil(load.types / rows_per_block(load.d))
+    n = hardware.nodes
+    steps = merges_per_round if n > 1 else 1
+    frequent = min(1.0, frequent_rows / load.types) if steps > 1 else 0.0
+    whole = rounds * (1 + (steps - 1) * frequent)  # as often all rows would have been merged
+    blocks = 2 * (math.ceil(load.types / rows_per_block(load.d)) + (0 < frequent < 1))
+    often = 2 * math.ceil(frequent * load.types / rows_per_block(load.d))
     warm, everyone = min(0.1, n / 80) if n > 1 else 0.0, hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if n > 1 else 1.0
     few = share < 1
-    sent = rounds * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
-    merged = rounds * n * load.tables if n > 1 else 0.0
+    sent = whole * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
+    merged = whole * n * load.tables if n > 1 else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
-    tasks = (3 if few else 2) * n + blocks * ((2 if few else 1) * n + sums + 3)
+    merges = blocks + (steps - 1) * often  # of a round
+    tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
     seconds = {
         "text": (2 if few else 1) * load.words * c.read * alone,
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
-        "copies": (share * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
+        "copies": (share * steps * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
         "handling": merged * c.merge / hardware.busy(min(blocks, n)),
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
@@ -91,8 +104,8 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
     replicas = replace(
         hardware, nodes=n, threads=threads, processes=1, cores=min(hardware.cores, n * threads, hardware.slots)
     )
-    rounds = params.epochs * (params.rounds_per_epoch or ROUNDS * n)
-    return averaging_cost(load, rounds, replicas, constants)
+    rounds = params.epochs * rounds_per_epoch(params)
+    return averaging_cost(load, rounds, replicas, constants, params.merges_per_round, params.frequent_rows)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:

@@ -42,6 +42,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     share = tables / workers.n if several else 0.0
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
+    steps = params.merges_per_round > 1 and text.vocabulary > params.frequent_rows
+    waiting = copies if steps else changes  # what a replica keeps for its next step, or has changed
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
@@ -61,7 +63,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     later = {**kept, "velocity of the merge": velocity}
     training = {
         **later,
-        "trained replicas": (replicas - tasks) * changes,  # that wait for the last ones of the round
+        # Those that are trained wait for the last ones of the step
+        "trained replicas": (replicas if steps else replicas - tasks) * waiting,
         "tables of replicas": tasks * copies,
         "changes taken out of them": tasks * taken * changes,
         "text": tasks * read,

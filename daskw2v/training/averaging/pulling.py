@@ -1,7 +1,7 @@
 """The rows that a replica pulls: those that its text reaches in a round, where these are few."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,20 +45,20 @@ class Reached(NamedTuple):
 
 def pulls(run: Run, this: AveragingRound) -> bool:
     """Return whether the replicas of a round pull rows. The vectors are the same if they take whole blocks."""
-    most = max(work.stop - work.start for work in this.works)
+    most = (this.stop - this.start) / this.n_replicas
     known = find_objective(run.params.objective).reached is not None
-    return known and len(this.works) > 1 and most < FEW * run.vocabulary.size
+    return known and this.n_replicas > 1 and most < FEW * run.vocabulary.size
 
 
-def reach(run: Run, work: ReplicaWork, blocks: Sequence[TableBlock]) -> Reached:
-    """Task: find the rows that a replica's work reaches; its text is read for it once more."""
+def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) -> Reached:
+    """Task: find the rows that a replica's work of a round reaches; its text is read for it once more."""
     objective = find_objective(run.params.objective)
     assert objective.reached is not None  # or nothing is pulled
     marks = {
         table: np.zeros(rows, np.bool_) for table, rows in objective.tables(run.params, run.vocabulary.size).items()
     }
     positions = find_device(run.device).replica_trainer.positions
-    for load in loads_of(run, work, positions, []):
+    for load in (load for work in works for load in loads_of(run, work, positions, [])):
         piece = load()
         objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
@@ -73,9 +73,7 @@ def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
     return rows if some is None else share(rows[some])
 
 
-def pulled(
-    reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Float32Array]
-) -> list[Float32Array | SomeRows]:
+def pulled(reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Any]) -> list[Float32Array | SomeRows]:
     """Return the blocks that a replica trains, given what it pulled."""
     return [
         part if (some := reached.of(n)) is None else SomeRows(block.stop - block.start, some, part)

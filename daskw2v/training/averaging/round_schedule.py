@@ -1,4 +1,4 @@
-"""Which replica trains which stretch of text in which round, at which learning rate: pure functions."""
+"""Which replica trains which stretch of text in which step, at which learning rate: pure functions."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from daskw2v.training.schedule import alpha_at, share_of
 
 @dataclass(frozen=True)
 class ReplicaWork:
-    """What one replica does in one round.
+    """What one replica does in one step.
 
     Parameters
     ----------
@@ -44,31 +44,51 @@ class ReplicaWork:
         return pieces
 
 
-ROUNDS = 8  # an epoch, for each replica
+ROUNDS = 8  # an epoch, of one replica: it is heard of as often, and may be saved
+_MERGES = 2  # an epoch, for each of several replicas
+
+
+def rounds_per_epoch(params: Params) -> int:
+    """Return the number of rounds an epoch."""
+    n = params.n_replicas
+    return params.rounds_per_epoch or (ROUNDS if n == 1 else _MERGES * n)
+
+
+@dataclass(frozen=True)
+class AveragingStep:
+    """One step of a round: its works begin with the same frequent rows. `stop` is its progress, as in `ReplicaWork`."""
+
+    stop: int
+    works: tuple[ReplicaWork, ...]
 
 
 @dataclass(frozen=True)
 class AveragingRound:
-    """One round: all its works start from the same model. `start` and `stop` are its progress, as in Work."""
+    """One round: its replicas start from the same model. `start` and `stop` are its progress, as in `ReplicaWork`."""
 
     number: int
     start: int
     stop: int
-    works: tuple[ReplicaWork, ...]
+    steps: tuple[AveragingStep, ...]
+
+    @property
+    def n_replicas(self) -> int:
+        """Number of replicas that train."""
+        return len(self.steps[0].works)
 
 
 class AveragingRounds(Sequence[AveragingRound]):
     """The rounds of the averaging strategy over a corpus of `length` positions, each made when it is asked for.
 
     One replica warms the model up (replicas that break symmetry apart cannot be averaged); then each round's
-    stretch is cut evenly among n_replicas. The learning rate falls with the progress of the whole run, from alpha
-    to min_alpha: all replicas of a round go through the same fall. Merges have to be many against n_replicas, since
-    outer momentum remembers that many rounds: hence 8 an epoch for each.
+    stretch is cut into steps, and these evenly among n_replicas. The learning rate falls with the progress of the whole
+    run, from alpha to min_alpha: all replicas of a step go through the same fall. All rows are merged after a round,
+    those of frequent words after each step: replicas that update a row more often drift apart sooner.
     """
 
     def __init__(self, params: Params, length: int) -> None:
         n = params.n_replicas
-        wanted = params.epochs * (params.rounds_per_epoch or ROUNDS * n)
+        wanted = params.epochs * rounds_per_epoch(params)
         warmup = (params.warmup if params.warmup is not None else min(0.1, n / 80)) if n > 1 else 0.0
         self._params = params
         self._total = params.epochs * length
@@ -94,6 +114,11 @@ class AveragingRounds(Sequence[AveragingRound]):
         else:
             start, stop = share_of(self._warm, self._total, number - self._n_warm, self._n_merged)
             replicas = self._params.n_replicas
+        n_steps = min(self._params.merges_per_round, stop - start) if replicas > 1 else 1
+        steps = (self._step(*share_of(start, stop, i, n_steps), replicas) for i in range(n_steps))
+        return AveragingRound(number, start, stop, tuple(steps))
+
+    def _step(self, start: int, stop: int, replicas: int) -> AveragingStep:
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingRound(number, start, stop, tuple(works))
+        return AveragingStep(stop, tuple(works))

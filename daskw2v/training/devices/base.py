@@ -74,7 +74,7 @@ class SomeRows:
     rows
         Which are there, ascending, shape (n,) int32.
     values
-        Shape (n, D) float32.
+        Shape (n, at least D) float32.
     """
 
     length: int
@@ -114,7 +114,8 @@ class ReplicaTrainer(DeviceTrainer):
     touched
         Returns how likely a window touches each row, by table; called where many windows are trained at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, D) float32, or some rows of it. They are copied.
+        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it: columns from
+        D on are not read. They are copied.
     threads
         As in `Threads`.
     """
@@ -190,9 +191,9 @@ class ReplicaTrainer(DeviceTrainer):
             rows = table.reshape(-1, self._width)[:, : self._columns]
             for start, part in zip(self._bounds[name], blocks[name], strict=False):
                 if isinstance(part, SomeRows):
-                    rows[start + part.rows] = part.values
+                    rows[start + part.rows] = part.values[:, : self._columns]
                 else:
-                    rows[start : start + len(part)] = part
+                    rows[start : start + len(part)] = part[:, : self._columns]
             return table
 
         return dict(zip(blocks, self._in_threads(copy, blocks), strict=True))

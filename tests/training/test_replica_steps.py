@@ -1,0 +1,123 @@
+"""Rounds of several steps: frequent rows are merged in each, others at the end of the round."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from daskw2v import Params, Resources, Store, train
+from daskw2v.models.store import open_table
+from daskw2v.objectives.registry import find_objective
+from daskw2v.progress import silent
+from daskw2v.training import blocks
+from daskw2v.training.averaging.averaging import AveragingRun
+from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
+from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.replica_task import _touched
+from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.round_schedule import AveragingRounds
+from daskw2v.training.devices import Threads, find_device
+from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.prepared import prepared_of
+from daskw2v.training.setup import read_text
+from daskw2v.training.version import make_run, settled_params
+
+PARAMS = Params(
+    vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=3,
+    frequent_rows=40, warmup=0.1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "text.txt"
+    words = rng.zipf(1.2, (400, 12)) % 300
+    path.write_text("".join(" ".join(f"w{word}" for word in sentence) + "\n" for sentence in words))
+    return path
+
+
+def reference(run, length):
+    """Return the tables, trained by plain loops: each replica has tables of its own, and parts of them are merged."""
+    params, objective = run.params, find_objective(run.params.objective)
+    rule, trainer = find_merge_rule(params.merge), find_device("cpu").replica_trainer
+    model = {
+        table: first_rows(run, table, np.arange(rows))
+        for table, rows in objective.tables(params, run.vocabulary.size).items()
+    }
+    parts = (slice(0, params.frequent_rows), slice(params.frequent_rows, None))
+    velocity = {(table, part.start): None for table in model for part in parts}
+
+    def trained(work, tables):
+        whole = {table: [rows] for table, rows in tables.items()}
+        replica = trainer(objective, params, prepared_of(run), partial(_touched, run), whole, Threads(1))
+        replica.train(loads_of(run, work, trainer.positions, []))
+        return {table: rows for table, (rows,) in replica.take().items()}
+
+    for this in AveragingRounds(params, length):
+        replicas = [{table: rows.copy() for table, rows in model.items()} for _ in range(this.n_replicas)]
+        for step in this.steps:
+            replicas = [trained(work, tables) for work, tables in zip(step.works, replicas, strict=True)]
+            if this.n_replicas == 1:
+                model = replicas[0]
+                continue
+            for table, rows in model.items():
+                for part in parts if step is this.steps[-1] else parts[:1]:
+                    base = rows[part].copy()
+                    deltas = [Delta(delta_of(base, replica[table][part])[0]) for replica in replicas]
+                    merged = rule.finish(base, velocity[table, part.start], add_deltas(len(base), *deltas))
+                    velocity[table, part.start] = merged.velocity
+                    for tables in (model, *replicas):
+                        tables[table][part] = merged.rows
+    return model
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"objective": "sg_hs"}, {"objective": "cbow_ns", "merge": "touched"}, {"merges_per_round": 1}],
+    ids=str,
+)
+def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch, changes):
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
+    params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
+    vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
+    corpus, vocabulary = read_text(text, work, params, resources, lambda: client, silent)
+    run = make_run(corpus, vocabulary, work, params, resources)
+    for table, rows in reference(run, corpus.n_tokens).items():
+        np.testing.assert_array_equal(open_table(Store(vectors.url), table)[:], rows)
+
+
+def test_steps__matter(client, text, tmp_path):
+    """Or the test above could not tell one step from several."""
+    resources = Resources(threads=1)
+    one, several = (
+        train(text, work=tmp_path, params=PARAMS.replace(merges_per_round=n), resources=resources, client=client)
+        for n in (1, 3)
+    )
+    assert not np.array_equal(one.vectors, several.vectors)
+
+
+def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch):
+    """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds."""
+    save, restore, told = AveragingRun.save_checkpoint, AveragingRun.restore, []
+    options = {"params": PARAMS, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
+    expected = train(text, work=tmp_path / "undisturbed", **options)
+
+    class StoppedError(Exception):
+        pass
+
+    def save_older(run, checkpoint):
+        return {name: value for name, value in save(run, checkpoint).items() if name != "rounds"}
+
+    def stop(run, number, checkpoint, manifest):
+        if checkpoint is not None:
+            raise StoppedError
+        restore(run, number, checkpoint, manifest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AveragingRun, "save_checkpoint", save_older)
+        patch.setattr(AveragingRun, "restore", stop)
+        with pytest.raises(StoppedError):
+            train(text, work=tmp_path / "work", **options)
+    again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)
+    np.testing.assert_array_equal(again.vectors, expected.vectors)
+    assert any("older daskw2v, whose rounds were others" in message for message in told if message)
