@@ -73,6 +73,10 @@ class Trainers(NamedTuple):
         # Not for tasks with resources: if that worker is gone, Dask would ignore the resources, too
         return {"workers": [worker], "allow_other_workers": True} if worker and not self.takes else {}
 
+    def slots(self) -> list[str]:
+        """Return the address of each thread's worker, in order; of one unknown worker where there is none."""
+        return [address for address, threads in self.homes() for _ in range(threads)] or [""]
+
     def homes(self) -> list[tuple[str, int]]:
         """Return address and threads of each worker, in order; coming ones have the address "" and fewest threads."""
         return sorted(self.threads.items()) + [("", min(self.threads.values(), default=1))] * self.coming

@@ -77,20 +77,25 @@ def huge_zeros(n: int) -> Float32Array:
 
     Rows lie anywhere in a table, so that small pages would cost a miss in the page table for each.
     """
-    memory = _pages(n)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel built without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.float32, n)
+    return np.frombuffer(huge_pages(4 * n), np.float32, n)
 
 
 def sparse_zeros(n: int) -> Float32Array:
     """Return n zeros that begin on a page, shape (n,) float32: they take memory as they are written, page by page."""
-    return np.frombuffer(_pages(n), np.float32, n)
+    return np.frombuffer(_pages(4 * n), np.float32, n)
 
 
-def _pages(n: int) -> mmap.mmap:
-    size = max(1, 4 * n)
+def huge_pages(size: int) -> mmap.mmap:
+    """Return so many bytes of zeros, in huge pages where the system has them."""
+    memory = _pages(size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel built without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+def _pages(size: int) -> mmap.mmap:
+    size = max(1, size)
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -94,6 +94,7 @@ class AveragingRun:
     def play(self, number: int) -> Iterator[RoundReport]:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
         this, key = self._rounds[number], f"{self._session}-{number}"
+        self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
         reached = self._reach(this, key)
         kept: list[Future | None] = [None] * this.n_replicas
         totals: list[list[Future]] = []
@@ -127,7 +128,7 @@ class AveragingRun:
         key: str,
     ) -> list[Future]:
         """Submit the training of a step, and the merging after it; return the replicas' futures."""
-        blocks, alone = list(self._blocks), len(step.works) == 1
+        blocks, alone, slots = list(self._blocks), len(step.works) == 1, self._trainers.slots()
         keeps = blocks if alone else [] if last else [b for b in blocks if b.stop > self._run.params.frequent_rows]
         given = [None if block in keeps and not first else rows for block, rows in self._blocks.items()]
         replicas = [
@@ -145,6 +146,7 @@ class AveragingRun:
                 key=f"train-{key}-{work.replica}",
                 retries=2,
                 resources=self._trainers.takes,
+                **self._trainers.preferring(slots[len(slots) * work.replica // len(step.works) % len(slots)]),
             )
             for work in step.works
         ]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from daskw2v.config.registry import Registry
+from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import kernel
 from daskw2v.sampling.segments import cut
 from daskw2v.training.averaging.deltas import Deltas
@@ -82,7 +83,8 @@ def merge_block(
     deltas_of
         Returns the summed deltas of some rows.
     """
-    rows, faster = np.empty_like(base), np.empty_like(base) if rule.has_velocity else None
+    rows: Float32Array = buffers.here.table(base.shape)
+    faster = buffers.here.table(base.shape) if rule.has_velocity else None
     for a, b in cut(0, len(base), max(1, _IN_CACHE // (4 * base.shape[1]))):
         some = slice(a, b)
         merged = rule.finish(base[some], None if velocity is None else velocity[some], deltas_of(some))

@@ -85,9 +85,11 @@ def train_replica(
 
     def take(table: str, place: int, trained: Float32Array) -> tuple[Delta | None, Float32Array | None, bool]:
         number = numbers[table][place]
-        if blocks[number] in keeps:
-            part = np.ascontiguousarray(trained[:, : params.vector_size]) if alone else trained
+        if alone:
+            part = np.ascontiguousarray(trained[:, : params.vector_size])
             return None, share(part), is_finite(part)
+        if blocks[number] in keeps:
+            return None, share(trained), True  # looked at when it returns the changes
         base = rows[number]
         assert base is not None  # what changes are counted from
         bits, finite = delta_of(base, trained)

@@ -11,7 +11,8 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.kernels.simd import aligned_empty, huge_zeros, padded, sparse_zeros
+from daskw2v.kernels import buffers
+from daskw2v.kernels.simd import huge_zeros, padded, sparse_zeros
 from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables, Rate, Trainer
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer, find_trainer
@@ -187,8 +188,12 @@ class ReplicaTrainer(DeviceTrainer):
 
         def copy(name: str) -> Float32Array:
             some = any(isinstance(part, SomeRows) for part in blocks[name])
-            table = (sparse_zeros if some else huge_zeros)((self._lengths[name] + behind) * self._width)
-            rows = table.reshape(-1, self._width)[:, : self._columns]
+            table = (sparse_zeros if some else buffers.here.take)((self._lengths[name] + behind) * self._width)
+            wide = table.reshape(-1, self._width)
+            rows = wide[:, : self._columns]
+            if not some:
+                wide[:, self._columns :] = 0.0
+                wide[self._lengths[name] :] = 0.0
             for start, part in zip(self._bounds[name], blocks[name], strict=False):
                 if isinstance(part, SomeRows):
                     rows[start + part.rows] = part.values[:, : self._columns]
@@ -285,9 +290,7 @@ class PartitionTrainer(DeviceTrainer):
 
 
 def _padded_copy(rows: Float32Array, width: int) -> Float32Array:
-    # Small pages: each task takes new memory, and huge pages may have to be made first, which takes seconds where
-    # the system's file cache has filled the rest. The kernel loses 4 % by it.
-    table: Float32Array = aligned_empty(len(rows) * width)
+    table: Float32Array = buffers.here.take(len(rows) * width)
     wide = table.reshape(-1, width)
     wide[:, : rows.shape[1]] = rows
     wide[:, rows.shape[1] :] = 0.0

@@ -43,7 +43,7 @@ def play(
 ) -> Iterator[list[TaskTotals]]:
     """Train a pass; yield the totals of each step, as they are done."""
     trainers = trainers_of(client, context.run.device)
-    slots = [address for address, threads in trainers.homes() for _ in range(threads)] or [""]
+    slots = trainers.slots()
     waiting: deque[list[Future]] = deque()
     for step, groups in enumerate(steps):
         jobs = [

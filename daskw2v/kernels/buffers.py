@@ -1,0 +1,95 @@
+"""Memory for tables that is used again.
+
+The system clears memory before it gives it to a process, and a virtual machine may have to ask its host for it first:
+that takes as long as copying a table, or ten times as long. So memory that a task frees waits some seconds for the
+next task that asks for as much.
+"""
+
+import math
+import time
+import weakref
+from collections import deque
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.kernels.simd import aligned_empty, huge_pages
+
+_IDLE = 5.0  # seconds that memory waits
+_STEP = 2 << 20  # bytes of a huge page; less is not kept
+
+
+class Buffers:
+    """Memory that is in use, and memory that waits.
+
+    Parameters
+    ----------
+    idle
+        Seconds that memory waits before it is given back to the system.
+    """
+
+    def __init__(self, idle: float = _IDLE) -> None:
+        self._idle = idle
+        self._waiting: deque[tuple[float, Any]] = deque()  # since when; ordered by that
+        self._used: list[weakref.finalize[Any, Any]] = []
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def take(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+        """Return room for n numbers of any value, on whole cache lines, in huge pages where the system has them.
+
+        Its memory waits for the next one who asks, once this array and all views of it are gone.
+        """
+        wanted = n * np.dtype(dtype).itemsize
+        if wanted < _STEP:
+            return aligned_empty(n, dtype)
+        size = -(-wanted // _STEP) * _STEP
+        with self._lock:
+            memory = self._found(size)
+            if memory is None:
+                memory = huge_pages(size)
+            room = np.frombuffer(memory, dtype, n)
+            # No lock there: arrays are freed anywhere, also while this thread holds it
+            freed = weakref.finalize(room, self._give, memory)
+            freed.atexit = False
+            self._used.append(freed)
+            if self._thread is None:
+                self._thread = Thread(target=self._trim, name="daskw2v-buffers", daemon=True)
+                self._thread.start()
+        return room
+
+    def table(self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+        """Return room for a table, as `take` does."""
+        return self.take(math.prod(shape), dtype).reshape(shape)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that wait."""
+        return sum(len(memory) for _, memory in list(self._waiting))
+
+    def _give(self, memory: Any) -> None:
+        self._waiting.append((time.monotonic(), memory))
+
+    def _found(self, size: int) -> Any:
+        for entry in reversed(list(self._waiting)):  # the one that was used last is in the cache
+            if len(entry[1]) == size:
+                self._waiting.remove(entry)
+                return entry[1]
+        return None
+
+    def _trim(self) -> None:
+        """Give back what waited long enough, until there is nothing more to wait for."""
+        while True:
+            time.sleep(self._idle / 2)
+            with self._lock:
+                while self._waiting and self._waiting[0][0] < time.monotonic() - self._idle:
+                    self._waiting.popleft()
+                self._used = [freed for freed in self._used if freed.alive]
+                if not self._used and not self._waiting:
+                    self._thread = None
+                    return
+
+
+here = Buffers()
