@@ -36,6 +36,7 @@ from benchmarks.transfer import processor_seconds
 from daskw2v.config.params import Params
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.cost import averaging_cost
+from daskw2v.training.averaging.round_schedule import rounds_per_epoch
 from daskw2v.training.cost.base import Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants, Line
 from daskw2v.training.cost.load import zipf
@@ -187,22 +188,18 @@ class Plan(NamedTuple):
 
 
 def planned(load: Load, hardware: Hardware, c: Constants, sent_dtype: str = Params.sent_dtype) -> Plan:
-    """Return the fastest plan that fits into memory, with a partition a thread and a group a process.
-
-    Of each way to cut nodes into processes, it is that of the fewest passes whose pairs fit while they are dealt.
-    """
+    """Return the fastest plan that fits into memory, with a partition a thread and a group a process."""
     p, found = hardware.nodes * hardware.threads, list[Plan]()
     for processes in (k for k in range(1, hardware.threads + 1) if hardware.threads % k == 0):
         own, groups = replace(hardware, processes=processes), hardware.nodes * processes
-        several = [Plan(2**i, groups, rotation_cost(load, p, 2**i, own, c, groups, sent_dtype)) for i in range(8)]
-        found.append(next((plan for plan in several if plan.forecast.memory < hardware.memory), several[0]))
+        found += [Plan(2**i, groups, rotation_cost(load, p, 2**i, own, c, groups, sent_dtype)) for i in range(8)]
     return min(found, key=lambda plan: (plan.forecast.memory >= hardware.memory, plan.forecast.total))
 
 
 def forecasts(load: Load, hardware: Hardware, c: Constants) -> Iterator[tuple[str, Forecast]]:
     """Yield averaging and rotation by name, with what they take."""
     n = hardware.nodes
-    yield f"averaging, {n} replica(s)", averaging_cost(load, 8 * n, hardware, c)
+    yield f"averaging, {n} replica(s)", averaging_cost(load, rounds_per_epoch(Params(n_replicas=n)), hardware, c)
     for dtype in ("float32", "bfloat16"):
         plan = planned(load, hardware, c, dtype)
         how = f"p={n * hardware.threads}, {plan.groups} group(s), {plan.passes} pass(es)"

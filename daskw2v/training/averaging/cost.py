@@ -17,6 +17,8 @@ from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
 from daskw2v.types import Float64Array
 
+_COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
+_MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
@@ -34,8 +36,9 @@ def averaging_cost(
 
     text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
     are pulled, `pulling.reach` reads the text once more.
-    copies: `CpuReplicaTrainer` copies both tables in and out, each step, or the rows that were pulled.
-    handling: `averaging._merge`, each block on one worker, frequent rows in each step.
+    copies: `CpuReplicaTrainer` copies both tables in and out, each step, or the rows that were pulled: as fast as the
+    threads of a replica do, or as memory does.
+    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
     rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
@@ -57,14 +60,16 @@ def averaging_cost(
     sent = whole * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
     merged = whole * n * load.tables if n > 1 else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
+    copied = share * steps * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
+    threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
     merges = blocks + (steps - 1) * often  # of a round
     tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
     seconds = {
         "text": (2 if few else 1) * load.words * c.read * alone,
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
-        "copies": (share * steps * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)) * load.tables * c.copy,
-        "handling": merged * c.merge / hardware.busy(min(blocks, n)),
+        "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
+        "handling": max(merged * c.merge / hardware.busy(min(blocks, hardware.slots)), _MERGED * merged / bus),
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
     }

@@ -52,8 +52,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "open shards": open_shards(text),
     }
     read = trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words)
-    # One thread takes one table out after the other; rows that fill whole cache lines are returned as they lie
-    taken = 1.0 if threads > 1 else max(held.values()) / tables
+    # One table is taken out after the other; rows that fill whole cache lines are returned as they lie
+    taken = max(held.values()) / tables
     alone = {
         **kept,
         "tables of replicas": copies,

@@ -1,10 +1,10 @@
 """The three trainers that a device has: of a replica, of partitions, of rows; what they share on any device."""
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 
 _T = TypeVar("_T")
+_J = TypeVar("_J")
 
 
 class TextPiece(NamedTuple):
@@ -172,43 +173,56 @@ class ReplicaTrainer(DeviceTrainer):
         It is given the block's table, its number there, and its rows, or those that there are, padded to whole cache
         lines; rows that it keeps it has to copy. Several threads may call it.
         """
-        tables = {name: self.from_device(self._tables.pop(name)) for name in list(self._tables)}
+        tables = {
+            name: self.from_device(self._tables.pop(name)).reshape(-1, self._width) for name in list(self._tables)
+        }
 
-        def blocks(name: str) -> list[_T]:
-            rows = tables.pop(name).reshape(-1, self._width)
-            cuts = zip(itertools.pairwise(self._bounds[name]), self._rows[name], strict=True)
-            parts = (rows[a:b] if some is None else rows[a + some] for (a, b), some in cuts)
-            return [block(name, number, part) for number, part in enumerate(parts)]
+        def one(name: str, number: int) -> _T:
+            (a, b), some = self._bounds[name][number : number + 2], self._rows[name][number]
+            rows = tables[name]
+            return block(name, number, rows[a:b] if some is None else rows[a + some])
 
-        names = list(tables)
-        return dict(zip(names, self._in_threads(blocks, names), strict=True))
+        def of_table(name: str, n: int) -> list[_T]:
+            taken = self._in_threads(partial(one, name), range(n))
+            del tables[name]
+            return taken
+
+        return {name: of_table(name, len(self._rows[name])) for name in list(tables)}
 
     def _padded(self, blocks: Mapping[str, Sequence[Float32Array | SomeRows]], behind: int) -> dict[str, Float32Array]:
         """Return flat copies of tables, rows padded, with room for some rows behind them."""
 
-        def copy(name: str) -> Float32Array:
+        def room(name: str) -> Float32Array:
             some = any(isinstance(part, SomeRows) for part in blocks[name])
-            table = (sparse_zeros if some else buffers.here.take)((self._lengths[name] + behind) * self._width)
-            wide = table.reshape(-1, self._width)
-            rows = wide[:, : self._columns]
-            if not some:
-                wide[:, self._columns :] = 0.0
-                wide[self._lengths[name] :] = 0.0
-            for start, part in zip(self._bounds[name], blocks[name], strict=False):
-                if isinstance(part, SomeRows):
-                    rows[start + part.rows] = part.values[:, : self._columns]
-                else:
-                    rows[start : start + len(part)] = part[:, : self._columns]
-            return table
+            return (sparse_zeros if some else buffers.here.take)((self._lengths[name] + behind) * self._width)
 
-        return dict(zip(blocks, self._in_threads(copy, blocks), strict=True))
+        def copy(job: tuple[str, int, Float32Array | SomeRows]) -> None:
+            name, start, part = job
+            rows = tables[name].reshape(-1, self._width)
+            if isinstance(part, SomeRows):
+                rows[start + part.rows, : self._columns] = part.values[:, : self._columns]
+            else:
+                to = rows[start : start + len(part)]
+                to[:, : self._columns] = part[:, : self._columns]
+                to[:, self._columns :] = 0.0
 
-    def _in_threads(self, function: Callable[[str], _T], names: Iterable[str]) -> list[_T]:
-        """Call a function for each table, on the threads there are."""
+        tables = {name: room(name) for name in blocks}
+        jobs = [
+            (name, int(start), part)
+            for name, parts in blocks.items()
+            for start, part in zip(self._bounds[name], parts, strict=False)
+        ]
+        self._in_threads(copy, jobs)
+        for name, table in tables.items():
+            table[self._lengths[name] * self._width :] = 0.0
+        return tables
+
+    def _in_threads(self, function: Callable[[_J], _T], jobs: Sequence[_J]) -> list[_T]:
+        """Do a job for each row block, on the threads there are."""
         if self._threads.n == 1:
-            return [function(name) for name in names]
+            return [function(job) for job in jobs]
         with ThreadPoolExecutor(self._threads.n) as pool:
-            return list(pool.map(function, names))
+            return list(pool.map(function, jobs))
 
 
 class PartitionTrainer(DeviceTrainer):
