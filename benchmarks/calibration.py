@@ -101,11 +101,18 @@ def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
         words = word_table(np.ones(rows, np.int64), params.ns_exponent)
         return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows
 
+    def far(d: int, rows: int = 1 << 20, words: int = 1 << 19) -> Callable[[], float]:
+        tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
+        sentences = np.arange(0, words + 1, 1 << 4)
+        text = Segment(tokens, np.arange(words), sentences)
+        return windows(params.replace(vector_size=d), text, np.ones(rows, np.int64))
+
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(several)) as pool:
         together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
     return {
         "window": line_of(lambda d: pair(lambda: windows(params.replace(vector_size=d), segment, counts))),
+        "far": line_of(lambda d: pair(far, d)),
         "warm": (line := line_of(lambda d: pair(warm, d))),
         "cold": line_of(cold),
         "crowded": max(1.0, 1 / statistics.median(together) / line.at(SIZES[0])),

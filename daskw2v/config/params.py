@@ -178,7 +178,7 @@ class Params(Settings):
         stage="train",
     )
     strategy: str = setting(
-        "averaging",
+        AUTO,
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
         "memory and read all options that are given",
         TEXT,

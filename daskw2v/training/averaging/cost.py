@@ -19,6 +19,7 @@ from daskw2v.types import Float64Array
 
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
+_NEAR = 20_000  # rows of a table that caches have, of the most frequent words (measured with 133,000 and 1,000,000)
 _TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
@@ -35,7 +36,7 @@ def averaging_cost(
     Terms, and where they are in the code:
 
     text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
-    are pulled, `pulling.reach` reads the text once more.
+    are pulled, `pulling.reach` reads the text once more. Rows of rare words are in no cache (`far_share`).
     copies: `CpuReplicaTrainer` copies both tables in and out, each step, or the rows that were pulled: as fast as the
     threads of a replica do, or as memory does.
     handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step.
@@ -57,6 +58,8 @@ def averaging_cost(
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if n > 1 else 1.0
     few = share < 1
+    far = far_share(load)
+    pair = (1 - far) * c.window.at(load.d) + far * c.far.at(load.d)
     sent = whole * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
     merged = whole * n * load.tables if n > 1 else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
@@ -67,7 +70,7 @@ def averaging_cost(
     seconds = {
         "text": (2 if few else 1) * load.words * c.read * alone,
         "store": load.words * RAW_WORD / (n * hardware.storage),
-        "train": load.pairs * c.window.at(load.d) * alone * (c.crowded if everyone > 1 else 1.0),
+        "train": load.pairs * pair * alone * (c.crowded if everyone > 1 else 1.0),
         "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
         "handling": max(merged * c.merge / hardware.busy(min(blocks, hardware.slots)), _MERGED * merged / bus),
         "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
@@ -84,10 +87,8 @@ def pulled_share(load: Load, words: float, step: int) -> float:
     if words >= FEW * load.types:
         return 1.0
     windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling leaves
-    rest = load.types - len(load.top)  # rare words, taken as equally frequent
-    shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
-    noise = shares**Params.ns_exponent
-    targets = shares + Params.negative * noise / (noise[:-1].sum() + rest * noise[-1])
+    rest, shares, noise = _shares(load)
+    targets = shares + Params.negative * noise
     taken = 0.0
     for expected in (windows * shares, windows * targets):
         reached = -np.expm1(-expected)
@@ -95,6 +96,21 @@ def pulled_share(load: Load, words: float, step: int) -> float:
             taken += _taken(reached[start : min(start + step, len(load.top))])
         taken += rest * _taken(reached[-1:])
     return float(taken / (2 * load.types))
+
+
+def far_share(load: Load) -> float:
+    """Return the share of rows, of those that training reads, that are in no cache."""
+    rest, shares, noise = _shares(load)
+    near = [float(of[:-1][:_NEAR].sum() + max(0, min(rest, _NEAR - len(of) + 1)) * of[-1]) for of in (shares, noise)]
+    return max(0.0, 1 - sum(near) / 2)
+
+
+def _shares(load: Load) -> tuple[int, Float64Array, Float64Array]:
+    """Return how many words are rare, taken as equally frequent; shares of words, and of noise, theirs at the end."""
+    rest = load.types - len(load.top)
+    shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
+    noise = shares**Params.ns_exponent
+    return rest, shares, noise / (noise[:-1].sum() + rest * noise[-1])
 
 
 def _taken(reached: Float64Array) -> float:
