@@ -74,12 +74,28 @@ def _refusal(params: Params, resources: Resources) -> ParameterError | None:
 
 
 def _check_auto(params: Params, resources: Resources) -> None:
-    if not usable(params, resources):
-        others = (params.replace(strategy=name) for name in STRATEGIES)
-        refused = " ".join(f"{p.strategy}: {error.problem}" for p in others if (error := _refusal(p, resources)))
-        raise ParameterError(
-            f"No strategy takes all that is given. {refused}", "Leave out what the wanted strategy does not take."
-        )
+    if usable(params, resources):
+        return
+    found = {name: _refusal(params.replace(strategy=name), resources) for name in STRATEGIES}
+    refused = {name: error for name, error in found.items() if error is not None}
+    own = [error for name, error in refused.items() if _could_train(name, params, resources)]
+    if len({error.problem for error in own or refused.values()}) == 1:
+        raise (own or list(refused.values()))[0]
+    told = " ".join(f"{name}: {error.problem}" for name, error in refused.items())
+    raise ParameterError(
+        f"No strategy takes all that is given. {told}", "Leave out what the wanted strategy does not take."
+    )
+
+
+def _could_train(name: str, params: Params, resources: Resources) -> bool:
+    """Return whether a strategy reads all that is given, and has a kernel: what it refuses is then a value."""
+    try:
+        for settings in (params, resources):
+            refuse_unread(settings, "strategy", name, STRATEGIES)
+        _check_kernel(params.replace(strategy=name), resources)
+    except ParameterError:
+        return False
+    return True
 
 
 def _check_kernel(params: Params, resources: Resources) -> None:

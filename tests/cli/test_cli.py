@@ -230,7 +230,7 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
 def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(run(command, "--help").output.split())
     assert "sgns --negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns" in brief
-    assert "--rounds-per-epoch, --merge, --warmup, --hot-rows, --flush-words, --max-in-flight" in brief
+    assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --warmup, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief
     assert "INPUT..." not in brief.partition("Options:")[2]
     for name, shown, hidden in (
@@ -318,7 +318,7 @@ def test_estimate__tells_what_each_stage_takes_and_what_was_guessed(text):
 
 def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
     known = ("--types", "9000000", "--words", "8000000", "--threads", "1", "--memory-limit", "2 GiB")
-    result = run("estimate", text, *known, "--vector-size", "300")
+    result = run("estimate", text, *known, "--vector-size", "300", "--strategy", "averaging")
     assert result.exit_code == 0, result.output
     assert "guessed" not in result.output
     assert "model 17.88 GiB" in result.output  # 2 * 4 * 300 * 8 million

@@ -134,7 +134,7 @@ def test_calls__show_progress_unless_told_otherwise(client, tmp_path, capsys):
     train(tmp_path / "text.txt", work=tmp_path / "shown", **how)
     stages = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
     assert [stage for stage in dict.fromkeys(stages) if stage != "compile"] == [
-        "cluster", "encode", "vocabulary", "train", "publish"
+        "cluster", "encode", "vocabulary", "choose", "train", "publish"
     ]  # fmt: skip
     build_corpus(tmp_path / "text.txt", Store(str(tmp_path / "stage")), params, Resources(), client)
     assert capsys.readouterr().err.startswith("encode: 0/400 bytes")

@@ -12,7 +12,7 @@ from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.stages import estimate
 from daskw2v.training.memory.text import Text
 
-PARAMS = Params(phrases=1)
+PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(
     words=10**9, types=4 * 10**6, left=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
     shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
@@ -25,7 +25,7 @@ def of(text, params=PARAMS, workers=None):
 
 def test_estimate__has_a_stage_for_phrases_where_there_are_such():
     assert [stage.name for stage in of(TEXT).stages] == ["encode", "phrases", "vocabulary", "train", "publish"]
-    assert "phrases" not in [stage.name for stage in of(TEXT, Params()).stages]
+    assert "phrases" not in [stage.name for stage in of(TEXT, Params(strategy="averaging")).stages]
     assert all(part.bytes > 0 for part in of(TEXT)["phrases"].worker)
 
 

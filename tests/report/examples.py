@@ -40,7 +40,7 @@ def manifest(**params):
         for i in range(20)
     ]  # fmt: skip
     return {
-        "params": settled(Params(**params)).as_dict(),
+        "params": settled(Params(**{"strategy": "averaging", **params})).as_dict(),
         "resources": {"device": "cpu", "threads": 2},
         "corpus": {
             "identity": "feedbeef",

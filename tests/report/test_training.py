@@ -42,7 +42,7 @@ def test_text__tells_what_was_repaired_only(trained):
 
 def test_choices__take_the_objectives_own_alpha_as_default(trained):
     differing = {choice.name for choice in choices_of(trained.metadata["params"]) if choice.differs}
-    assert differing == {"window"}
+    assert differing == {"strategy", "window"}  # what was chosen is always shown
     assert {c.name for c in choices_of({"objective": "cbow_ns", "alpha": 0.035}) if c.differs} == {"objective", "alpha"}
 
 

@@ -8,6 +8,9 @@ from daskw2v.training.version import settled_params
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}
 
 
+SETTLED = settled_params(Params(strategy="averaging"))
+
+
 @pytest.mark.parametrize(
     ("params", "policy", "rate", "epochs", "anchor"),
     [
@@ -19,7 +22,7 @@ SUBWORDS = {"objective": "subwords", "strategy": "columns"}
     ],
 )
 def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, anchor):
-    params = settled_params(Params(**params))
+    params = settled_params(Params(**{"strategy": "averaging", **params}))
     found = Policy(**policy).params_after(params, "v0001-a", 0.1, 0.2)
     assert found.alpha == pytest.approx(rate * params.alpha)
     assert (found.base_model, found.epochs) == ("v0001-a", epochs)
@@ -27,8 +30,8 @@ def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, an
 
 
 def test_policy__of_little_new_text_still_moves_words():
-    assert 0.99 < Policy().params_after(settled_params(Params()), "v0001-a", 0.0005, 0.05).anchor < 1
+    assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005, 0.05).anchor < 1
 
 
 def test_policy__has_a_rate_of_its_own():
-    assert Policy(alpha=0.01).params_after(settled_params(Params()), "v0001-a", 0.1, 0.2).alpha == 0.01
+    assert Policy(alpha=0.01).params_after(SETTLED, "v0001-a", 0.1, 0.2).alpha == 0.01

@@ -22,8 +22,8 @@ from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.rotation.cost import rotation_cost
 
 GB = 1 << 30
-AUTO = Params(strategy="auto")
-SMALL = Params(strategy="auto", vector_size=4, min_count=1, epochs=1, sample=0, window=2)
+AUTO, PLAIN = Params(), Params(strategy="averaging")
+SMALL = Params(vector_size=4, min_count=1, epochs=1, sample=0, window=2)
 SMALL_TEXT = Text(
     words=10**6, types=40_000, left=6 * 10**5, vocabulary=10**4, blocks=1, shards=1, shard_words=10**6,
     shard_types=40_000, entries=40_000,
@@ -43,18 +43,18 @@ def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (froz
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
     for text in (SMALL_TEXT, LONG_TEXT):
-        assert chosen(text, place(n=1))[0].params == Params()
+        assert chosen(text, place(n=1))[0].params == PLAIN
 
 
 def test_choose__keeps_one_replica_where_text_is_short():
     best, why = chosen(SMALL_TEXT, place(n=64))
-    assert best.params == Params()
+    assert best.params == PLAIN
     assert "n_replicas=16" in why
 
 
 def test_choose__divides_much_text_among_workers():
     best, why = chosen(LONG_TEXT, place(n=8))
-    assert best.params != Params()
+    assert best.params != PLAIN
     plain = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
     assert best.forecast.total < 0.8 * plain.forecast.total
     assert f"{plain}" in why or best.params.strategy == plain.params.strategy
@@ -76,14 +76,14 @@ def test_choose__takes_the_only_strategy_of_an_objective():
 
 def test_choose__leaves_options_as_they_are_given():
     found = candidates(AUTO.replace(n_replicas=3), Resources(), LONG_TEXT, place())
-    assert [candidate.params for candidate in found] == [Params(n_replicas=3)]
+    assert [candidate.params for candidate in found] == [PLAIN.replace(n_replicas=3)]
     found = candidates(AUTO.replace(n_partitions=24), Resources(), LONG_TEXT, place())
     assert [candidate.params for candidate in found] == [Params(strategy="rotation", n_partitions=24)]
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
     best, why = chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_ns"))
-    assert best.params == Params(objective="cbow_ns")
+    assert best.params == PLAIN.replace(objective="cbow_ns")
     assert "no forecast" in why
 
 
@@ -182,7 +182,7 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
 
 def test_forecast__has_a_replica_a_worker():
     found = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))
-    params = Params(n_replicas=8)
+    params = PLAIN.replace(n_replicas=8)
     (eight,) = [candidate for candidate in found if candidate.params == params]
     load = load_of(LONG_TEXT, params)
     wanted = averaging_cost(load, 5 * 16, replace(place(n=8).hardware, cores=32), constants_of(params, "cpu"))

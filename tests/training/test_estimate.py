@@ -28,9 +28,9 @@ from daskw2v.vocabulary.count import build_vocabulary
 
 GB = 1 << 30
 RUNS = {
-    "averaging": Params(),
-    "replicas": Params(n_replicas=4),
-    "tree": Params(objective="cbow_hs"),
+    "averaging": Params(strategy="averaging"),
+    "replicas": Params(strategy="averaging", n_replicas=4),
+    "tree": Params(strategy="averaging", objective="cbow_hs"),
     "rotation": Params(strategy="rotation"),
     "columns": Params(objective="context_matrix", strategy="columns"),
     "adam": Params(objective="context_matrix", strategy="columns", optimizer="adam"),
@@ -131,12 +131,12 @@ def test_estimate__never_falls_with_more_threads(params, threads, more):
 
 @given(st.integers(1, 64), st.integers(0, 64))
 def test_estimate__never_falls_with_more_replicas(n, more):
-    small, large = (of(Params(n_replicas=k), workers=Workers(4, 1)) for k in (n, n + more))
+    small, large = (of(Params(strategy="averaging", n_replicas=k), workers=Workers(4, 1)) for k in (n, n + more))
     assert small["train"].bytes <= large["train"].bytes
 
 
 def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
-    parts = {part.name: part.bytes for part in of(Params(vector_size=100))["train"].worker}
+    parts = {part.name: part.bytes for part in of(Params(strategy="averaging", vector_size=100))["train"].worker}
     table = 4 * 100 * TEXT.vocabulary
     assert parts["model"] == 2 * table
     assert parts["tables of replicas"] == 2 * table * 112 // 100  # whole cache lines
@@ -144,7 +144,7 @@ def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out(
 
 
 def test_estimate__counts_trained_replicas_that_wait_to_be_merged():
-    params = Params(vector_size=96, n_replicas=4)  # whole cache lines
+    params = Params(strategy="averaging", vector_size=96, n_replicas=4)  # whole cache lines
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
     def trained(params):
@@ -196,7 +196,7 @@ def test_known_text__has_the_numbers_of_the_manifests(client, file, tmp_path):
 
 
 def test_check_training__refuses_what_cannot_fit_and_names_what_helps():
-    params = Params(vector_size=300)
+    params = Params(strategy="averaging", vector_size=300)
     need = of(params)["train"].bytes
     with pytest.raises(ClusterError) as caught:
         check_training(Cluster(4 * GB, threads=2), params, Resources(), TEXT)
@@ -223,7 +223,7 @@ def test_check_training__names_more_partitions_where_it_rotates_already():
 
 def test_check_training__offers_no_rotation_where_there_is_none():
     with pytest.raises(ClusterError) as caught:
-        check_training(Cluster(GB), Params(objective="cbow_hs"), Resources(), TEXT)
+        check_training(Cluster(GB), Params(strategy="averaging", objective="cbow_hs"), Resources(), TEXT)
     assert "rotation" not in str(caught.value)
 
 

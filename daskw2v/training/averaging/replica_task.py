@@ -4,10 +4,9 @@ from collections.abc import Container, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
+from daskw2v.kernels import buffers
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
@@ -86,7 +85,8 @@ def train_replica(
     def take(table: str, place: int, trained: Float32Array) -> tuple[Delta | None, Float32Array | None, bool]:
         number = numbers[table][place]
         if alone:
-            part = np.ascontiguousarray(trained[:, : params.vector_size])
+            part = buffers.here.table((len(trained), params.vector_size))
+            part[:] = trained[:, : params.vector_size]
             return None, share(part), is_finite(part)
         if blocks[number] in keeps:
             return None, share(trained), True  # looked at when it returns the changes

@@ -10,6 +10,7 @@ from daskw2v.training.memory.text import Text
 from daskw2v.types import Float64Array
 
 TOP = 1 << 20  # words whose frequencies tell how even partitions are
+_LEAST = 1e-9  # share of a text that is left, for formulas to divide by
 SENTENCE = 20.0  # words of a sentence, where a text's are not known
 
 
@@ -35,7 +36,7 @@ def zipf(words: float, types: int, params: Params) -> Load:
 
 def load_of(text: Text, params: Params) -> Load:
     """Return the load of a text, of which subsampling leaves a known share."""
-    share = text.left / text.words
+    share = max(text.left / text.words, _LEAST)
     _, kept = _top(text.vocabulary, params)
     return _load(text.words * params.epochs, share, text.vocabulary, params, kept / max(share, kept.sum()))
 

@@ -173,21 +173,19 @@ class ReplicaTrainer(DeviceTrainer):
         It is given the block's table, its number there, and its rows, or those that there are, padded to whole cache
         lines; rows that it keeps it has to copy. Several threads may call it.
         """
-        tables = {
-            name: self.from_device(self._tables.pop(name)).reshape(-1, self._width) for name in list(self._tables)
-        }
+        names = list(self._tables)
+        tables = {name: self.from_device(self._tables.pop(name)).reshape(-1, self._width) for name in names}
 
         def one(name: str, number: int) -> _T:
             (a, b), some = self._bounds[name][number : number + 2], self._rows[name][number]
             rows = tables[name]
             return block(name, number, rows[a:b] if some is None else rows[a + some])
 
-        def of_table(name: str, n: int) -> list[_T]:
-            taken = self._in_threads(partial(one, name), range(n))
+        taken = {}
+        for name in names:
+            taken[name] = self._in_threads(partial(one, name), range(len(self._rows[name])))
             del tables[name]
-            return taken
-
-        return {name: of_table(name, len(self._rows[name])) for name in list(tables)}
+        return taken
 
     def _padded(self, blocks: Mapping[str, Sequence[Float32Array | SomeRows]], behind: int) -> dict[str, Float32Array]:
         """Return flat copies of tables, rows padded, with room for some rows behind them."""
@@ -207,12 +205,8 @@ class ReplicaTrainer(DeviceTrainer):
                 to[:, self._columns :] = 0.0
 
         tables = {name: room(name) for name in blocks}
-        jobs = [
-            (name, int(start), part)
-            for name, parts in blocks.items()
-            for start, part in zip(self._bounds[name], parts, strict=False)
-        ]
-        self._in_threads(copy, jobs)
+        starts = {name: zip(self._bounds[name], parts, strict=False) for name, parts in blocks.items()}
+        self._in_threads(copy, [(name, int(start), part) for name in blocks for start, part in starts[name]])
         for name, table in tables.items():
             table[self._lengths[name] * self._width :] = 0.0
         return tables
