@@ -147,12 +147,13 @@ def test_estimate__counts_trained_replicas_that_wait_to_be_merged():
     params = Params(strategy="averaging", vector_size=96, n_replicas=4)  # whole cache lines
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
-    def trained(params):
-        workers = (Workers(n, 1) for n in (1, 2, 4))
-        return [dict(of(params, workers=each)["train"].worker).get("trained replicas", 0) for each in workers]
+    def parts(params):
+        found = (dict(of(params, workers=Workers(n, 1))["train"].worker) for n in (1, 2, 4))
+        return [(part["trained replicas"], part["tables of replicas"]) for part in found]
 
-    assert trained(params.replace(merges_per_round=1)) == [3 * tables / 2, tables / 2, 0]  # but the one training
-    assert trained(params) == [4 * tables, 2 * tables, tables]  # between steps, with that of the one training
+    half = tables / 2  # what a replica changed
+    assert parts(params.replace(merges_per_round=1)) == [(n * half, tables) for n in (4, 2, 1)]
+    assert parts(params) == [(n * half, (n + 1) * tables) for n in (4, 2, 1)]  # each has tables that it keeps
 
 
 def test_estimate__follows_rotation_through_the_work_directory():

@@ -69,8 +69,13 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "changes taken out of them": tasks * taken * changes,
         "text": tasks * read,
     }
-    # What is merged takes the place of what it came from, but for some blocks
-    merging = {**later, "trained replicas": replicas * changes, "blocks that are merged": share / 2}
+    # What is merged takes the place of what it came from, but for some blocks; freed tables wait for the next step
+    merging = {
+        **later,
+        "trained replicas": replicas * changes,
+        "blocks that are merged": share / 2,
+        "tables of replicas": (tasks + (replicas if steps else 0)) * copies,
+    }
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:
