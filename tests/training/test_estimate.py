@@ -290,7 +290,8 @@ def test_local_workers__are_those_that_dask_would_start():
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other ways elsewhere")
 def test_estimate__is_near_the_peak_of_a_worker(tmp_path):
     """Of 570 MB: within 40 %, since kernels, 90 MB, may be compiled or in the cache; tables are 230 MB of it."""
-    n_words, params = 50_000, Params(min_count=1, vector_size=200, epochs=1, rounds_per_epoch=2)
+    n_words = 50_000
+    params = Params(strategy="averaging", min_count=1, vector_size=200, epochs=1, rounds_per_epoch=2)
     text = tmp_path / "text.txt"
     text.write_text("\n".join(" ".join(f"w{i}" for i in range(a, a + 50)) for a in range(0, n_words, 50)) + "\n")
     with (
