@@ -149,4 +149,5 @@ def test_command__ends_an_interrupted_run_with_one_sentence(command, tmp_path, o
         lines += began.stderr.readlines()
     assert began.returncode == 130
     assert lines[-1] == "Interrupted. The same command goes on where it stopped.\n"
-    assert {line.partition(": ")[0] for line in lines[:-1]} <= {"cluster", "encode", "compile", "vocabulary", "train"}
+    stages = {line.partition(": ")[0] for line in lines[:-1]}
+    assert stages <= {"cluster", "encode", "compile", "vocabulary", "choose", "train"}
