@@ -171,7 +171,7 @@ class ReplicaTrainer(DeviceTrainer):
         """Return what a function makes of each row block, and release the tables.
 
         It is given the block's table, its number there, and its rows, or those that there are, padded to whole cache
-        lines; rows that it keeps it has to copy. Several threads may call it.
+        lines; rows that it keeps without a copy hold the memory of the whole table. Several threads may call it.
         """
         names = list(self._tables)
         tables = {name: self.from_device(self._tables.pop(name)).reshape(-1, self._width) for name in names}
