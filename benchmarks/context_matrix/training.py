@@ -82,12 +82,13 @@ class Setting:
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
-        of_matrix = {} if objective == "sgns" else {"strategy": "columns", "context_size": self.context_size}
+        matrix = {"strategy": "columns", "context_size": self.context_size}
+        of_objective = {"strategy": "averaging"} if objective == "sgns" else matrix
         base = {
             "min_count": MIN_COUNT, "window": 2, "shrink_windows": False, "negative": 5, "sample": self.sample,
             "vector_size": self.vector_size, "epochs": self.epochs,
         }  # fmt: skip
-        return params_of(objective, **{**base, **of_matrix, **changes})
+        return params_of(objective, **{**base, **of_objective, **changes})
 
     def vanilla(self, alpha: float = 0.001, *, lazy: bool = False, seed: int = 1) -> Vanilla:
         """Return the same of W2V-Vanilla: by default with Adam as Chainer has it."""

@@ -27,7 +27,12 @@ class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
             logging.getLogger(name).addFilter(_nothing)
 
     def teardown(self, worker: Worker) -> None:
-        """Undo it: the process of the worker may be that of its caller, who goes on."""
+        """Undo it where the process is that of the worker's caller, who goes on.
+
+        A process of its own, under a nanny, ends quietly: a heartbeat may meet a scheduler that has closed already.
+        """
+        if worker.nanny is not None:
+            return
         for name in _OF_TASKS:
             logging.getLogger(name).removeFilter(_nothing)
 

@@ -4,10 +4,11 @@ import logging
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from daskw2v.cluster.logs import silenced
+from daskw2v.cluster.logs import QuietTasks, silenced
 
 KILLED = """
 import multiprocessing, os
@@ -53,3 +54,18 @@ def test_silenced__is_over_in_the_end(capsys):
     said = capsys.readouterr().err
     assert "worker is gone" not in said
     assert "memory is short" in said
+
+
+@pytest.mark.parametrize("nanny", ["tcp://127.0.0.1:1", None])
+def test_quiet_tasks__stays_quiet_to_the_end_of_a_process(caplog, nanny):
+    """Dask removes plugins before it stops heartbeats, and logs those that meet a closed scheduler."""
+    plugin, worker, logger = QuietTasks(), SimpleNamespace(nanny=nanny), logging.getLogger("distributed.worker")
+    before = list(logger.filters)
+    try:
+        plugin.setup(worker)
+        logger.error("a task failed")
+        plugin.teardown(worker)
+        logger.error("a heartbeat failed")
+        assert caplog.messages == ([] if nanny else ["a heartbeat failed"])
+    finally:
+        logger.filters[:] = before
