@@ -9,7 +9,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import find_objective, settled, start_alpha
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.replica_task import train_replica
+from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import cut_tables, initial_block
 from daskw2v.training.devices import Threads, threads_of
@@ -38,12 +38,12 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
     params = settled(params)
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
-    rows = [initial_block(run, block) for block in blocks]
+    rows = {number: initial_block(run, block) for number, block in enumerate(blocks)}
     work = ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 
     def measure() -> Epoch:
         took = stopwatch()
-        train_replica(run, width, work, blocks, blocks, True, None, None, *rows)
+        train_replica(run, width, blocks, [ReplicaStep(work, (), last=True)], None, None, [rows])
         return Epoch(text.vocabulary.total, *took())
 
     measure()  # compiles

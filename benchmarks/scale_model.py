@@ -36,7 +36,6 @@ from benchmarks.transfer import processor_seconds
 from daskw2v.config.params import Params
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.cost import averaging_cost
-from daskw2v.training.averaging.round_schedule import rounds_per_epoch
 from daskw2v.training.cost.base import Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants, Line
 from daskw2v.training.cost.load import zipf
@@ -99,14 +98,14 @@ def kinds(n: int) -> dict[str, Params]:
         f"rotation, p={DEALT}, a group a worker": own,
         f"rotation, p={DEALT}, a group a worker, bfloat16": own.replace(sent_dtype="bfloat16"),
         f"rotation, p={DEALT}": turned,
-        "averaging": Params(n_replicas=n, rounds_per_epoch=ROUNDS, epochs=EPOCHS),
+        "averaging": Params(strategy="averaging", n_replicas=n, rounds_per_epoch=ROUNDS, epochs=EPOCHS),
     }
 
 
 def forecast(params: Params, load: Load, here: Hardware, c: Constants) -> Forecast:
     """Return what the model says of a training of the check."""
     if params.strategy == "averaging":
-        return averaging_cost(load, ROUNDS * EPOCHS, here, c)
+        return averaging_cost(load, params, here, c)
     passes = PASSES * EPOCHS
     return rotation_cost(load, params.n_partitions, passes, here, c, params.n_groups, params.sent_dtype)
 
@@ -199,7 +198,7 @@ def planned(load: Load, hardware: Hardware, c: Constants, sent_dtype: str = Para
 def forecasts(load: Load, hardware: Hardware, c: Constants) -> Iterator[tuple[str, Forecast]]:
     """Yield averaging and rotation by name, with what they take."""
     n = hardware.nodes
-    yield f"averaging, {n} replica(s)", averaging_cost(load, rounds_per_epoch(Params(n_replicas=n)), hardware, c)
+    yield f"averaging, {n} replica(s)", averaging_cost(load, Params(epochs=1), hardware, c)
     for dtype in ("float32", "bfloat16"):
         plan = planned(load, hardware, c, dtype)
         how = f"p={n * hardware.threads}, {plan.groups} group(s), {plan.passes} pass(es)"

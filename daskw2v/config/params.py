@@ -205,22 +205,26 @@ class Params(Settings):
     )  # fmt: skip
     rounds_per_epoch: int | None = setting(
         None,
-        "rounds an epoch, which end with a merge of all rows; 2 times n_replicas when not given, 8 of one replica",
+        "rounds an epoch, which end with a merge of all rows; when not given, 8 of one replica, of several as many as "
+        "merges take",
         integer(1),
         stage="train",
         used_by=("averaging",),
         optional=True,
     )
-    merges_per_round: int = setting(
-        4,
-        "merges of the rows of frequent words a round; 1 merges all rows together",
+    merges_per_round: int | None = setting(
+        None,
+        "merges of the rows of the most frequent words a round, at most 16 that make 8 times n_replicas an epoch when "
+        "not given; 1 merges all rows together",
         integer(1),
         stage="train",
         used_by=("averaging",),
+        optional=True,
     )
     frequent_rows: int = setting(
         16384,
-        "rows of each table, of the most frequent words, that are merged merges_per_round times a round",
+        "rows of each table, of the most frequent words, that are merged merges_per_round times a round; four times as "
+        "many are merged a fourth as often, and so on",
         integer(1),
         stage="train",
         used_by=("averaging",),

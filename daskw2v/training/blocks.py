@@ -1,6 +1,6 @@
 """A model on the cluster: row blocks of its tables as futures, which never pass through the client."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -37,20 +37,20 @@ def rows_per_block(vector_size: int) -> int:
     return max(1, _BLOCK_BYTES // (4 * vector_size))
 
 
-def cut_tables(tables: Mapping[str, int], vector_size: int, first: int = 0) -> list[TableBlock]:
+def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] = ()) -> list[TableBlock]:
     """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too.
 
-    With `first`, the first rows of a table, so many, are a block of their own.
+    A block begins at each of `cuts`, too.
     """
     return [
         TableBlock(table, start, stop)
         for table, rows in tables.items()
-        for start, stop in pairwise(_bounds(rows, rows_per_block(vector_size), first))
+        for start, stop in pairwise(_bounds(rows, rows_per_block(vector_size), cuts))
     ]
 
 
-def _bounds(rows: int, step: int, first: int) -> list[int]:
-    inner = {*range(step, rows, step), *((first,) if 0 < first < rows else ())}
+def _bounds(rows: int, step: int, cuts: Sequence[int]) -> list[int]:
+    inner = {*range(step, rows, step), *(cut for cut in cuts if cut < rows)}
     return [0, *sorted(inner), rows]
 
 

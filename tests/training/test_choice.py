@@ -185,7 +185,7 @@ def test_forecast__has_a_replica_a_worker():
     params = PLAIN.replace(n_replicas=8)
     (eight,) = [candidate for candidate in found if candidate.params == params]
     load = load_of(LONG_TEXT, params)
-    wanted = averaging_cost(load, 5 * 16, replace(place(n=8).hardware, cores=32), constants_of(params, "cpu"))
+    wanted = averaging_cost(load, params, replace(place(n=8).hardware, cores=32), constants_of(params, "cpu"))
     assert eight.forecast.seconds == pytest.approx(wanted.seconds)
 
 

@@ -19,6 +19,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.round_schedule import round_sizes
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.check import check_encoding, check_training
 from daskw2v.training.memory.stages import estimate
@@ -143,17 +144,19 @@ def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out(
     assert parts["rows taken out of them"] == table
 
 
-def test_estimate__counts_trained_replicas_that_wait_to_be_merged():
+def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
     params = Params(strategy="averaging", vector_size=96, n_replicas=4)  # whole cache lines
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
     def parts(params):
         found = (dict(of(params, workers=Workers(n, 1))["train"].worker) for n in (1, 2, 4))
-        return [(part["trained replicas"], part["tables of replicas"]) for part in found]
+        names = "tables of replicas", "changes of replicas", "rows given in a round"
+        return [tuple(part.get(name) for name in names) for part in found]
 
-    half = tables / 2  # what a replica changed
-    assert parts(params.replace(merges_per_round=1)) == [(n * half, tables) for n in (4, 2, 1)]
-    assert parts(params) == [(n * half, (n + 1) * tables) for n in (4, 2, 1)]  # each has tables that it keeps
+    steps = round_sizes(params, TEXT.words, TEXT.vocabulary).steps
+    assert steps == 16
+    given = 2 * 4 * 96 * 16384 * (15 + 3 * 3)  # of the next 49,152 words' rows, 3 times
+    assert parts(params) == [(n * tables, n * tables // 2, given) for n in (4, 2, 1)]
 
 
 def test_estimate__follows_rotation_through_the_work_directory():

@@ -1,5 +1,6 @@
-"""Rounds of several steps: frequent rows are merged in each, others at the end of the round."""
+"""Rounds of several steps: rows of frequent words are merged after each, those of rarer ones less often."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from daskw2v.training import blocks
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import find_merge_rule
-from daskw2v.training.averaging.replica_task import _touched
+from daskw2v.training.averaging.replica import HeldReplica, _touched
 from daskw2v.training.averaging.replica_text import loads_of
 from daskw2v.training.averaging.round_schedule import AveragingRounds
 from daskw2v.training.devices import Threads, find_device
@@ -23,8 +24,8 @@ from daskw2v.training.setup import read_text
 from daskw2v.training.version import make_run, settled_params
 
 PARAMS = Params(
-    vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=3,
-    frequent_rows=40, warmup=0.1,
+    vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
+    frequent_rows=20, warmup=0.1,
 )  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def reference(run, length):
         table: first_rows(run, table, np.arange(rows))
         for table, rows in objective.tables(params, run.vocabulary.size).items()
     }
-    parts = (slice(0, params.frequent_rows), slice(params.frequent_rows, None))
+    parts = [slice(0, 20), slice(20, 80), slice(80, 320)]
     velocity = {(table, part.start): None for table in model for part in parts}
 
     def trained(work, tables):
@@ -53,15 +54,16 @@ def reference(run, length):
         replica.train(loads_of(run, work, trainer.positions, []))
         return {table: rows for table, (rows,) in replica.take().items()}
 
-    for this in AveragingRounds(params, length):
+    for this in AveragingRounds(params, length, run.vocabulary.size):
         replicas = [{table: rows.copy() for table, rows in model.items()} for _ in range(this.n_replicas)]
-        for step in this.steps:
+        for number, step in enumerate(this.steps, 1):
             replicas = [trained(work, tables) for work, tables in zip(step.works, replicas, strict=True)]
             if this.n_replicas == 1:
                 model = replicas[0]
                 continue
+            often = [number % 4**level == 0 or step is this.steps[-1] for level in range(len(parts))]
             for table, rows in model.items():
-                for part in parts if step is this.steps[-1] else parts[:1]:
+                for part in (part for part, merged in zip(parts, often, strict=True) if merged):
                     base = rows[part].copy()
                     deltas = [Delta(delta_of(base, replica[table][part])[0]) for replica in replicas]
                     merged = rule.finish(base, velocity[table, part.start], add_deltas(len(base), *deltas))
@@ -73,9 +75,12 @@ def reference(run, length):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"objective": "sg_hs"}, {"objective": "cbow_ns", "merge": "touched"}, {"merges_per_round": 1}],
+    [
+        {}, {"objective": "sg_hs"}, {"objective": "cbow_ns", "merge": "touched"}, {"merges_per_round": 1},
+        {"merges_per_round": 16, "rounds_per_epoch": 1},
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch, changes):
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
     params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
@@ -91,9 +96,31 @@ def test_steps__matter(client, text, tmp_path):
     resources = Resources(threads=1)
     one, several = (
         train(text, work=tmp_path, params=PARAMS.replace(merges_per_round=n), resources=resources, client=client)
-        for n in (1, 3)
+        for n in (1, 6)
     )
     assert not np.array_equal(one.vectors, several.vectors)
+
+
+def test_held_replica__is_taken_once_and_not_sent():
+    held = HeldReplica("a replica")
+    assert pickle.loads(pickle.dumps(held)).take() is None
+    assert (held.take(), held.take()) == ("a replica", None)
+
+
+def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_path, monkeypatch):
+    """As after a task that failed, or that Dask moved to another worker."""
+    options = {"params": PARAMS, "resources": Resources(threads=1), "client": client}
+    expected = train(text, work=tmp_path / "undisturbed", **options)
+    take, rng, lost = HeldReplica.take, np.random.default_rng(2), []
+
+    def lose(held):
+        lost.append(rng.random() < 0.5)
+        return take(held) if not lost[-1] else None
+
+    monkeypatch.setattr(HeldReplica, "take", lose)
+    again = train(text, work=tmp_path / "work", **options)
+    assert {True, False} == set(lost)
+    np.testing.assert_array_equal(again.vectors, expected.vectors)
 
 
 def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch):

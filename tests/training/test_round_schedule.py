@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES, start_alpha
-from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork
+from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, levels, round_sizes
 
 params = st.builds(
     Params,
@@ -15,14 +15,15 @@ params = st.builds(
     epochs=st.integers(1, 4),
     n_replicas=st.integers(1, 9),
     rounds_per_epoch=st.none() | st.integers(1, 7),
-    merges_per_round=st.integers(1, 5),
+    merges_per_round=st.none() | st.integers(1, 20),
+    frequent_rows=st.integers(1, 1000),
     warmup=st.none() | st.floats(0, 1),
 )
 
 
 @given(params, st.integers(1, 500))
 def test_rounds__cover_all_progress_once_in_order(params, length):
-    rounds = AveragingRounds(params, length)
+    rounds = AveragingRounds(params, length, 50)
     assert [r.number for r in rounds] == list(range(len(rounds)))
     at = 0
     for this in rounds:
@@ -39,7 +40,7 @@ def test_rounds__cover_all_progress_once_in_order(params, length):
 @given(params, st.integers(1, 500))
 def test_rounds__share_evenly_and_the_rate_falls(params, length):
     last = start_alpha(params)
-    for step in (step for this in AveragingRounds(params, length) for step in this.steps):
+    for step in (step for this in AveragingRounds(params, length, 50) for step in this.steps):
         sizes = [w.stop - w.start for w in step.works]
         assert max(sizes) - min(sizes) <= 1
         assert len({(w.alpha_start, w.alpha_stop) for w in step.works}) == 1
@@ -50,18 +51,18 @@ def test_rounds__share_evenly_and_the_rate_falls(params, length):
 
 
 def test_rounds__warm_up_is_one_replicas():
-    rounds = AveragingRounds(Params(n_replicas=8, epochs=1), 100_000)
+    rounds = AveragingRounds(Params(n_replicas=8, epochs=3), 100_000, 200_000)
     warm = [r for r in rounds if r.n_replicas == 1]
-    assert warm[-1].stop == 10_000
-    assert all((r.n_replicas, len(r.steps)) == (8, 4) for r in rounds[len(warm) :])
-    assert len(warm) == 2  # a tenth of 16
-    assert len(rounds) - len(warm) == 16
-    assert AveragingRounds(Params(n_replicas=1, epochs=1), 1000)[0].stop == 125
+    assert warm[-1].stop == 30_000
+    assert all((r.n_replicas, len(r.steps)) == (8, 16) for r in rounds[len(warm) :])
+    assert len(warm) == 2  # a tenth of 12
+    assert len(rounds) - len(warm) == 3 * 8 * 8 // 16
+    assert AveragingRounds(Params(n_replicas=1, epochs=1), 1000, 10)[0].stop == 125
 
 
 def test_rounds__are_made_one_by_one():
-    rounds = AveragingRounds(Params(n_replicas=1024), 10**12)
-    assert len(rounds) == 5 * 2 * 1024 * 11 // 10
+    rounds = AveragingRounds(Params(n_replicas=1024), 10**12, 10**6)
+    assert len(rounds) == 5 * 1024 * 8 // 16 * 11 // 10
     assert rounds[len(rounds) - 1].n_replicas == 1024
     assert rounds[len(rounds) - 1].stop == 5 * 10**12
     assert [r.number for r in rounds[2:4]] == [2, 3]
@@ -69,11 +70,36 @@ def test_rounds__are_made_one_by_one():
         rounds[len(rounds)]
 
 
+def test_steps__merge_rows_as_often_as_they_are_frequent():
+    rounds = AveragingRounds(Params(n_replicas=2, epochs=1, warmup=0.0), 10**6, 10**6)
+    assert [step.level for step in rounds[0].steps] == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, None]
+    assert levels(Params(), 10**6) == [16384, 65536, 262144, 1048576]
+
+
+@pytest.mark.parametrize(
+    ("changes", "length", "n_words", "sizes"),
+    [
+        ({}, 50_000_000, 133_000, (1, 16)),  # 16 merges an epoch
+        ({}, 50_000_000, 71_000, (2, 8)),  # rows of all that was given are held until the round ends
+        ({}, 50_000_000, 10_000, (16, 1)),
+        ({}, 10**11, 133_000, (47, 16)),  # 2**30 positions of a replica a round
+        ({"rounds_per_epoch": 4}, 50_000_000, 133_000, (4, 4)),
+        ({"merges_per_round": 3}, 50_000_000, 133_000, (6, 3)),
+        ({"merges_per_round": 3, "rounds_per_epoch": 5}, 50_000_000, 133_000, (5, 3)),
+        ({"n_replicas": 8}, 50_000_000, 133_000, (4, 16)),
+        ({"n_replicas": 1}, 50_000_000, 133_000, (8, 1)),
+    ],
+    ids=str,
+)
+def test_round_sizes__are_chosen_where_they_are_left_open(changes, length, n_words, sizes):
+    assert round_sizes(Params(**{"n_replicas": 2, **changes}), length, n_words) == sizes
+
+
 def test_rounds__all_of_the_work_may_be_warm_up():
-    rounds = AveragingRounds(Params(n_replicas=4, epochs=1, warmup=1.0), 1000)
+    rounds = AveragingRounds(Params(n_replicas=4, epochs=1, warmup=1.0), 1000, 50)
     assert {r.n_replicas for r in rounds} == {1}
     assert rounds[len(rounds) - 1].stop == 1000
-    assert len(rounds) == 8
+    assert len(rounds) == 32  # 8 of the most frequent rows for each replica, which are all rows
 
 
 @given(st.integers(0, 100), st.integers(1, 100), st.integers(1, 30))

@@ -5,11 +5,11 @@ reaches where these are few (`pulling`), and returns what it changed; each block
 the next tasks depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are
 numbers, not workers: Dask places their tasks, and repeats those of a lost worker.
 
-A round has several steps. After each, the rows of frequent words are merged; a replica keeps the others as it trained
-them, until they are merged at the end of the round. Replicas drift apart by the updates of a row, and most updates are
-of few rows.
+A round has several steps (`round_schedule`). After each, the rows of the most frequent words are merged, those of rarer
+ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`).
 """
 
+import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
@@ -32,8 +32,8 @@ from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_de
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica_task import Trained, train_replica
-from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep
+from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, train_replica
+from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
@@ -62,7 +62,9 @@ class AveragingRun:
         self, client: Client, run: Run, place: Store, length: int, trainers: Trainers, threads: Threads
     ) -> None:
         self._client, self._run, self._trainers, self._threads = client, run, trainers, threads
-        self._rounds, self._rule = AveragingRounds(run.params, length), find_merge_rule(run.params.merge)
+        self._rounds = AveragingRounds(run.params, length, run.vocabulary.size)
+        self._levels = levels(run.params, run.vocabulary.size)
+        self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._blocks: dict[TableBlock, Future] = {}
         self._velocity: dict[TableBlock, Future] = {}  # empty before the first merge, and where a rule has none
@@ -75,7 +77,8 @@ class AveragingRun:
         """Load the blocks of a checkpoint, or make those of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
         tables = find_objective(params.objective).tables(params, self._run.vocabulary.size)
-        blocks = cut_tables(tables, params.vector_size, params.frequent_rows if params.n_replicas > 1 else 0)
+        cuts = self._levels if params.n_replicas > 1 else ()
+        blocks = cut_tables(tables, params.vector_size, cuts)
         if checkpoint is None:
             self._blocks, self._velocity = _initial_blocks(self._client, self._run, blocks, key), {}
             return
@@ -95,16 +98,29 @@ class AveragingRun:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
-        reached = self._reach(this, key)
-        kept: list[Future | None] = [None] * this.n_replicas
-        totals: list[list[Future]] = []
+        replicas = [_Submitted(reached) for reached in self._reach(this, key)]
+        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
         for n, step in enumerate(this.steps):
-            last = n == len(this.steps) - 1
-            replicas = self._train(step, kept, reached, first=n == 0, last=last, key=f"{key}-{n}")
-            kept = [self._part("kept", replica) for replica in replicas]
-            totals.append([self._part("totals", replica) for replica in replicas])
+            merged, name = self._merged(this, step), f"{key}-{n}"
+            trained = [
+                self._train(replica, ReplicaStep(work, merged, last=step is this.steps[-1]), given, name)
+                for work, replica in zip(step.works, replicas, strict=True)
+            ]
+            totals.append([self._part("totals", future) for future in trained])
+            if merged:
+                self._merge_blocks(merged, trained, name)
+            else:
+                self._take_blocks(trained[0], name)
+            given = merged
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
         return self._reports(this, totals, rows)
+
+    def _merged(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
+        """Return the numbers of the blocks that are merged after a step; of none if there is one replica."""
+        if this.n_replicas == 1:
+            return ()
+        end = math.inf if step.level is None else self._levels[step.level]
+        return tuple(number for number, block in enumerate(self._blocks) if block.stop <= end)
 
     def _reach(self, this: AveragingRound, key: str) -> list[Future | None]:
         """Return what each replica reaches in a round; None where it takes whole blocks."""
@@ -117,71 +133,59 @@ class AveragingRun:
             for replica, of_replica in enumerate(works)
         ]
 
-    def _train(
-        self,
-        step: AveragingStep,
-        kept: Sequence[Future | None],
-        reached: Sequence[Future | None],
-        *,
-        first: bool,
-        last: bool,
-        key: str,
-    ) -> list[Future]:
-        """Submit the training of a step, and the merging after it; return the replicas' futures."""
-        blocks, alone, slots = list(self._blocks), len(step.works) == 1, self._trainers.slots()
-        keeps = blocks if alone else [] if last else [b for b in blocks if b.stop > self._run.params.frequent_rows]
-        given = [None if block in keeps and not first else rows for block, rows in self._blocks.items()]
-        replicas = [
-            self._client.submit(
-                train_replica,
-                self._run,
-                self._threads,
-                work,
-                blocks,
-                frozenset(keeps),
-                alone,
-                kept[work.replica],
-                reached[work.replica],
-                *self._pulled(given, reached[work.replica], f"{key}-{work.replica}"),
-                key=f"train-{key}-{work.replica}",
-                retries=2,
-                resources=self._trainers.takes,
-                **self._trainers.preferring(slots[len(slots) * work.replica // len(step.works) % len(slots)]),
-            )
-            for work in step.works
-        ]
-        for n, block in enumerate(blocks):
-            if alone:
-                self._blocks[block] = self._client.submit(_nth_kept, replicas[0], n, key=f"block-{key}-{n}")
-            elif block not in keeps:
-                changes = [self._client.submit(_nth_change, r, n, key=f"change-{r.key}-{n}") for r in replicas]
-                self._merge(block, changes, f"{key}-{n}")
-        return replicas
+    def _train(self, replica: "_Submitted", step: ReplicaStep, given: Sequence[int], key: str) -> Future:
+        """Submit the training of a replica's step, which is given the rows of some blocks; return its future."""
+        blocks, slots, number = list(self._blocks), self._trainers.slots(), step.work.replica
+        key = f"{key}-{number}"
+        replica.steps.append(step)
+        replica.given.append(self._pulled({n: self._blocks[blocks[n]] for n in given}, replica.reached, key))
+        trained = self._client.submit(
+            train_replica,
+            self._run,
+            self._threads,
+            blocks,
+            list(replica.steps),
+            replica.held,
+            replica.reached,
+            list(replica.given),
+            key=f"train-{key}",
+            retries=2,
+            resources=self._trainers.takes,
+            **self._trainers.preferring(slots[len(slots) * number // self._run.params.n_replicas % len(slots)]),
+        )
+        replica.held = None if step.last else self._part("held", trained)
+        return trained
 
-    def _part(self, name: str, replica: Future) -> Future:
-        return self._client.submit(attrgetter(name), replica, key=f"{name}-{replica.key}")
+    def _part(self, name: str, trained: Future) -> Future:
+        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
 
-    def _pulled(self, given: Sequence[Future | None], reached: Future | None, key: str) -> list[Future | None]:
+    def _pulled(self, given: Mapping[int, Future], reached: Future | None, key: str) -> dict[int, Future]:
         """Return the rows that a replica is given of each block, taken where the block is if it takes some."""
         if reached is None:
-            return list(given)
-        return [
-            None if rows is None else self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}")
-            for n, rows in enumerate(given)
-        ]
+            return dict(given)
+        return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
 
     def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
         for step, futures in zip(this.steps, totals, strict=True):
             done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
             yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
 
-    def _merge(self, block: TableBlock, changes: list[Future], key: str) -> None:
-        """Replace a block by the merge of what replicas changed."""
-        before, length = self._velocity.get(block), block.stop - block.start
-        merged = _merge(self._client, self._rule, length, self._blocks[block], before, changes, key)
-        self._blocks[block] = self._client.submit(itemgetter(0), merged, key=f"rows-{merged.key}")
-        if self._rule.has_velocity:
-            self._velocity[block] = self._client.submit(itemgetter(1), merged, key=f"velocity-{merged.key}")
+    def _take_blocks(self, trained: Future, key: str) -> None:
+        """Replace all blocks by the rows of the only replica."""
+        for number, block in enumerate(self._blocks):
+            self._blocks[block] = self._client.submit(_nth_rows, trained, number, key=f"block-{key}-{number}")
+
+    def _merge_blocks(self, merged: Sequence[int], trained: Sequence[Future], key: str) -> None:
+        """Replace some blocks by the merge of what replicas changed."""
+        blocks = list(self._blocks)
+        for number in merged:
+            block = blocks[number]
+            changes = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
+            before, length, name = self._velocity.get(block), block.stop - block.start, f"{key}-{number}"
+            merge = _merge(self._client, self._rule, length, self._blocks[block], before, changes, name)
+            self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
+            if self._rule.has_velocity:
+                self._velocity[block] = self._client.submit(itemgetter(1), merge, key=f"velocity-{merge.key}")
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks and their velocity."""
@@ -195,6 +199,22 @@ class AveragingRun:
     def _save(self, store: Store, blocks: Mapping[TableBlock, Future], what: str) -> None:
         writes = save_blocks(self._client, store, blocks, self._run.params.vector_size, uuid.uuid4().hex)
         finish_tables(store, gather(self._client, writes, what))
+
+
+class _Submitted:
+    """What was submitted of a replica in a round.
+
+    Parameters
+    ----------
+    reached
+        Of the rows that it reaches; None where it takes whole blocks.
+    """
+
+    def __init__(self, reached: Future | None) -> None:
+        self.reached = reached
+        self.steps: list[ReplicaStep] = []
+        self.given: list[dict[int, Future]] = []
+        self.held: Future | None = None
 
 
 def _start(
@@ -218,8 +238,8 @@ def _nth_change(trained: Trained, number: int) -> Any:
     return trained.changes[number]
 
 
-def _nth_kept(trained: Trained, number: int) -> Any:
-    return trained.kept[number]
+def _nth_rows(trained: Trained, number: int) -> Any:
+    return trained.rows[number]
 
 
 def _merge(

@@ -10,7 +10,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import rounds_per_epoch
+from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -23,60 +23,65 @@ _NEAR = 20_000  # rows of a table that caches have, of the most frequent words (
 _TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
 
 
-def averaging_cost(
-    load: Load,
-    rounds: int,
-    hardware: Hardware,
-    c: Constants,
-    merges_per_round: int = Params.merges_per_round,
-    frequent_rows: int = Params.frequent_rows,
-) -> Forecast:
+def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants) -> Forecast:
     """Return what training takes with a replica a node.
 
     Terms, and where they are in the code:
 
     text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
     are pulled, `pulling.reach` reads the text once more. Rows of rare words are in no cache (`far_share`).
-    copies: `CpuReplicaTrainer` copies both tables in and out, each step, or the rows that were pulled: as fast as the
-    threads of a replica do, or as memory does.
+    copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
+    changed, and what was merged. As fast as the threads of a replica do, or as memory does.
     handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
     rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
     tasks: those of `AveragingRun.play`.
-    memory: both tables four and a half times: of the round, the replica's, what it keeps, half of them its result or
-    merged, and velocity.
+    memory: both tables as the replica has them and as it was given them, half of them its changes, their velocity or
+    what is merged; and the rows that it was given in a round.
     """
     n = hardware.nodes
-    steps = merges_per_round if n > 1 else 1
-    frequent = min(1.0, frequent_rows / load.types) if steps > 1 else 0.0
-    whole = rounds * (1 + (steps - 1) * frequent)  # as often all rows would have been merged
-    blocks = 2 * (math.ceil(load.types / rows_per_block(load.d)) + (0 < frequent < 1))
-    often = 2 * math.ceil(frequent * load.types / rows_per_block(load.d))
-    warm, everyone = min(0.1, n / 80) if n > 1 else 0.0, hardware.busy(hardware.slots)
+    sizes = round_sizes(params.replace(n_replicas=n), int(load.words / params.epochs), load.types)
+    rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
+    merged, merges, held = _merges(load, params, steps)
+    warm, everyone = min(0.1, n / 80) if several else 0.0, hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
-    share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if n > 1 else 1.0
+    share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
     few = share < 1
     far = far_share(load)
     pair = (1 - far) * c.window.at(load.d) + far * c.far.at(load.d)
-    sent = whole * (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables
-    merged = whole * n * load.tables if n > 1 else 0.0
+    sent = (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables  # of a merge of all rows
+    handled = rounds * merged * n * load.tables if several else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
-    copied = share * steps * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
+    copied = share * (merged + several / 2) * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
     threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
-    merges = blocks + (steps - 1) * often  # of a round
     tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
+    text, train = (2 if few else 1) * load.words * c.read * alone, load.pairs * pair * alone
+    train *= c.crowded if everyone > 1 else 1.0
+    largest = 2 * math.ceil(load.types / rows_per_block(load.d))  # blocks
     seconds = {
-        "text": (2 if few else 1) * load.words * c.read * alone,
+        "text": text,
         "store": load.words * RAW_WORD / (n * hardware.storage),
-        "train": load.pairs * pair * alone * (c.crowded if everyone > 1 else 1.0),
+        "train": train,
         "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
-        "handling": max(merged * c.merge / hardware.busy(min(blocks, hardware.slots)), _MERGED * merged / bus),
-        "travel": sent * math.ceil(blocks / n) / blocks * hardware.a_byte(c.send),
+        "handling": max(handled * c.merge / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus),
+        "travel": rounds * merged * sent * math.ceil(largest / n) / largest * hardware.a_byte(c.send),
         "tasks": rounds * tasks * c.task,
     }
-    return Forecast(seconds, sent, 4.5 * load.tables, load.tables)
+    return Forecast(seconds, rounds * merged * sent, (held if several else 2.0) * load.tables, load.tables)
+
+
+def _merges(load: Load, params: Params, steps: int) -> tuple[float, int, float]:
+    """Return of a round how often all rows are merged, by bytes, in how many tasks; and tables that a node holds."""
+    done, given, tasks, start = 0.0, 0.0, 0, 0
+    for level, end in enumerate(levels(params, load.types)):
+        rows, times = min(end, load.types) - start, 1 + (steps - 1) // RARER**level
+        done += times * rows / load.types
+        given += (times - 1) * rows / load.types
+        tasks += 2 * times * math.ceil(rows / rows_per_block(load.d))
+        start = end
+    return done, tasks, 3.5 + given
 
 
 def pulled_share(load: Load, words: float, step: int) -> float:
@@ -125,8 +130,7 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
     replicas = replace(
         hardware, nodes=n, threads=threads, processes=1, cores=min(hardware.cores, n * threads, hardware.slots)
     )
-    rounds = params.epochs * rounds_per_epoch(params)
-    return averaging_cost(load, rounds, replicas, constants, params.merges_per_round, params.frequent_rows)
+    return averaging_cost(load, params, replicas, constants)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:

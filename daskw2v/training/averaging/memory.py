@@ -1,11 +1,13 @@
 """Memory of replicas."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import POSITION, Sizes, open_shards, publish, table_bytes
@@ -42,8 +44,11 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     share = tables / workers.n if several else 0.0
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
-    steps = params.merges_per_round > 1 and text.vocabulary > params.frequent_rows
-    waiting = copies if steps else changes  # what a replica keeps for its next step, or has changed
+    steps = round_sizes(params, text.words, text.vocabulary).steps
+    given = sum(
+        (steps - 1) // RARER**level * (min(end, text.vocabulary) - start) / text.vocabulary
+        for level, (start, end) in enumerate(pairwise([0, *levels(params, text.vocabulary)]))
+    )
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
@@ -60,26 +65,21 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "rows taken out of them": 0.0 if copies == tables else taken * tables,
         "text": read,
     }
-    later = {**kept, "velocity of the merge": velocity}
-    training = {
-        **later,
-        # Those that are trained wait for the last ones of the step
-        "trained replicas": (replicas if steps else replicas - tasks) * waiting,
-        "tables of replicas": tasks * copies,
-        "changes taken out of them": tasks * taken * changes,
-        "text": tasks * read,
-    }
-    # What is merged takes the place of what it came from, but for some blocks; freed tables wait for the next step
-    merging = {
-        **later,
-        "trained replicas": replicas * changes,
+    # Replicas stay where they are until a round ends, and so does all that they were given. Merged rows take the place
+    # of what they came from, but for some blocks.
+    round_of_several = {
+        **kept,
+        "velocity of the merge": velocity,
+        "tables of replicas": replicas * copies,
+        "changes of replicas": replicas * changes,
+        "rows given in a round": given * tables,
         "blocks that are merged": share / 2,
-        "tables of replicas": (tasks + (replicas if steps else 0)) * copies,
+        "text": tasks * read,
     }
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:
         buffers = 2 * 5 * (POSITION - INT) * trainer.positions // 4
-        gpu = {"tables": copies, **prepared, "text": buffers}
-    rounds = (training, merging) if several else ()
+        gpu = {"tables": (replicas if several else 1) * copies, **prepared, "text": buffers}
+    rounds = (round_of_several,) if several else ()
     return StageMemory.of("train", alone, *rounds, preparing, gpu=gpu)

@@ -1,24 +1,36 @@
-"""The task that trains: one replica's work of one step, a pure function of the model's blocks and the text."""
+"""The task that trains: one step of a replica, a pure function of the model's blocks, what was merged, and the text."""
 
-from collections.abc import Container, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from daskw2v.cluster import this_worker
-from daskw2v.cluster.shared_memory import share
-from daskw2v.kernels import buffers
-from daskw2v.objectives.base import is_finite
-from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.pulling import Reached, pulled
-from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.deltas import Delta
+from daskw2v.training.averaging.pulling import Reached
+from daskw2v.training.averaging.replica import HeldReplica, Replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
-from daskw2v.training.devices import Threads, find_device, gpu_memory_watched
-from daskw2v.training.prepared import prepared_of
+from daskw2v.training.devices import Threads, gpu_memory_watched
 from daskw2v.training.totals import TaskClock, TaskTotals
-from daskw2v.types import Float32Array, Float64Array
+from daskw2v.types import Float32Array
+
+
+class ReplicaStep(NamedTuple):
+    """One step of a replica.
+
+    Parameters
+    ----------
+    work
+        What it trains.
+    merged
+        Numbers of the blocks that are merged after it; of none if there are no other replicas.
+    last
+        Whether it ends a round.
+    """
+
+    work: ReplicaWork
+    merged: tuple[int, ...]
+    last: bool
 
 
 class Trained(NamedTuple):
@@ -27,15 +39,18 @@ class Trained(NamedTuple):
     Parameters
     ----------
     changes
-        What it changed in each block; None of a block that it keeps.
-    kept
-        The rows of each block that it keeps, shape (rows, D) or (rows, padded(D)) float32; None of the others.
+        What it changed in each block that is merged, by the block's number.
+    rows
+        The rows of each block, shapes (rows, D) float32, if there are no other replicas; else none.
+    held
+        The replica, for its next step; None after the last one of a round.
     totals
         What was done.
     """
 
-    changes: list[Delta | None]
-    kept: list[Float32Array | None]
+    changes: Mapping[int, Delta]
+    rows: Sequence[Float32Array]
+    held: HeldReplica | None
     totals: TaskTotals
 
 
@@ -43,66 +58,41 @@ class Trained(NamedTuple):
 def train_replica(
     run: Run,
     threads: Threads,
-    work: ReplicaWork,
     blocks: Sequence[TableBlock],
-    keeps: Container[TableBlock],
-    alone: bool,
-    kept: Sequence[Float32Array | None] | None,
+    steps: Sequence[ReplicaStep],
+    held: HeldReplica | None,
     reached: Reached | None,
-    *rows: Float32Array | None,
+    given: Sequence[Mapping[int, Float32Array]],
 ) -> Trained:
-    """Task: train one replica from the model given by its blocks; return what it changed, what it keeps, and totals.
+    """Task: train the last of some steps of a round.
+
+    The result depends on all arguments but `held`: a replica that is not there is made again, by all of the steps.
 
     Parameters
     ----------
-    run, threads, work
+    run, threads
         What is trained, and how.
-    blocks, rows
-        The model's blocks, and their rows, or those that it reaches; None of a block that it kept and keeps on.
-    keeps
-        The blocks whose rows it keeps as it trains them; of the others it returns changes.
-    alone
-        Whether there are no other replicas: then what it keeps are the rows of the model, cut to D columns.
-    kept
-        What it kept in the step before; None in the first step of a round.
+    blocks
+        The blocks of the model.
+    steps
+        The replica's steps of the round, up to the one to train.
+    held
+        The replica after the step before.
     reached
-        Which rows it reaches; None where it is given all.
+        Which rows it has; None for all.
+    given
+        What it is given before each of the steps: merged rows by the number of their block; at first, of all blocks.
     """
-    clock = TaskClock()
-    params, objective = run.params, find_objective(run.params.objective)
-    own = [None] * len(rows) if kept is None else kept
-    start = [base if mine is None else mine for base, mine in zip(rows, own, strict=True)]
-    given = start if reached is None else pulled(reached, blocks, start)
-    tables: dict[str, list[Any]] = {}
-    numbers: dict[str, list[int]] = {}
-    for number, (block, part) in enumerate(zip(blocks, given, strict=True)):
-        tables.setdefault(block.table, []).append(part)
-        numbers.setdefault(block.table, []).append(number)
-    of_device, words = find_device(run.device).replica_trainer, list[int]()
-    replica = of_device(objective, params, prepared_of(run), partial(_touched, run), tables, threads)
-    pairs, loss = replica.train(loads_of(run, work, of_device.positions, words))
-
-    def take(table: str, place: int, trained: Float32Array) -> tuple[Delta | None, Float32Array | None, bool]:
-        number = numbers[table][place]
-        if alone:
-            part = buffers.here.table((len(trained), params.vector_size))
-            part[:] = trained[:, : params.vector_size]
-            return None, share(part), is_finite(part)
-        if blocks[number] in keeps:
-            return None, share(trained), True  # looked at when it returns the changes
-        base = rows[number]
-        assert base is not None  # what changes are counted from
-        bits, finite = delta_of(base, trained)
-        return Delta(share(bits), None if reached is None else reached.of(number)), None, finite
-
-    taken = [part for parts in replica.take_by(take).values() for part in parts]
-    changes, keeping, finite = (list(column) for column in zip(*taken, strict=True))
-    return Trained(changes, keeping, TaskTotals(pairs, loss, all(finite), sum(words), this_worker(), *clock.read()))
-
-
-@lru_cache(maxsize=2)
-def _touched(run: Run) -> dict[str, Float64Array]:
-    """Return how likely a window touches each row. Only a cache, as `prepared_of` is."""
-    touched = find_objective(run.params.objective).touched
-    assert touched is not None  # all objectives have it that train windows
-    return touched(prepared_of(run), run.vocabulary.read_counts())
+    clock, words = TaskClock(), list[int]()
+    replica, done = None if held is None else held.take(), len(steps) - 1
+    if replica is None:
+        replica, done = Replica(run, threads, blocks, reached, given[0]), 0
+    for number in range(done, len(steps)):
+        if number:
+            replica.give(given[number])
+        words.clear()
+        pairs, loss = replica.train(steps[number].work, words)
+        changes = replica.changes(steps[number].merged)
+    rows = [] if steps[-1].merged else replica.take()
+    totals = TaskTotals(pairs, loss, replica.finite, sum(words), this_worker(), *clock.read())
+    return Trained(changes, rows, None if steps[-1].last else HeldReplica(replica), totals)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
@@ -45,21 +45,59 @@ class ReplicaWork:
 
 
 ROUNDS = 8  # an epoch, of one replica: it is heard of as often, and may be saved
-_MERGES = 2  # an epoch, for each of several replicas
+_MERGES = 8  # an epoch for each of several replicas, of the rows of the most frequent words
+_STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
+_ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
+RARER = 4  # times as many rows are merged as many times less often
 
 
-def rounds_per_epoch(params: Params) -> int:
-    """Return the number of rounds an epoch."""
+class RoundSizes(NamedTuple):
+    """Rounds of an epoch, and steps of a round that several replicas train."""
+
+    rounds: int
+    steps: int
+
+
+def round_sizes(params: Params, length: int, n_words: int) -> RoundSizes:
+    """Return what Params leave open, for epochs of `length` positions and so many words in the vocabulary.
+
+    Replicas keep all rows that they are given in a round until it ends: no more than about two tables have.
+    """
     n = params.n_replicas
-    return params.rounds_per_epoch or (ROUNDS if n == 1 else _MERGES * n)
+    if n == 1:
+        return RoundSizes(params.rounds_per_epoch or ROUNDS, 1)
+    merges = _MERGES * n
+    rounds = params.rounds_per_epoch
+    most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
+    steps = params.merges_per_round or most
+    return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
+
+
+def levels(params: Params, n_words: int) -> list[int]:
+    """Return the rows at which levels of frequency end: of level k, RARER**k times as rare as `frequent_rows`."""
+    ends = [params.frequent_rows]
+    while ends[-1] < n_words:
+        ends.append(ends[-1] * RARER)
+    return ends
 
 
 @dataclass(frozen=True)
 class AveragingStep:
-    """One step of a round: its works begin with the same frequent rows. `stop` is its progress, as in `ReplicaWork`."""
+    """One step of a round.
+
+    Parameters
+    ----------
+    stop
+        Its progress, as in `ReplicaWork`.
+    works
+        What each replica trains.
+    level
+        Rows of this level and of lower ones are merged after it (`levels`); None for all rows.
+    """
 
     stop: int
     works: tuple[ReplicaWork, ...]
+    level: int | None
 
 
 @dataclass(frozen=True)
@@ -78,23 +116,36 @@ class AveragingRound:
 
 
 class AveragingRounds(Sequence[AveragingRound]):
-    """The rounds of the averaging strategy over a corpus of `length` positions, each made when it is asked for.
+    """The rounds of the averaging strategy, each made when it is asked for.
 
     One replica warms the model up (replicas that break symmetry apart cannot be averaged); then each round's
     stretch is cut into steps, and these evenly among n_replicas. The learning rate falls with the progress of the whole
-    run, from alpha to min_alpha: all replicas of a step go through the same fall. All rows are merged after a round,
-    those of frequent words after each step: replicas that update a row more often drift apart sooner.
+    run, from alpha to min_alpha: all replicas of a step go through the same fall.
+
+    Rows of the most frequent words are merged after each step, those of rarer ones after every fourth, and so on
+    (`levels`); all rows after the last one. Replicas drift apart by the updates that a row has between two merges, and
+    rows of rare words have few.
+
+    Parameters
+    ----------
+    params
+        What is trained, and how.
+    length
+        Positions of the corpus.
+    n_words
+        Words of the vocabulary.
     """
 
-    def __init__(self, params: Params, length: int) -> None:
-        n = params.n_replicas
-        wanted = params.epochs * rounds_per_epoch(params)
+    def __init__(self, params: Params, length: int, n_words: int) -> None:
+        n, sizes = params.n_replicas, round_sizes(params, length, n_words)
+        wanted = params.epochs * sizes.rounds
         warmup = (params.warmup if params.warmup is not None else min(0.1, n / 80)) if n > 1 else 0.0
         self._params = params
         self._total = params.epochs * length
         self._warm = int(warmup * self._total)
         self._n_warm = min(self._warm, math.ceil(warmup * wanted))
         self._n_merged = min(self._total - self._warm, wanted)
+        self._steps = sizes.steps
 
     def __len__(self) -> int:
         return self._n_warm + self._n_merged
@@ -114,11 +165,19 @@ class AveragingRounds(Sequence[AveragingRound]):
         else:
             start, stop = share_of(self._warm, self._total, number - self._n_warm, self._n_merged)
             replicas = self._params.n_replicas
-        n_steps = min(self._params.merges_per_round, stop - start) if replicas > 1 else 1
-        steps = (self._step(*share_of(start, stop, i, n_steps), replicas) for i in range(n_steps))
+        n_steps = min(self._steps, stop - start) if replicas > 1 else 1
+        steps = (self._step(*share_of(start, stop, i, n_steps), replicas, i + 1, n_steps) for i in range(n_steps))
         return AveragingRound(number, start, stop, tuple(steps))
 
-    def _step(self, start: int, stop: int, replicas: int) -> AveragingStep:
+    def _step(self, start: int, stop: int, replicas: int, number: int, n_steps: int) -> AveragingStep:
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingStep(stop, tuple(works))
+        return AveragingStep(stop, tuple(works), None if number == n_steps else level_of(number))
+
+
+def level_of(number: int) -> int:
+    """Return the level of the rows that are merged after a step, counted from 1."""
+    level = 0
+    while number % RARER == 0:
+        level, number = level + 1, number // RARER
+    return level

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -163,6 +162,11 @@ class ReplicaTrainer(DeviceTrainer):
     def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
         """Train pieces of text one after the other; return the number of examples and their summed loss."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tables."""
+        return sum(int(table.nbytes) for table in self._tables.values())
+
     def take(self) -> dict[str, list[Float32Array]]:
         """Return the row blocks of all tables, cut as they came, and release the tables."""
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
@@ -170,22 +174,41 @@ class ReplicaTrainer(DeviceTrainer):
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
         """Return what a function makes of each row block, and release the tables.
 
-        It is given the block's table, its number there, and its rows, or those that there are, padded to whole cache
-        lines; rows that it keeps without a copy hold the memory of the whole table. Several threads may call it.
+        It is called as `visit` says; rows that it keeps without a copy hold the memory of the whole table.
         """
-        names = list(self._tables)
-        tables = {name: self.from_device(self._tables.pop(name)).reshape(-1, self._width) for name in names}
-
-        def one(name: str, number: int) -> _T:
-            (a, b), some = self._bounds[name][number : number + 2], self._rows[name][number]
-            rows = tables[name]
-            return block(name, number, rows[a:b] if some is None else rows[a + some])
-
         taken = {}
-        for name in names:
-            taken[name] = self._in_threads(partial(one, name), range(len(self._rows[name])))
-            del tables[name]
+        for name in list(self._tables):
+            taken[name] = self.visit([(name, number) for number in range(len(self._rows[name]))], block)
+            del self._tables[name]
         return taken
+
+    def visit(
+        self, blocks: Sequence[tuple[str, int]], block: Callable[[str, int, Float32Array], _T], *, write: bool = False
+    ) -> list[_T]:
+        """Return what a function makes of some row blocks, named by their table and their number there.
+
+        It is given that name and the rows, or those that there are, padded to whole cache lines. With `write`, the
+        table takes what it writes there. Several threads may call it.
+        """
+
+        def one(of: tuple[str, int]) -> _T:
+            name, number = of
+            a, b = self._bounds[name][number : number + 2] * self._width
+            there, some = self._tables[name][a:b], self._rows[name][number]
+            whole = self.from_device(there).reshape(-1, self._width)
+            rows = whole if some is None else whole[some]
+            result = block(name, number, rows)
+            if write:
+                if some is not None:
+                    whole[some] = rows
+                self._overwrite(there, whole)
+            return result
+
+        return self._in_threads(one, blocks)
+
+    @abstractmethod
+    def _overwrite(self, there: Any, values: Float32Array) -> None:
+        """Replace what lies on the device by what `from_device` returned of it, changed since."""
 
     def _padded(self, blocks: Mapping[str, Sequence[Float32Array | SomeRows]], behind: int) -> dict[str, Float32Array]:
         """Return flat copies of tables, rows padded, with room for some rows behind them."""

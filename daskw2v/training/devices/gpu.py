@@ -110,6 +110,9 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         """Return how many pieces of text so many threads hold at a time: some are read ahead."""
         return threads + _AHEAD
 
+    def _overwrite(self, there: Any, values: Any) -> None:
+        there.copy_to_device(values.reshape(-1))
+
     def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
         """Train pieces of text, which threads of the processor load ahead."""
         cuda, stream = self._cuda, self._cuda.stream()

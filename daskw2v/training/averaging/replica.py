@@ -1,0 +1,140 @@
+"""A replica in the middle of a round: its tables, which stay on its worker from step to step."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from daskw2v.cluster.shared_memory import share
+from daskw2v.kernels import buffers
+from daskw2v.objectives.base import is_finite
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.run import Run
+from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.pulling import Reached, pulled
+from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.blocks import TableBlock
+from daskw2v.training.devices import Threads, find_device
+from daskw2v.training.prepared import prepared_of
+from daskw2v.types import Float32Array, Float64Array
+
+
+class Replica:
+    """One replica of the model.
+
+    Parameters
+    ----------
+    run, threads
+        What is trained, and how.
+    blocks
+        The blocks of the model.
+    reached
+        Which rows it has; None for all.
+    rows
+        The rows of each block, by number, shape (rows, D) float32.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        threads: Threads,
+        blocks: Sequence[TableBlock],
+        reached: Reached | None,
+        rows: Mapping[int, Float32Array],
+    ) -> None:
+        self._run, self._reached = run, reached
+        self._known = dict(rows)  # of the merged model, as it was given last
+        parts = [rows[number] for number in range(len(blocks))]
+        tables: dict[str, list[Any]] = {}
+        self._places: list[tuple[str, int]] = []  # of each block: its table, and its number there
+        for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
+            of_table = tables.setdefault(block.table, [])
+            self._places.append((block.table, len(of_table)))
+            of_table.append(part)
+        self._numbers = {place: number for number, place in enumerate(self._places)}
+        objective = find_objective(run.params.objective)
+        self._trainer = find_device(run.device).replica_trainer(
+            objective, run.params, prepared_of(run), partial(_touched, run), tables, threads
+        )
+        self.finite = True
+
+    def give(self, rows: Mapping[int, Float32Array]) -> None:
+        """Replace the rows of some blocks, by number."""
+
+        def replace(table: str, place: int, own: Float32Array) -> None:
+            own[:, : self._run.params.vector_size] = rows[self._numbers[table, place]]
+
+        self._trainer.visit([self._places[number] for number in rows], replace, write=True)
+        self._known.update(rows)
+
+    def train(self, work: ReplicaWork, words: list[int]) -> tuple[int, float]:
+        """Train a step; return the number of examples and their summed loss, and append corpus words."""
+        return self._trainer.train(loads_of(self._run, work, self._trainer.positions, words))
+
+    def changes(self, numbers: Iterable[int]) -> dict[int, Delta]:
+        """Return what it changed in some blocks since it was given them."""
+
+        def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
+            number = self._numbers[table, place]
+            bits, finite = delta_of(self._known[number], own)
+            return number, Delta(share(bits), None if self._reached is None else self._reached.of(number)), finite
+
+        found = self._trainer.visit([self._places[number] for number in numbers], change)
+        self.finite = all(finite for _, _, finite in found)
+        return {number: delta for number, delta, _ in found}
+
+    def take(self) -> list[Float32Array]:
+        """Return the rows of each block, shapes (rows, D), and release the tables."""
+        width = self._run.params.vector_size
+
+        def take(table: str, place: int, own: Float32Array) -> Float32Array:
+            part = buffers.here.table((len(own), width))
+            part[:] = own[:, :width]
+            return share(part)
+
+        taken = self._trainer.take_by(take)
+        rows = [taken[table][place] for table, place in self._places]
+        self.finite = all(is_finite(part) for part in rows)
+        return rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tables."""
+        return self._trainer.nbytes
+
+
+class HeldReplica:
+    """A replica that waits on its worker for its next step. Whoever takes it trains it, so it can be taken once.
+
+    It is not sent: what arrives elsewhere, or comes back from a disk, is empty.
+
+    Parameters
+    ----------
+    replica
+        The replica, if any.
+    """
+
+    def __init__(self, replica: Replica | None = None) -> None:
+        self._waiting = deque([] if replica is None else [replica])
+
+    def take(self) -> Replica | None:
+        """Return the replica, or None if it is not there."""
+        try:
+            return self._waiting.pop()
+        except IndexError:
+            return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldReplica, ()
+
+    def __sizeof__(self) -> int:  # Dask runs a task where most of what it takes is
+        return object.__sizeof__(self) + sum(replica.nbytes for replica in list(self._waiting))
+
+
+@lru_cache(maxsize=2)
+def _touched(run: Run) -> dict[str, Float64Array]:
+    """Return how likely a window touches each row. Only a cache, as `prepared_of` is."""
+    touched = find_objective(run.params.objective).touched
+    assert touched is not None  # all objectives have it that train windows
+    return touched(prepared_of(run), run.vocabulary.read_counts())
