@@ -1,5 +1,6 @@
 """Reads segments of the corpus from its shards."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,10 +17,13 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions to read at first on both sides of a range, for each word of the window
 OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes some MB
+CHUNKS = 8  # kept as they were read: a chunk is decoded whole, and the next range begins in the last one
+CHUNK = 1 << 20  # codes that are read at once, at least
 
 
 class _Shard(NamedTuple):
     url: str
+    path: str
     codes: StoredArray
     first: int
     starts: Int64Array
@@ -50,9 +54,16 @@ class SegmentReader:
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
             codes, starts, ids = open_stored(shard.path)
-            return _Shard(f"{work.url}/{shard.path}", codes, shard.first, own_starts(shard, starts), ids)
+            return _Shard(f"{work.url}/{shard.path}", shard.path, codes, shard.first, own_starts(shard, starts), ids)
 
-        self._open_shard = lru_cache(OPEN_SHARDS)(open_shard)
+        @lru_cache(CHUNKS)
+        def read_codes(path: str, start: int, stop: int) -> Int32Array:
+            array, _, ids = open_stored(path)
+            codes: Int32Array = array[start:stop]
+            _check_numbers(codes, 0, len(ids), f"{work.url}/{path}/codes")
+            return codes
+
+        self._open_shard, self._read_codes = lru_cache(OPEN_SHARDS)(open_shard), read_codes
 
     def read(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[Segment, int]:
         """Read the positions start..stop-1, with a margin on both sides that completes all windows.
@@ -96,17 +107,30 @@ class SegmentReader:
             if origin >= high:
                 break
             a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
-            url, array, begin, starts, ids = self._open_shard(number)
-            codes = array[begin + a : begin + b]
-            _check_numbers(codes, 0, len(ids), f"{url}/codes")
+            shard = self._open_shard(number)
+            starts = shard.starts
             at_low, after_start, at_stop, at_high = np.searchsorted(
                 starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
             )
             begun, ended = begun or after_start > at_low, ended or at_high > at_stop
-            builder.add(codes, starts[at_low:at_high] - a, ids, origin + a)
-            inner = slice(max(start - origin - a, 0), max(stop - origin - a, 0))
-            words += int(count_known(codes[inner], ids))
+            for at, codes in self._codes(shard, a, b):
+                some = slice(*np.searchsorted(starts, [at, at + len(codes)]))
+                builder.add(codes, starts[some] - at, shard.ids, origin + at)
+                inner = slice(max(start - origin - at, 0), max(stop - origin - at, 0))
+                words += int(count_known(codes[inner], shard.ids))
         return builder.finish(), words, bool(begun), bool(ended)
+
+    def _codes(self, shard: _Shard, start: int, stop: int) -> Iterator[tuple[int, Int32Array]]:
+        """Yield where a part of the positions start..stop-1 of a shard begins, and its codes."""
+        step = shard.codes.chunks[0]
+        step *= -(-CHUNK // step)
+        at, end = shard.first + start, shard.first + stop
+        while at < end:
+            first = at // step * step
+            codes = self._read_codes(shard.path, first, min(first + step, len(shard.codes)))
+            last = min(end, first + len(codes))
+            yield at - shard.first, codes[at - first : last - first]
+            at = last
 
 
 def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:

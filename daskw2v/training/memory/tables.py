@@ -4,7 +4,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.reader import OPEN_SHARDS
+from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.memory.base import FLOAT, INT, LONG, StageMemory, Workers
 from daskw2v.training.memory.text import Text
 
@@ -23,8 +23,9 @@ def table_bytes(params: Params, n_words: int) -> tuple[dict[str, int], dict[str,
 
 
 def open_shards(text: Text) -> int:
-    """Return the bytes of the shards that a reader has open: words' ids by their codes, and starts of sentences."""
-    return min(OPEN_SHARDS, text.shards) * (INT * text.shard_types + text.shard_words // 2)
+    """Return the bytes of the shards that a reader has open: words' ids by their codes, starts of sentences, chunks."""
+    shard = INT * text.shard_types + text.shard_words // 2
+    return min(OPEN_SHARDS, text.shards) * shard + INT * min(CHUNKS * CHUNK, text.words)
 
 
 def publish(params: Params, resources: Resources, text: Text, workers: Workers, checked: int = BLOCK) -> StageMemory:
