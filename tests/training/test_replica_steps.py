@@ -2,9 +2,11 @@
 
 import pickle
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.models.store import open_table
@@ -14,13 +16,14 @@ from daskw2v.training import blocks
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import find_merge_rule
-from daskw2v.training.averaging.replica import HeldReplica, _touched
+from daskw2v.training.averaging.replica import ReplicaState, _touched
 from daskw2v.training.averaging.replica_text import loads_of
 from daskw2v.training.averaging.round_schedule import AveragingRounds
 from daskw2v.training.devices import Threads, find_device
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.setup import read_text
+from daskw2v.training.totals import TaskTotals
 from daskw2v.training.version import make_run, settled_params
 
 PARAMS = Params(
@@ -101,23 +104,27 @@ def test_steps__matter(client, text, tmp_path):
     assert not np.array_equal(one.vectors, several.vectors)
 
 
-def test_held_replica__is_taken_once_and_not_sent():
-    held = HeldReplica("a replica")
-    assert pickle.loads(pickle.dumps(held)).take() is None
-    assert (held.take(), held.take()) == ("a replica", None)
+def test_replica_state__is_taken_once_and_not_sent():
+    totals = TaskTotals(3, 1.5, True, 20, "here", 0.1, 0.0)
+    state = ReplicaState(totals, SimpleNamespace(nbytes=1 << 20))
+    sent = pickle.loads(pickle.dumps(state))
+    assert (sent.totals, sent.take()) == (totals, None)
+    assert sizeof(state) > 1 << 20
+    assert state.take().nbytes == 1 << 20
+    assert state.take() is None
 
 
 def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_path, monkeypatch):
     """As after a task that failed, or that Dask moved to another worker."""
     options = {"params": PARAMS, "resources": Resources(threads=1), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
-    take, rng, lost = HeldReplica.take, np.random.default_rng(2), []
+    take, rng, lost = ReplicaState.take, np.random.default_rng(2), []
 
-    def lose(held):
+    def lose(state):
         lost.append(rng.random() < 0.5)
-        return take(held) if not lost[-1] else None
+        return take(state) if not lost[-1] else None
 
-    monkeypatch.setattr(HeldReplica, "take", lose)
+    monkeypatch.setattr(ReplicaState, "take", lose)
     again = train(text, work=tmp_path / "work", **options)
     assert {True, False} == set(lost)
     np.testing.assert_array_equal(again.vectors, expected.vectors)

@@ -12,6 +12,7 @@ ones less often, and all at the end of the round. Until then a replica's tables 
 import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -32,15 +33,16 @@ from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_de
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
+from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
-from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
 
 _HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
+_REHEARSED = 4096  # positions
 _VELOCITY = "velocity-"  # before a table's name, in a checkpoint
 
 
@@ -66,6 +68,7 @@ class AveragingRun:
         self._levels = levels(run.params, run.vocabulary.size)
         self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
+        self._rehearsed: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
         self._velocity: dict[TableBlock, Future] = {}  # empty before the first merge, and where a rule has none
         self.threads, self.facts = threads.n, dict[str, Any]()
@@ -98,22 +101,48 @@ class AveragingRun:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
+        if self._rehearsed is None:
+            self._rehearsed = self._rehearse(this, key)
         replicas = [_Submitted(reached) for reached in self._reach(this, key)]
-        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
+        given, states = tuple(range(len(self._blocks))), list[list[Future]]()
         for n, step in enumerate(this.steps):
             merged, name = self._merged(this, step), f"{key}-{n}"
             trained = [
                 self._train(replica, ReplicaStep(work, merged, last=step is this.steps[-1]), given, name)
                 for work, replica in zip(step.works, replicas, strict=True)
             ]
-            totals.append([self._part("totals", future) for future in trained])
+            states.append([replica.state for replica in replicas if replica.state is not None])
             if merged:
                 self._merge_blocks(merged, trained, name)
             else:
                 self._take_blocks(trained[0], name)
             given = merged
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
-        return self._reports(this, totals, rows)
+        return self._reports(this, states, rows)
+
+    def _rehearse(self, this: AveragingRound, key: str) -> list[Future]:
+        """Let the workers that wait for the warm-up train next to nothing, so that they have kernels, text and memory.
+
+        The futures keep Dask from cancelling that.
+        """
+        last = self._rounds[len(self) - 1]
+        if this.n_replicas == last.n_replicas or pulls(self._run, last) or self._trainers.takes:
+            return []
+        work, rows = this.steps[0].works[0], dict(enumerate(self._blocks.values()))
+        few = replace(work, stop=min(work.stop, work.start + _REHEARSED))
+        slots, everything = self._trainers.slots(), tuple(rows)
+        others = dict.fromkeys(self._home(slots, number) for number in range(1, self._run.params.n_replicas))
+        return [
+            self._client.submit(
+                train_replica, self._run, self._threads, list(self._blocks), [ReplicaStep(few, everything, last=True)],
+                None, None, [rows], key=f"rehearse-{key}-{n}", priority=-1, **self._trainers.preferring(home),
+            )
+            for n, home in enumerate(others) if home not in ("", self._home(slots, 0))
+        ]  # fmt: skip
+
+    def _home(self, slots: Sequence[str], replica: int) -> str:
+        """Return the worker that a replica prefers."""
+        return slots[len(slots) * replica // self._run.params.n_replicas % len(slots)]
 
     def _merged(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
         """Return the numbers of the blocks that are merged after a step; of none if there is one replica."""
@@ -135,7 +164,7 @@ class AveragingRun:
 
     def _train(self, replica: "_Submitted", step: ReplicaStep, given: Sequence[int], key: str) -> Future:
         """Submit the training of a replica's step, which is given the rows of some blocks; return its future."""
-        blocks, slots, number = list(self._blocks), self._trainers.slots(), step.work.replica
+        blocks, number = list(self._blocks), step.work.replica
         key = f"{key}-{number}"
         replica.steps.append(step)
         replica.given.append(self._pulled({n: self._blocks[blocks[n]] for n in given}, replica.reached, key))
@@ -145,19 +174,16 @@ class AveragingRun:
             self._threads,
             blocks,
             list(replica.steps),
-            replica.held,
+            replica.state,
             replica.reached,
             list(replica.given),
             key=f"train-{key}",
             retries=2,
             resources=self._trainers.takes,
-            **self._trainers.preferring(slots[len(slots) * number // self._run.params.n_replicas % len(slots)]),
+            **self._trainers.preferring(self._home(self._trainers.slots(), number)),
         )
-        replica.held = None if step.last else self._part("held", trained)
+        replica.state = self._client.submit(attrgetter("state"), trained, key=f"state-{trained.key}")
         return trained
-
-    def _part(self, name: str, trained: Future) -> Future:
-        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
 
     def _pulled(self, given: Mapping[int, Future], reached: Future | None, key: str) -> dict[int, Future]:
         """Return the rows that a replica is given of each block, taken where the block is if it takes some."""
@@ -165,10 +191,13 @@ class AveragingRun:
             return dict(given)
         return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
 
-    def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
-        for step, futures in zip(this.steps, totals, strict=True):
-            done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
-            yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
+    def _reports(
+        self, this: AveragingRound, states: Sequence[Sequence[Future]], rows: InputRows
+    ) -> Iterator[RoundReport]:
+        for step, futures in zip(this.steps, states, strict=True):
+            done: list[ReplicaState] = gather(self._client, list(futures), f"Round {this.number}", self._trainers.takes)
+            totals = [state.totals for state in done]
+            yield RoundReport(step.stop, step.works[0].alpha_stop, totals, rows)
 
     def _take_blocks(self, trained: Future, key: str) -> None:
         """Replace all blocks by the rows of the only replica."""
@@ -214,7 +243,7 @@ class _Submitted:
         self.reached = reached
         self.steps: list[ReplicaStep] = []
         self.given: list[dict[int, Future]] = []
-        self.held: Future | None = None
+        self.state: Future | None = None
 
 
 def _start(

@@ -17,6 +17,7 @@ from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import Threads, find_device
 from daskw2v.training.prepared import prepared_of
+from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array, Float64Array
 
 
@@ -104,18 +105,22 @@ class Replica:
         return self._trainer.nbytes
 
 
-class HeldReplica:
-    """A replica that waits on its worker for its next step. Whoever takes it trains it, so it can be taken once.
+class ReplicaState:
+    """What a step leaves: its totals; and the replica for the next step, which waits on its worker.
 
-    It is not sent: what arrives elsewhere, or comes back from a disk, is empty.
+    Whoever takes the replica trains it, so it can be taken once. It is not sent: what arrives elsewhere, or comes back
+    from a disk, has none.
 
     Parameters
     ----------
+    totals
+        What was done in the step.
     replica
-        The replica, if any.
+        The replica, if there is another step.
     """
 
-    def __init__(self, replica: Replica | None = None) -> None:
+    def __init__(self, totals: TaskTotals, replica: Replica | None = None) -> None:
+        self.totals = totals
         self._waiting = deque([] if replica is None else [replica])
 
     def take(self) -> Replica | None:
@@ -126,7 +131,7 @@ class HeldReplica:
             return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HeldReplica, ()
+        return ReplicaState, (self.totals,)
 
     def __sizeof__(self) -> int:  # Dask runs a task where most of what it takes is
         return object.__sizeof__(self) + sum(replica.nbytes for replica in list(self._waiting))

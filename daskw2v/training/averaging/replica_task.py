@@ -7,7 +7,7 @@ from daskw2v.cluster import this_worker
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.pulling import Reached
-from daskw2v.training.averaging.replica import HeldReplica, Replica
+from daskw2v.training.averaging.replica import Replica, ReplicaState
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import Threads, gpu_memory_watched
@@ -42,16 +42,13 @@ class Trained(NamedTuple):
         What it changed in each block that is merged, by the block's number.
     rows
         The rows of each block, shapes (rows, D) float32, if there are no other replicas; else none.
-    held
-        The replica, for its next step; None after the last one of a round.
-    totals
-        What was done.
+    state
+        Totals, and the replica if the round goes on.
     """
 
     changes: Mapping[int, Delta]
     rows: Sequence[Float32Array]
-    held: HeldReplica | None
-    totals: TaskTotals
+    state: ReplicaState
 
 
 @gpu_memory_watched()
@@ -60,13 +57,13 @@ def train_replica(
     threads: Threads,
     blocks: Sequence[TableBlock],
     steps: Sequence[ReplicaStep],
-    held: HeldReplica | None,
+    before: ReplicaState | None,
     reached: Reached | None,
     given: Sequence[Mapping[int, Float32Array]],
 ) -> Trained:
     """Task: train the last of some steps of a round.
 
-    The result depends on all arguments but `held`: a replica that is not there is made again, by all of the steps.
+    The result depends on all arguments but `before`: a replica that is not there is made again, by all of the steps.
 
     Parameters
     ----------
@@ -76,15 +73,15 @@ def train_replica(
         The blocks of the model.
     steps
         The replica's steps of the round, up to the one to train.
-    held
-        The replica after the step before.
+    before
+        What the step before left; None before the first one.
     reached
         Which rows it has; None for all.
     given
         What it is given before each of the steps: merged rows by the number of their block; at first, of all blocks.
     """
     clock, words = TaskClock(), list[int]()
-    replica, done = None if held is None else held.take(), len(steps) - 1
+    replica, done = None if before is None else before.take(), len(steps) - 1
     if replica is None:
         replica, done = Replica(run, threads, blocks, reached, given[0]), 0
     for number in range(done, len(steps)):
@@ -95,4 +92,4 @@ def train_replica(
         changes = replica.changes(steps[number].merged)
     rows = [] if steps[-1].merged else replica.take()
     totals = TaskTotals(pairs, loss, replica.finite, sum(words), this_worker(), *clock.read())
-    return Trained(changes, rows, None if steps[-1].last else HeldReplica(replica), totals)
+    return Trained(changes, rows, ReplicaState(totals, None if steps[-1].last else replica))

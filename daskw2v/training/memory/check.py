@@ -127,11 +127,11 @@ def _one_thread(workers: Workers, need: Callable[[Workers], StageMemory]) -> Ite
 
 
 def _most_words(text: Text, limit: float, need: Callable[[Text], int]) -> Text:
-    """Return the text with as many words kept as the limit allows, of which one digit is told."""
+    """Return the text with as many words kept as the limit allows, rounded down to one digit."""
     kept = text.vocabulary
     while kept > 1 and need(_kept(text, kept)) > limit:
         kept = kept * 9 // 10
-    return _kept(text, int(float(f"{kept:.1g}")) if kept > 10 else kept)
+    return _kept(text, kept - kept % 10 ** (len(str(kept)) - 1))
 
 
 def _kept(text: Text, n_words: int) -> Text:
