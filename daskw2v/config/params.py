@@ -234,7 +234,8 @@ class Params(Settings):
     )
     warmup: float | None = setting(
         None,
-        "share of all work that one replica does before the others start; min(0.1, n_replicas/80) when not given",
+        "share of all work that one replica does before the others start; when not given min(0.1, n_replicas/80), but "
+        "at most 2**20 words for each replica",
         number(0, 1),
         stage="train",
         used_by=("averaging",),

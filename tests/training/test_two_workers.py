@@ -1,7 +1,10 @@
 """Two worker processes: the same bits as one worker, whatever the strategy. In one file, so that they start once."""
 
+import re
+
 import numpy as np
 import pytest
+from distributed import get_task_stream
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.errors import ClusterError
@@ -48,3 +51,16 @@ def test_train__gives_the_same_bits_on_two_workers(client, two_processes, text, 
 def test_train__refuses_a_work_url_that_workers_do_not_see(text, two_processes):
     with pytest.raises(ClusterError, match="do not see the work URL memory://"):
         train(text, work="memory://alone", params=COMMON, client=two_processes)
+
+
+def test_averaging__preloads_workers_that_wait_for_the_warm_up(two_processes, text, tmp_path):
+    with get_task_stream(two_processes) as stream:
+        train(text, work=tmp_path, params=RUNS["averaging"], resources=Resources(threads=1), client=two_processes)
+    workers = {str(task["key"]).split("-")[0]: set() for task in stream.data}
+    for task in stream.data:
+        workers[str(task["key"]).split("-")[0]].add(task["worker"])
+    assert len(workers["preload"]) == 1
+    assert len(workers["train"]) == 2
+    warm_up = [task["worker"] for task in stream.data if re.fullmatch(r"train-.*-0-0-0", str(task["key"]))]
+    assert warm_up
+    assert workers["preload"].isdisjoint(warm_up)

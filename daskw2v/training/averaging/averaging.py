@@ -42,7 +42,7 @@ from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.types import Float32Array
 
 _HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
-_REHEARSED = 4096  # positions
+_PRELOADED = 4096  # positions
 _VELOCITY = "velocity-"  # before a table's name, in a checkpoint
 
 
@@ -68,7 +68,7 @@ class AveragingRun:
         self._levels = levels(run.params, run.vocabulary.size)
         self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
-        self._rehearsed: list[Future] | None = None
+        self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
         self._velocity: dict[TableBlock, Future] = {}  # empty before the first merge, and where a rule has none
         self.threads, self.facts = threads.n, dict[str, Any]()
@@ -101,8 +101,8 @@ class AveragingRun:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
-        if self._rehearsed is None:
-            self._rehearsed = self._rehearse(this, key)
+        if self._preloaded is None:
+            self._preloaded = self._preload(this, key)
         replicas = [_Submitted(reached) for reached in self._reach(this, key)]
         given, states = tuple(range(len(self._blocks))), list[list[Future]]()
         for n, step in enumerate(this.steps):
@@ -120,8 +120,8 @@ class AveragingRun:
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
         return self._reports(this, states, rows)
 
-    def _rehearse(self, this: AveragingRound, key: str) -> list[Future]:
-        """Let the workers that wait for the warm-up train next to nothing, so that they have kernels, text and memory.
+    def _preload(self, this: AveragingRound, key: str) -> list[Future]:
+        """Let workers that wait for the warm-up train a few words, which loads kernels and text and takes memory.
 
         The futures keep Dask from cancelling that.
         """
@@ -129,13 +129,13 @@ class AveragingRun:
         if this.n_replicas == last.n_replicas or pulls(self._run, last) or self._trainers.takes:
             return []
         work, rows = this.steps[0].works[0], dict(enumerate(self._blocks.values()))
-        few = replace(work, stop=min(work.stop, work.start + _REHEARSED))
+        few = replace(work, stop=min(work.stop, work.start + _PRELOADED))
         slots, everything = self._trainers.slots(), tuple(rows)
         others = dict.fromkeys(self._home(slots, number) for number in range(1, self._run.params.n_replicas))
         return [
             self._client.submit(
                 train_replica, self._run, self._threads, list(self._blocks), [ReplicaStep(few, everything, last=True)],
-                None, None, [rows], key=f"rehearse-{key}-{n}", priority=-1, **self._trainers.preferring(home),
+                None, None, [rows], key=f"preload-{key}-{n}", priority=-1, **self._trainers.preferring(home),
             )
             for n, home in enumerate(others) if home not in ("", self._home(slots, 0))
         ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes
+from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes, warm_share
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -42,10 +42,11 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     what is merged; and the rows that it was given in a round.
     """
     n = hardware.nodes
-    sizes = round_sizes(params.replace(n_replicas=n), int(load.words / params.epochs), load.types)
+    params = params.replace(n_replicas=n)
+    sizes = round_sizes(params, int(load.words / params.epochs), load.types)
     rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
     merged, merges, held = _merges(load, params, steps)
-    warm, everyone = min(0.1, n / 80) if several else 0.0, hardware.busy(hardware.slots)
+    warm, everyone = warm_share(params, load.words), hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
     few = share < 1

@@ -48,6 +48,7 @@ ROUNDS = 8  # an epoch, of one replica: it is heard of as often, and may be save
 _MERGES = 8  # an epoch for each of several replicas, of the rows of the most frequent words
 _STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
+_WARM = 1 << 20  # words of the warm-up for each replica, at most; a longer one gains nothing
 RARER = 4  # times as many rows are merged as many times less often
 
 
@@ -71,6 +72,14 @@ def round_sizes(params: Params, length: int, n_words: int) -> RoundSizes:
     most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
     steps = params.merges_per_round or most
     return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
+
+
+def warm_share(params: Params, total: float) -> float:
+    """Return the share of all work, of `total` words of all epochs, that one replica does alone at first."""
+    n = params.n_replicas
+    if n == 1:
+        return 0.0
+    return min(0.1, n / 80, n * _WARM / total) if params.warmup is None else params.warmup
 
 
 def levels(params: Params, n_words: int) -> list[int]:
@@ -137,11 +146,11 @@ class AveragingRounds(Sequence[AveragingRound]):
     """
 
     def __init__(self, params: Params, length: int, n_words: int) -> None:
-        n, sizes = params.n_replicas, round_sizes(params, length, n_words)
+        sizes = round_sizes(params, length, n_words)
         wanted = params.epochs * sizes.rounds
-        warmup = (params.warmup if params.warmup is not None else min(0.1, n / 80)) if n > 1 else 0.0
         self._params = params
         self._total = params.epochs * length
+        warmup = warm_share(params, self._total)
         self._warm = int(warmup * self._total)
         self._n_warm = min(self._warm, math.ceil(warmup * wanted))
         self._n_merged = min(self._total - self._warm, wanted)
