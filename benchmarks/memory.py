@@ -78,8 +78,8 @@ class Row:
         object.__setattr__(self, "ratio", self.estimated / self.measured)
 
 
-AVERAGING = {"epochs": 1, "rounds_per_epoch": 3}
-TWO = {"epochs": 1, "rounds_per_epoch": 4, "n_replicas": 2, "warmup": 0.25}
+AVERAGING = {"epochs": 1, "strategy": "averaging", "rounds_per_epoch": 3}
+TWO = {"epochs": 1, "strategy": "averaging", "n_replicas": 2, "warmup": 0.25}
 ROTATION = {"epochs": 1, "strategy": "rotation", "passes_per_epoch": 2}
 COLUMNS = {"epochs": 1, "strategy": "columns", "objective": "context_matrix", "context_size": 256}
 SETTINGS = [
