@@ -33,7 +33,7 @@ from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_de
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, train_replica
+from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
@@ -121,23 +121,20 @@ class AveragingRun:
         return self._reports(this, totals, rows)
 
     def _preload(self, this: AveragingRound, key: str) -> list[Future]:
-        """Let workers that wait for the warm-up train a few words, which loads kernels and text and takes memory.
-
-        The futures keep Dask from cancelling that.
-        """
+        """Let workers that wait for the warm-up preload; Dask would cancel that without the futures."""
         last = self._rounds[len(self) - 1]
         if this.n_replicas == last.n_replicas or pulls(self._run, last) or self._trainers.takes:
             return []
         work, rows = this.steps[0].works[0], dict(enumerate(self._blocks.values()))
         few = replace(work, stop=min(work.stop, work.start + _PRELOADED))
-        slots, everything = self._trainers.slots(), tuple(rows)
-        others = dict.fromkeys(self._home(slots, number) for number in range(1, self._run.params.n_replicas))
+        slots = self._trainers.slots()
+        homes = dict.fromkeys(self._home(slots, replica) for replica in range(self._run.params.n_replicas))
         return [
             self._client.submit(
-                train_replica, self._run, self._threads, list(self._blocks), [ReplicaStep(few, everything, last=True)],
-                None, None, [rows], key=f"preload-{key}-{n}", priority=-1, **self._trainers.preferring(home),
+                preload, self._run, self._threads, list(self._blocks), few, rows,
+                key=f"preload-{key}-{n}", priority=-1, **self._trainers.preferring(home),
             )
-            for n, home in enumerate(others) if home not in ("", self._home(slots, 0))
+            for n, home in enumerate(homes) if home not in ("", self._home(slots, 0))
         ]  # fmt: skip
 
     def _home(self, slots: Sequence[str], replica: int) -> str:

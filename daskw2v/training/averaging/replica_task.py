@@ -93,3 +93,10 @@ def train_replica(
     rows = [] if steps[-1].merged else replica.take()
     totals = TaskTotals(pairs, loss, replica.finite, sum(words), this_worker(), *clock.read())
     return Trained(changes, rows, ReplicaState(totals, None if steps[-1].last else replica))
+
+
+def preload(
+    run: Run, threads: Threads, blocks: Sequence[TableBlock], work: ReplicaWork, rows: Mapping[int, Float32Array]
+) -> None:
+    """Task: train a few words for nothing. The worker then has loaded kernels and text, and has the memory."""
+    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), last=True)], None, None, [rows])
