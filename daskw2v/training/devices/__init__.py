@@ -11,18 +11,11 @@ from daskw2v.config.readers import refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
-from daskw2v.training.devices.base import (
-    PartitionTrainer,
-    ReplicaTrainer,
-    RowTrainer,
-    SomeRows,
-    TextPiece,
-    Threads,
-    threads_of,
-)
+from daskw2v.training.devices.base import PartitionTrainer, RowTrainer, Threads, threads_of
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece
 
 __all__ = [
     "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "SomeRows", "TextPiece",

@@ -10,15 +10,9 @@ import numpy as np
 
 from daskw2v.objectives.base import Columns, HotRows, PartTables, Tables
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.training.devices.base import (
-    DeviceTrainer,
-    PartitionTrainer,
-    ReplicaTrainer,
-    RowTrainer,
-    TextPiece,
-    Threads,
-)
+from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, TextPiece
 from daskw2v.types import Float32Array, UInt64Array
 
 _T = TypeVar("_T")

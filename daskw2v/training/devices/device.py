@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.training.devices.base import PartitionTrainer, ReplicaTrainer, RowTrainer
+from daskw2v.training.devices.base import PartitionTrainer, RowTrainer
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer
 
 
 def _no_options(n_workers: int) -> Mapping[str, Any]:

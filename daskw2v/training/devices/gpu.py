@@ -27,8 +27,9 @@ from daskw2v.objectives.touched import touched_in_partition
 from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, ReplicaTrainer, RowTrainer, TextPiece
+from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer
 from daskw2v.training.devices.device import Device
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, TextPiece
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
