@@ -34,7 +34,7 @@ from benchmarks.survival.s3 import ObjectStore
 from benchmarks.survival.trial import Moment, Outcome, Trial, run
 
 SHAPE = {"vector_size": 32, "min_count": 1, "epochs": 2}
-AVERAGING = {**SHAPE, "n_replicas": 2, "rounds_per_epoch": 6, "frequent_rows": 100}
+AVERAGING = {**SHAPE, "strategy": "averaging", "n_replicas": 2, "rounds_per_epoch": 6, "frequent_rows": 100}
 STRATEGIES: dict[str, dict[str, Any]] = {
     "averaging": AVERAGING,
     "averaging, phrases": {**AVERAGING, "phrases": 1, "phrase_min_count": 2, "phrase_threshold": 1.0},
