@@ -49,7 +49,7 @@ def test_choose__keeps_one_replica_where_there_is_one_worker():
 def test_choose__keeps_one_replica_where_text_is_short():
     best, why = chosen(SMALL_TEXT, place(n=64))
     assert best.params == PLAIN
-    assert "n_replicas=16" in why
+    assert "n_replicas=4" in why
 
 
 def test_choose__divides_much_text_among_workers():
@@ -181,12 +181,12 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
 
 
 def test_forecast__has_a_replica_a_worker():
-    found = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))
-    params = PLAIN.replace(n_replicas=8)
-    (eight,) = [candidate for candidate in found if candidate.params == params]
+    found = candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
+    params = PLAIN.replace(n_replicas=4)
+    (four,) = [candidate for candidate in found if candidate.params == params]
     load = load_of(LONG_TEXT, params)
-    wanted = averaging_cost(load, params, replace(place(n=8).hardware, cores=32), constants_of(params, "cpu"))
-    assert eight.forecast.seconds == pytest.approx(wanted.seconds)
+    wanted = averaging_cost(load, params, replace(place(n=4).hardware, cores=16), constants_of(params, "cpu"))
+    assert four.forecast.seconds == pytest.approx(wanted.seconds)
 
 
 @pytest.mark.parametrize(("text", "rate"), [("10Gbps", 1.25e9), ("100 Mbit/s", 12.5e6), ("2.5gbps", 312.5e6)])

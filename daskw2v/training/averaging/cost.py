@@ -20,7 +20,7 @@ from daskw2v.types import Float64Array
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 20_000  # rows of a table that caches have, of the most frequent words (measured with 133,000 and 1,000,000)
-_TRIED = 16  # replicas that "auto" tries: with more, quality was not measured
+_TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
 
 def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants) -> Forecast:
