@@ -22,7 +22,6 @@ CHUNK = 1 << 20  # codes that are read at once, at least
 
 
 class _Shard(NamedTuple):
-    url: str
     path: str
     codes: StoredArray
     first: int
@@ -54,7 +53,7 @@ class SegmentReader:
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
             codes, starts, ids = open_stored(shard.path)
-            return _Shard(f"{work.url}/{shard.path}", shard.path, codes, shard.first, own_starts(shard, starts), ids)
+            return _Shard(shard.path, codes, shard.first, own_starts(shard, starts), ids)
 
         @lru_cache(CHUNKS)
         def read_codes(path: str, start: int, stop: int) -> Int32Array:

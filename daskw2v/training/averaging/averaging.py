@@ -111,7 +111,7 @@ class AveragingRun:
                 self._train(replica, ReplicaStep(work, merged, last=step is this.steps[-1]), given, name)
                 for work, replica in zip(step.works, replicas, strict=True)
             ]
-            totals.append([self._part("totals", replica.state) for replica in replicas])
+            totals.append([self._part("state.totals", future) for future in trained])
             if merged:
                 self._merge_blocks(merged, trained, name)
             else:
@@ -188,10 +188,9 @@ class AveragingRun:
             return dict(given)
         return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
 
-    def _part(self, name: str, of: Future | None) -> Future:
+    def _part(self, name: str, trained: Future) -> Future:
         """Return the future of an attribute."""
-        assert of is not None  # a step was submitted
-        return self._client.submit(attrgetter(name), of, key=f"{name}-{of.key}")
+        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
 
     def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
         for step, futures in zip(this.steps, totals, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes, warm_share
+from daskw2v.training.averaging.round_schedule import given_rows, round_sizes, warm_share
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -75,14 +75,10 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
 
 def _merges(load: Load, params: Params, steps: int) -> tuple[float, int, float]:
     """Return of a round how often all rows are merged, by bytes, in how many tasks; and tables that a node holds."""
-    done, given, tasks, start = 0.0, 0.0, 0, 0
-    for level, end in enumerate(levels(params, load.types)):
-        rows, times = min(end, load.types) - start, 1 + (steps - 1) // RARER**level
-        done += times * rows / load.types
-        given += (times - 1) * rows / load.types
-        tasks += 2 * times * math.ceil(rows / rows_per_block(load.d))
-        start = end
-    return done, tasks, 3.5 + given
+    found, step = given_rows(params, load.types, steps), rows_per_block(load.d)
+    given = sum(rows * times for rows, times in found) / load.types
+    tasks = sum(2 * (times + 1) * math.ceil(rows / step) for rows, times in found)  # and all at the end
+    return given + 1, tasks, 3.5 + given
 
 
 def pulled_share(load: Load, words: float, step: int) -> float:

@@ -1,13 +1,12 @@
 """Memory of replicas."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.merge import find_merge_rule
-from daskw2v.training.averaging.round_schedule import RARER, levels, round_sizes
+from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import POSITION, Sizes, open_shards, publish, table_bytes
@@ -45,10 +44,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
     steps = round_sizes(params, text.words, text.vocabulary).steps
-    given = sum(
-        (steps - 1) // RARER**level * (min(end, text.vocabulary) - start) / text.vocabulary
-        for level, (start, end) in enumerate(pairwise([0, *levels(params, text.vocabulary)]))
-    )
+    given = sum(rows * times for rows, times in given_rows(params, text.vocabulary, steps)) / text.vocabulary
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,

@@ -67,16 +67,12 @@ def train_replica(
 
     Parameters
     ----------
-    run, threads
-        What is trained, and how.
-    blocks
-        The blocks of the model.
+    run, threads, blocks, reached
+        As in `Replica`.
     steps
         The replica's steps of the round, up to the one to train.
     before
         What the step before left; None before the first one.
-    reached
-        Which rows it has; None for all.
     given
         What it is given before each of the steps: merged rows by the number of their block; at first, of all blocks.
     """

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, overload
 
 from daskw2v.config.params import Params
@@ -49,7 +50,7 @@ _MERGES = 8  # an epoch for each of several replicas, of the rows of the most fr
 _STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
 _WARM = 1 << 20  # words of the warm-up for each replica, at most; a longer one gains nothing
-RARER = 4  # times as many rows are merged as many times less often
+_RARER = 4  # times as many rows are merged as many times less often
 
 
 class RoundSizes(NamedTuple):
@@ -62,7 +63,7 @@ class RoundSizes(NamedTuple):
 def round_sizes(params: Params, length: int, n_words: int) -> RoundSizes:
     """Return what Params leave open, for epochs of `length` positions and so many words in the vocabulary.
 
-    Replicas keep all rows that they are given in a round until it ends: no more than about two tables have.
+    Replicas keep all rows that they are given in a round until it ends (`given_rows`): three times both tables at most.
     """
     n = params.n_replicas
     if n == 1:
@@ -83,11 +84,17 @@ def warm_share(params: Params, total: float) -> float:
 
 
 def levels(params: Params, n_words: int) -> list[int]:
-    """Return the rows at which levels of frequency end: of level k, RARER**k times as rare as `frequent_rows`."""
+    """Return the rows at which levels of frequency end: of level k, 4**k times as rare as `frequent_rows`."""
     ends = [params.frequent_rows]
     while ends[-1] < n_words:
-        ends.append(ends[-1] * RARER)
+        ends.append(ends[-1] * _RARER)
     return ends
+
+
+def given_rows(params: Params, n_words: int, steps: int) -> list[tuple[int, int]]:
+    """Return the rows of each level, and how often replicas are given them in a round of so many steps."""
+    bounds = pairwise([0, *levels(params, n_words)])
+    return [(min(end, n_words) - start, (steps - 1) // _RARER**k) for k, (start, end) in enumerate(bounds)]
 
 
 @dataclass(frozen=True)
@@ -181,12 +188,12 @@ class AveragingRounds(Sequence[AveragingRound]):
     def _step(self, start: int, stop: int, replicas: int, number: int, n_steps: int) -> AveragingStep:
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingStep(stop, tuple(works), None if number == n_steps else level_of(number))
+        return AveragingStep(stop, tuple(works), None if number == n_steps else _level_of(number))
 
 
-def level_of(number: int) -> int:
+def _level_of(number: int) -> int:
     """Return the level of the rows that are merged after a step, counted from 1."""
     level = 0
-    while number % RARER == 0:
-        level, number = level + 1, number // RARER
+    while number % _RARER == 0:
+        level, number = level + 1, number // _RARER
     return level
