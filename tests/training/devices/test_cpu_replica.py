@@ -189,3 +189,23 @@ def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31, flush_words=9)
     assert threads_of(16, resources) == Threads(16, 31, 9, None)
     assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, 512, 7)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_replica__takes_what_is_written_to_its_blocks(threads):
+    """Of blocks of which it has some rows, too; the others stay."""
+    blocks = make_blocks()
+    some = np.array([0, 2, 5], np.int32)
+    given = {**blocks, "input": [SomeRows(7, some, blocks["input"][0][some]), *blocks["input"][1:]]}
+    replica = make_replica(Threads(threads, 0, 7), given)
+
+    def write(table, number, rows):
+        rows[:, :10] = 100 * number + np.arange(len(rows))[:, None]
+        return table, number, len(rows)
+
+    assert replica.visit([("input", 0), ("output", 3)], write, write=True) == [("input", 0, 3), ("output", 3, 10)]
+    taken = replica.take()
+    np.testing.assert_array_equal(taken["input"][0], np.repeat(np.arange(3.0)[:, None], 10, axis=1))
+    np.testing.assert_array_equal(taken["output"][3], np.repeat(300 + np.arange(10.0)[:, None], 10, axis=1))
+    for table, number in (("input", 1), ("input", 3), ("output", 0), ("output", 2)):
+        np.testing.assert_array_equal(taken[table][number], blocks[table][number])

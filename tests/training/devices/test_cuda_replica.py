@@ -66,8 +66,11 @@ class Array:
     def __getitem__(self, key):
         return Array(self.values[key])
 
-    def copy_to_device(self, values, stream):
-        stream.put(lambda: np.copyto(self.values, values))
+    def copy_to_device(self, values, stream=None):
+        if stream is None:  # the caller waits
+            np.copyto(self.values, values)
+        else:
+            stream.put(lambda: np.copyto(self.values, values))
 
     def copy_to_host(self):
         return self.values.copy()
@@ -137,6 +140,21 @@ def test_cuda_replica__trains_each_piece_once_and_in_order(trained, threads, n):
     for before, after in zip(blocks["input"], taken["input"], strict=True):
         np.testing.assert_allclose(after, before + n, rtol=1e-6)
     np.testing.assert_array_equal(np.concatenate(taken["output"]), np.concatenate(blocks["output"]))
+
+
+def test_cuda_replica__takes_what_is_written_to_its_blocks(trained):
+    replica, blocks = make_replica(Threads(1))
+
+    def write(table, number, rows):
+        rows[:, :10] = 7.0
+
+    replica.visit([("output", 1)], write, write=True)
+    replica.visit([("input", 0)], write)  # not asked to be kept
+    taken = replica.take()
+    assert (taken["output"][1] == 7.0).all()
+    np.testing.assert_array_equal(taken["output"][0], blocks["output"][0])
+    for before, after in zip(blocks["input"], taken["input"], strict=True):
+        np.testing.assert_array_equal(after, before)
 
 
 def test_cuda_replica__loads_some_pieces_ahead_and_no_more(trained):
