@@ -185,7 +185,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
 
     If no group divides the number of partitions, each bucket has its own task: so the costs of both can be told apart.
     """
-    passes, prime = Params.passes_per_epoch, DEALT - 1
+    prime = DEALT - 1
     kinds = [Params(strategy="rotation", n_partitions=p, epochs=1) for p in (DEALT, prime)]
     with cluster_of(1) as client:
         for params in kinds:
@@ -197,7 +197,7 @@ def measure_cluster(small: Text) -> dict[str, float]:
         client.cluster.scale(2)
         client.wait_for_workers(2)
         send = seconds_a_byte(client)
-    tasks = RotationPasses(kinds[0], 1).n_steps ** 2
+    passes, tasks = len(RotationPasses(kinds[0], 1)), RotationPasses(kinds[0], 1).n_steps ** 2
     counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
     bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
     return {

@@ -12,7 +12,7 @@ workers. Other than training is what part of the workers' time, while the model 
 tasks: dealing of pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
-        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes 8] [--epochs 1] [--times 5]
+        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes P] [--epochs 1] [--times 5]
         [--json]
 """
 
@@ -90,7 +90,9 @@ def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, Setting]]:
     for strategy in options.strategies:
         for n in options.workers:
             if strategy == "rotation":
-                how = {"--n-partitions": options.partitions, "--passes-per-epoch": options.passes}
+                how = {"--n-partitions": options.partitions}
+                if options.passes is not None:
+                    how["--passes-per-epoch"] = options.passes
             elif n > 1:
                 how = {"--n-replicas": n}
             else:

@@ -40,6 +40,7 @@ from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
+from daskw2v.training.rotation.pass_schedule import passes_of_epoch
 
 OBJECTIVES = ("sg_hs", "cbow_ns", "cbow_hs")
 TABLES = ("trees", "cost", "quality")
@@ -97,7 +98,7 @@ def variants_of(objective: str, text: Text, place: Place, options: argparse.Name
     found = [Variant(ONE, 1, partial(real, params))]
     for p in options.partitions:
         turned = params.replace(strategy="rotation", n_partitions=p)
-        often = turned.replace(passes_per_epoch=OFTEN * turned.passes_per_epoch)
+        often = turned.replace(passes_per_epoch=OFTEN * passes_of_epoch(turned))
         kind = find_objective(objective)
         if kind.bucket_trainers:
             found.append(Variant(PAIRS, p, partial(real, turned)))

@@ -5,11 +5,12 @@ Names must stay the same from release to release, or finished work is not found.
 always count, in one order; a field that came later counts only where it is not as by default. A new field with its
 default renames nothing.
 
-A later field whose None means "chosen for you" must keep that None: filled in, it is no longer as by default.
+A later field whose None means "chosen for you" must keep that None: filled in, it is no longer as by default. Where a
+field of the first release had another default there, that still counts in the names of runs that do not read it.
 """
 
 from collections.abc import Container
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any
 
 from daskw2v.config.params import Params
@@ -44,7 +45,14 @@ def identity_fields(params: Params, *stages: StageName, without: Container[str] 
     }
     later = sorted(own.keys() - set(FIRST_RELEASE))
     changed = (name for name in later if getattr(params, name) != default_of(own[name]))
-    return {name: values[name] for name in (*(name for name in FIRST_RELEASE if name in own), *changed)}
+    first = {name: _as_in_first_release(own[name], params, values[name]) for name in FIRST_RELEASE if name in own}
+    return {**first, **{name: values[name] for name in changed}}
+
+
+def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
+    """Return the value of a field, or its first default where it is None and the strategy does not read it."""
+    unread = value is None and params.strategy not in f.metadata["used_by"]
+    return f.metadata["first"] if unread else value
 
 
 def identity_values(params: Params, *stages: StageName, without: Container[str] = ()) -> list[Any]:

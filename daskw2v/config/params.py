@@ -256,12 +256,15 @@ class Params(Settings):
         used_by=("rotation",),
         optional=True,
     )
-    passes_per_epoch: int = setting(
-        8,
-        "times an epoch that every two partitions meet, each time over another stretch of the text",
+    passes_per_epoch: int | None = setting(
+        None,
+        "times an epoch that every two partitions meet, each time over another stretch of the text; when not given so "
+        "many that all epochs together have 24, but at most 8",
         integer(1),
         stage="train",
         used_by=("rotation",),
+        optional=True,
+        first=8,
     )
     negative_rule: str = setting(
         "tns",

@@ -130,6 +130,7 @@ def setting(
     optional: bool = False,
     secret: bool = False,
     heading: str = "",
+    first: Any = None,
 ) -> Any:
     """Declare a field.
 
@@ -148,10 +149,12 @@ def setting(
         Whether it is never shown.
     heading
         The heading of this field and of those below it, one of `HEADINGS`.
+    first
+        Its default in the first release, where that was another (see `config.identity`).
     """
     metadata = {
         "help": help, **constraint._asdict(), "stage": stage, "used_by": used_by, "optional": optional,
-        "heading": heading,
+        "heading": heading, "first": first,
     }  # fmt: skip
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)

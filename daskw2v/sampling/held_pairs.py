@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
+from daskw2v.cluster import gather, total_threads
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.sampling.dealing import Dealt
 from daskw2v.sampling.pairs import Pairs
@@ -96,12 +96,12 @@ class HeldPairs:
 
 
 def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
-    """Submit the dealing of a stretch, piece by piece, as `skipgrams.build_skipgrams` cuts it; wait for nothing.
+    """Submit the dealing of a stretch, in the slices of `skipgrams.build_skipgrams`; wait for nothing.
 
     Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` tells their keys from
     those of all other stretches.
     """
-    pieces, together = cut_stretch(dealer, stretch)
+    pieces, together = cut_stretch(dealer, stretch, total_threads(client))
     dealt = [
         client.submit(_deal, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
         for number, piece in enumerate(pieces)

@@ -33,6 +33,7 @@ from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
+_JOINED = 2 * SEGMENT  # positions that a task deals, at most, if it joins pieces
 _SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _ORDER = "inputs"  # groups that stand side by side in a file first
@@ -136,17 +137,27 @@ def slice_length(n_partitions: int, length: int) -> int:
     return -(-(n_partitions**2 * _SLICE) // piece) * piece
 
 
+def joined_length(n_partitions: int, length: int, threads: int) -> int:
+    """Return the positions that a task deals at once where pairs are held: some pieces, if few threads deal them."""
+    piece = piece_length(n_partitions, length)
+    return piece * max(1, min(_JOINED, length // threads) // piece)
+
+
 def most_of_slice(n_partitions: int, length: int) -> int:
     """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
     return n_partitions**2 * _SLICE + piece_length(n_partitions, length)
 
 
-def cut_stretch(dealer: Dealer, stretch: Stretch) -> tuple[list[Stretch], int]:
-    """Return the pieces of a stretch that are dealt each by a task, and how many of them make a slice."""
+def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
+    """Return the stretches that are dealt each by a task, and how many of them make a slice.
+
+    These are pieces, or with a number of threads what `joined_length` makes of them. Slices are the same.
+    """
     n, length = dealer.partitions.n, stretch.stop - stretch.start
-    piece = piece_length(n, length)
-    pieces = [Stretch(stretch.epoch, *ends) for ends in cut(stretch.start, stretch.stop, piece)]
-    return pieces, slice_length(n, length) // piece
+    whole = slice_length(n, length)
+    one = piece_length(n, length) if threads is None else joined_length(n, length, threads)
+    slices = cut(stretch.start, stretch.stop, whole)
+    return [Stretch(stretch.epoch, *ends) for some in slices for ends in cut(*some, one)], -(-whole // one)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:

@@ -24,7 +24,7 @@ WORDS = SimpleNamespace(identity="words")
 NAMES = {
     "defaults": ({}, "4e3815102283", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e"),
     "rotation": (
-        {"strategy": "rotation", "n_partitions": 4, "negative_rule": "sns"},
+        {"strategy": "rotation", "n_partitions": 4, "passes_per_epoch": 8, "negative_rule": "sns"},
         "fd0c6c71d3f3", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "columns": (
@@ -50,6 +50,13 @@ def test_names__are_those_of_the_first_release(cls, options, run, corpus, encodi
     assert run_identity(TEXT, WORDS, params) == run
     assert corpus_identity(SOURCES, params) == corpus
     assert encoding_signature(params, 64 << 20) == encoding
+
+
+def test_another_default_than_in_the_first_release__renames_only_runs_that_read_it():
+    runs = [Params(strategy=strategy, passes_per_epoch=n) for strategy in ("averaging", "rotation") for n in (None, 8)]
+    names = [run_identity(TEXT, WORDS, settled_params(params)) for params in runs]
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
 
 
 @pytest.mark.parametrize("cls", [Params, LaterParams])

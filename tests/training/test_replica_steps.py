@@ -17,7 +17,7 @@ from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.replica import ReplicaState, _touched
-from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRounds
 from daskw2v.training.devices import Threads, find_device
 from daskw2v.training.initial_rows import first_rows
@@ -54,7 +54,7 @@ def reference(run, length):
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
         replica = trainer(objective, params, prepared_of(run), partial(_touched, run), whole, Threads(1))
-        replica.train(loads_of(run, work, trainer.positions, []))
+        replica.train(ReplicaText(run, work, trainer.positions).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
 
     for this in AveragingRounds(params, length, run.vocabulary.size):

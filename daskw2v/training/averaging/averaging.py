@@ -33,12 +33,12 @@ from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_de
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
+from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
-from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
 
 _HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
@@ -70,7 +70,7 @@ class AveragingRun:
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
-        self._velocity: dict[TableBlock, Future] = {}  # empty before the first merge, and where a rule has none
+        self._merged: dict[TableBlock, Future] = {}  # `MergedBlock`; empty before the first merge
         self.threads, self.facts = threads.n, dict[str, Any]()
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class AveragingRun:
         cuts = self._levels if params.n_replicas > 1 else ()
         blocks = cut_tables(tables, params.vector_size, cuts)
         if checkpoint is None:
-            self._blocks, self._velocity = _initial_blocks(self._client, self._run, blocks, key), {}
+            self._blocks, self._merged = _initial_blocks(self._client, self._run, blocks, key), {}
             return
         if params.n_replicas > 1 and manifest.get("rounds") != len(self):
             raise DamageError(
@@ -92,10 +92,11 @@ class AveragingRun:
                 url=checkpoint.url,
             )
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
-        self._velocity = {}
+        self._merged = {}
         if manifest["velocity"]:
             velocity = load_blocks(self._client, checkpoint, rename(self._blocks, _VELOCITY), key)
-            self._velocity = dict(zip(blocks, velocity.values(), strict=True))
+            of_each = zip(self._blocks.items(), velocity.values(), strict=True)
+            self._merged = {block: self._client.submit(MergedBlock, rows, faster) for (block, rows), faster in of_each}
 
     def play(self, number: int) -> Iterator[RoundReport]:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
@@ -104,21 +105,22 @@ class AveragingRun:
         if self._preloaded is None:
             self._preloaded = self._preload(this, key)
         replicas = [_Submitted(reached) for reached in self._reach(this, key)]
-        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
+        given, states = tuple(range(len(self._blocks))), list[list[Future]]()
         for n, step in enumerate(this.steps):
-            merged, name = self._merged(this, step), f"{key}-{n}"
+            merged, name = self._merged_after(this, step), f"{key}-{n}"
+            coming = [None] * this.n_replicas if step is this.steps[-1] else this.steps[n + 1].works
             trained = [
-                self._train(replica, ReplicaStep(work, merged, last=step is this.steps[-1]), given, name)
-                for work, replica in zip(step.works, replicas, strict=True)
+                self._train(replica, ReplicaStep(work, merged, then), given, name)
+                for work, then, replica in zip(step.works, coming, replicas, strict=True)
             ]
-            totals.append([self._part("state.totals", future) for future in trained])
+            states.append([replica.state for replica in replicas if replica.state])
             if merged:
                 self._merge_blocks(merged, trained, name)
             else:
                 self._take_blocks(trained[0], name)
             given = merged
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
-        return self._reports(this, totals, rows)
+        return self._reports(this, states, rows)
 
     def _preload(self, this: AveragingRound, key: str) -> list[Future]:
         """Let workers that wait for the warm-up preload; Dask would cancel that without the futures."""
@@ -141,7 +143,7 @@ class AveragingRun:
         """Return the worker that a replica prefers."""
         return slots[len(slots) * replica // self._run.params.n_replicas % len(slots)]
 
-    def _merged(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
+    def _merged_after(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
         """Return the numbers of the blocks that are merged after a step; of none if there is one replica."""
         if this.n_replicas == 1:
             return ()
@@ -179,7 +181,7 @@ class AveragingRun:
             resources=self._trainers.takes,
             **self._trainers.preferring(self._home(self._trainers.slots(), number)),
         )
-        replica.state = self._part("state", trained)
+        replica.state = self._client.submit(attrgetter("state"), trained, key=f"state-{trained.key}")
         return trained
 
     def _pulled(self, given: Mapping[int, Future], reached: Future | None, key: str) -> dict[int, Future]:
@@ -188,14 +190,10 @@ class AveragingRun:
             return dict(given)
         return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
 
-    def _part(self, name: str, trained: Future) -> Future:
-        """Return the future of an attribute."""
-        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
-
-    def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
-        for step, futures in zip(this.steps, totals, strict=True):
-            done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
-            yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
+    def _reports(self, this: AveragingRound, states: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
+        for step, futures in zip(this.steps, states, strict=True):
+            done: list[ReplicaState] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
+            yield RoundReport(step.stop, step.works[0].alpha_stop, [state.totals for state in done], rows)
 
     def _take_blocks(self, trained: Future, key: str) -> None:
         """Replace all blocks by the rows of the only replica."""
@@ -208,16 +206,17 @@ class AveragingRun:
         for number in merged:
             block = blocks[number]
             changes = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
-            before, length, name = self._velocity.get(block), block.stop - block.start, f"{key}-{number}"
-            merge = _merge(self._client, self._rule, length, self._blocks[block], before, changes, name)
+            before = self._merged.get(block, self._blocks[block])
+            merge = _merge(self._client, self._rule, block.stop - block.start, before, changes, f"{key}-{number}")
             self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
             if self._rule.has_velocity:
-                self._velocity[block] = self._client.submit(itemgetter(1), merge, key=f"velocity-{merge.key}")
+                self._merged[block] = merge
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks and their velocity."""
-        self._save(checkpoint, {**self._blocks, **rename(self._velocity, _VELOCITY)}, "a checkpoint")
-        return {"velocity": bool(self._velocity), "rounds": len(self)}
+        velocity = {block: self._client.submit(itemgetter(1), merged) for block, merged in self._merged.items()}
+        self._save(checkpoint, {**self._blocks, **rename(velocity, _VELOCITY)}, "a checkpoint")
+        return {"velocity": bool(velocity), "rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write the blocks."""
@@ -273,14 +272,13 @@ def _merge(
     client: Client,
     rule: MergeRule,
     length: int,
-    base: Future,
-    velocity: Future | None,
+    before: Future,
     trained: list[Future],
     key: str,
 ) -> Future:
-    """Return the future of a block's `MergedBlock`, by a tree whose shape depends on the number of replicas only."""
+    """Return the future of a `MergedBlock`, by a tree whose shape depends on the number of replicas only."""
     if len(trained) <= FAN_IN:
-        return client.submit(_merge_few, rule.name, base, velocity, *trained, key=f"merge-{key}")
+        return client.submit(_merge_few, rule.name, before, *trained, key=f"merge-{key}")
     parts = [
         client.submit(_add_some, length, *trained[i : i + FAN_IN], key=f"deltas-{key}-{i}")
         for i in range(0, len(trained), FAN_IN)
@@ -292,7 +290,7 @@ def _merge(
             for i in range(0, len(parts), FAN_IN)
         ]
         level += 1
-    return client.submit(_merge_sum, rule.name, base, velocity, parts[0], key=f"merge-{key}")
+    return client.submit(_merge_sum, rule.name, before, parts[0], key=f"merge-{key}")
 
 
 def _add_some(length: int, *deltas: Delta) -> Deltas:
@@ -307,22 +305,19 @@ def _shared(deltas: Deltas) -> Deltas:
     return deltas._replace(total=share(deltas.total))
 
 
-def _merge_few(rule: str, base: Float32Array, velocity: Float32Array | None, *deltas: Delta) -> MergedBlock:
+def _merge_few(rule: str, before: MergedBlock | Float32Array, *deltas: Delta) -> MergedBlock:
     def deltas_of(rows: slice) -> Deltas:
         return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
 
-    return _finish(rule, base, velocity, deltas_of)
+    return _finish(rule, before, deltas_of)
 
 
-def _merge_sum(rule: str, base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-    return _finish(
-        rule, base, velocity, lambda rows: deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows])
-    )
+def _merge_sum(rule: str, before: MergedBlock | Float32Array, deltas: Deltas) -> MergedBlock:
+    return _finish(rule, before, lambda rows: deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows]))
 
 
-def _finish(
-    rule: str, base: Float32Array, velocity: Float32Array | None, deltas_of: Callable[[slice], Deltas]
-) -> MergedBlock:
+def _finish(rule: str, before: MergedBlock | Float32Array, deltas_of: Callable[[slice], Deltas]) -> MergedBlock:
+    base, velocity = before if isinstance(before, MergedBlock) else (before, None)
     rows, faster = merge_block(find_merge_rule(rule), base, velocity, deltas_of)
     return MergedBlock(share(rows), faster if faster is None else share(faster))
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.config.registry import Registry
 from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import kernel
@@ -24,6 +25,7 @@ FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
 
+@by_fields
 class MergedBlock(NamedTuple):
     """A block of the merged model, and of the outer optimizer's velocity (None where a rule has none)."""
 

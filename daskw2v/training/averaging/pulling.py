@@ -8,7 +8,7 @@ import numpy as np
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import SomeRows, find_device
@@ -58,7 +58,7 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
         table: np.zeros(rows, np.bool_) for table, rows in objective.tables(run.params, run.vocabulary.size).items()
     }
     positions = find_device(run.device).replica_trainer.positions
-    for load in (load for work in works for load in loads_of(run, work, positions, [])):
+    for load in (load for work in works for load in ReplicaText(run, work, positions).loads()):
         piece = load()
         objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]

@@ -12,7 +12,7 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.pulling import Reached, pulled
-from daskw2v.training.averaging.replica_text import loads_of
+from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import Threads, find_device
@@ -58,6 +58,7 @@ class Replica:
         self._trainer = find_device(run.device).replica_trainer(
             objective, run.params, prepared_of(run), partial(_touched, run), tables, threads
         )
+        self._coming: ReplicaText | None = None
         self.finite = True
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:
@@ -69,9 +70,17 @@ class Replica:
         self._trainer.visit([self._places[number] for number in rows], replace, write=True)
         self._known.update(rows)
 
-    def train(self, work: ReplicaWork, words: list[int]) -> tuple[int, float]:
-        """Train a step; return the number of examples and their summed loss, and append corpus words."""
-        return self._trainer.train(loads_of(self._run, work, self._trainer.positions, words))
+    def train(self, work: ReplicaWork) -> tuple[int, float, int]:
+        """Train a step; return the number of examples, their summed loss, and the number of corpus words."""
+        text, self._coming = self._coming, None
+        if text is None or text.work != work:
+            text = ReplicaText(self._run, work, self._trainer.positions)
+        return *self._trainer.train(text.loads()), text.words
+
+    def read_ahead(self, work: ReplicaWork) -> None:
+        """Begin to read what the next step trains first: its worker waits for merged rows meanwhile."""
+        self._coming = ReplicaText(self._run, work, self._trainer.positions)
+        self._coming.read_ahead()
 
     def changes(self, numbers: Iterable[int]) -> dict[int, Delta]:
         """Return what it changed in some blocks since it was given them."""

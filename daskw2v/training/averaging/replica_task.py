@@ -24,13 +24,13 @@ class ReplicaStep(NamedTuple):
         What it trains.
     merged
         Numbers of the blocks that are merged after it; of none if there are no other replicas.
-    last
-        Whether it ends a round.
+    coming
+        What it trains next; None at the end of a round.
     """
 
     work: ReplicaWork
     merged: tuple[int, ...]
-    last: bool
+    coming: ReplicaWork | None
 
 
 class Trained(NamedTuple):
@@ -76,23 +76,25 @@ def train_replica(
     given
         What it is given before each of the steps: merged rows by the number of their block; at first, of all blocks.
     """
-    clock, words = TaskClock(), list[int]()
+    clock = TaskClock()
     replica, done = None if before is None else before.take(), len(steps) - 1
     if replica is None:
         replica, done = Replica(run, threads, blocks, reached, given[0]), 0
     for number in range(done, len(steps)):
         if number:
             replica.give(given[number])
-        words.clear()
-        pairs, loss = replica.train(steps[number].work, words)
+        pairs, loss, words = replica.train(steps[number].work)
         changes = replica.changes(steps[number].merged)
+    coming = steps[-1].coming
+    if coming is not None:
+        replica.read_ahead(coming)
     rows = [] if steps[-1].merged else replica.take()
-    totals = TaskTotals(pairs, loss, replica.finite, sum(words), this_worker(), *clock.read())
-    return Trained(changes, rows, ReplicaState(totals, None if steps[-1].last else replica))
+    totals = TaskTotals(pairs, loss, replica.finite, words, this_worker(), *clock.read())
+    return Trained(changes, rows, ReplicaState(totals, None if coming is None else replica))
 
 
 def preload(
     run: Run, threads: Threads, blocks: Sequence[TableBlock], work: ReplicaWork, rows: Mapping[int, Float32Array]
 ) -> None:
     """Task: train a few words for nothing. The worker then has loaded kernels and text, and has the memory."""
-    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), last=True)], None, None, [rows])
+    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), None)], None, None, [rows])

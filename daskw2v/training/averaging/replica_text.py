@@ -1,28 +1,52 @@
 """The text of a replica's work, piece by piece."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
-import numpy as np
-
-from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.sampling.text import open_text
+from daskw2v.sampling.text import open_text, read_text
 from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.background import in_background
 from daskw2v.training.devices import TextPiece
 
 
-def loads_of(run: Run, work: ReplicaWork, length: int, words: list[int]) -> Iterator[Callable[[], TextPiece]]:
-    """Yield what loads each piece of the work, of some length, in order; loading one appends its corpus words."""
-    params, text = run.params, open_text(run)
-    for epoch, start, stop, rate in work.pieces(text.length):
-        key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
-        for a, b in cut(start, stop, length):
+class ReplicaText:
+    """The text of a replica's work, to be read once.
 
-            def load(a: int = a, b: int = b, key: np.uint64 = key, rate: Rate = rate, epoch: int = epoch) -> TextPiece:
-                segment, known = text.reader.read(a, b, params.window, text.keep, key)
-                words.append(known)
-                return TextPiece(segment, *segment.centers(a, b), rate, epoch)
+    Parameters
+    ----------
+    run, work
+        The run, and what the replica trains.
+    length
+        Positions of a piece, at most.
+    """
 
-            yield load
+    def __init__(self, run: Run, work: ReplicaWork, length: int) -> None:
+        self.work, self._run, self._known = work, run, list[int]()
+        self._loads = [*self._pieces(length)]
+
+    def loads(self) -> list[Callable[[], TextPiece]]:
+        """Return what loads each piece, in order."""
+        return self._loads
+
+    @property
+    def words(self) -> int:
+        """Number of known tokens in the pieces that were loaded, before subsampling."""
+        return sum(self._known)
+
+    def read_ahead(self) -> None:
+        """Begin to load the first piece."""
+        if self._loads:
+            self._loads[0] = in_background(self._loads[0]).result
+
+    def _pieces(self, length: int) -> Iterator[Callable[[], TextPiece]]:
+        for epoch, start, stop, rate in self.work.pieces(open_text(self._run).length):
+            for a, b in cut(start, stop, length):
+                yield partial(self._load, epoch, a, b, rate)
+
+    def _load(self, epoch: int, start: int, stop: int, rate: Rate) -> TextPiece:
+        segment, known, _ = read_text(self._run, epoch, start, stop)
+        self._known.append(known)
+        return TextPiece(segment, *segment.centers(start, stop), rate, epoch)

@@ -9,12 +9,12 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
-from daskw2v.sampling.skipgrams import piece_length, slice_length
+from daskw2v.sampling.skipgrams import joined_length, piece_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits_pairs
-from daskw2v.training.rotation.pass_schedule import RotationPasses
+from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
 from daskw2v.vocabulary.partition import Partitions
 
 TASKS = 4  # of a pair of groups: its task, and one for each of its three results
@@ -104,7 +104,7 @@ def rotation_cost(
     busy = hardware.busy(threads)
     cold = min(1.0, load.types / p * n_buckets / load.pairs)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
-    piece = piece_length(p, length)
+    piece = joined_length(p, length, hardware.slots) if held else piece_length(p, length)
     pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + (0.0 if held else 2 * pairs)
@@ -139,7 +139,7 @@ def rotation_cost(
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes."""
-    passes = params.epochs * params.passes_per_epoch
+    passes = params.epochs * passes_of_epoch(params)
     how = params.n_groups, params.sent_dtype, params.pair_epochs
     return rotation_cost(load, params.n_partitions, passes, hardware, constants, *how)
 

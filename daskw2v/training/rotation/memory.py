@@ -5,12 +5,12 @@ from typing import NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
-from daskw2v.sampling.skipgrams import most_of_slice, piece_length
+from daskw2v.sampling.skipgrams import joined_length, most_of_slice, piece_length
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
 from daskw2v.training.memory.text import Text
-from daskw2v.training.rotation.pass_schedule import RotationPasses
+from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
@@ -46,7 +46,7 @@ def fits_pairs(of_pass: float, pair_epochs: int, memory: float) -> bool:
 
 
 def _pairs_of_pass(params: Params, text: Text) -> float:
-    return _pairs(params, text, text.left / params.passes_per_epoch)
+    return _pairs(params, text, text.left / passes_of_epoch(params))
 
 
 def _pairs(params: Params, text: Text, words: float) -> float:
@@ -75,8 +75,9 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     n_groups = RotationPasses(params, text.words).n_steps
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
-    length = text.words // params.passes_per_epoch
-    piece = min(text.words, piece_length(n, length))
+    length = text.words // passes_of_epoch(params)
+    threads = workers.n * workers.threads
+    piece = min(text.words, joined_length(n, length, threads) if fits.pairs else piece_length(n, length))
     pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {

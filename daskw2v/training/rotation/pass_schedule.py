@@ -24,6 +24,12 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
+_PASSES, _MOST = 24, 8  # of all epochs, for vectors as good as with more, and of one epoch at most, where Params do so
+
+
+def passes_of_epoch(params: Params) -> int:
+    """Return the number of passes in an epoch."""
+    return params.passes_per_epoch or min(_MOST, -(-_PASSES // params.epochs))
 
 
 class PartitionPair(NamedTuple):
@@ -75,6 +81,7 @@ class RotationPasses:
     def __init__(self, params: Params, length: int) -> None:
         self._params, self._length = params, length
         sizes = range(1, _GROUP + 1) if params.n_groups is None else [params.n_partitions // params.n_groups]
+        self._passes = passes_of_epoch(params)
         self._group = max(size for size in sizes if params.n_partitions % size == 0)
 
     @property
@@ -84,13 +91,13 @@ class RotationPasses:
 
     def __len__(self) -> int:
         """Return the number of passes."""
-        return self._params.epochs * self._params.passes_per_epoch
+        return self._params.epochs * self._passes
 
     def __getitem__(self, number: int) -> RotationPass:
         if not 0 <= number < len(self):
             raise IndexError(number)
-        epoch, i = divmod(number, self._params.passes_per_epoch)
-        return RotationPass(number, epoch, *share_of(0, self._length, i, self._params.passes_per_epoch))
+        epoch, i = divmod(number, self._passes)
+        return RotationPass(number, epoch, *share_of(0, self._length, i, self._passes))
 
     def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
         """Yield the steps of a pass: for each group of inputs, its rounds with the group of outputs of this step.

@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from threading import Thread
 from typing import Any, TypeVar
 
 from distributed import Client
@@ -32,6 +31,7 @@ from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgra
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
+from daskw2v.training.background import in_background
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.rotation import in_memory, out_of_core
@@ -97,7 +97,7 @@ class RotationRun:
         if self._fits.pairs:
             held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
             return self._train(number, this, lambda: held)
-        self._dealing = _beside(self._deal, this, self._dealing)
+        self._dealing = in_background(self._deal, this, self._dealing)
         return self._train(number, this, self._dealing.result)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
@@ -149,20 +149,6 @@ class RotationRun:
             for k, held in enumerate(partitions)
         ]
         finish_tables(model, gather(self._client, writes, "Writing the model"))
-
-
-def _beside(function: Callable[..., T], *args: Any) -> "Future[T]":
-    """Call a function in a thread of its own, which ends with this process."""
-    future = Future[T]()
-
-    def call() -> None:
-        try:
-            future.set_result(function(*args))
-        except BaseException as error:  # whoever asks for the result gets it
-            future.set_exception(error)
-
-    Thread(target=call, daemon=True).start()
-    return future
 
 
 def _start(
