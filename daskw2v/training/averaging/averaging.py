@@ -33,12 +33,12 @@ from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_de
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
+from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
 
 _HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
@@ -105,7 +105,7 @@ class AveragingRun:
         if self._preloaded is None:
             self._preloaded = self._preload(this, key)
         replicas = [_Submitted(reached) for reached in self._reach(this, key)]
-        given, states = tuple(range(len(self._blocks))), list[list[Future]]()
+        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
         for n, step in enumerate(this.steps):
             merged, name = self._merged_after(this, step), f"{key}-{n}"
             coming = [None] * this.n_replicas if step is this.steps[-1] else this.steps[n + 1].works
@@ -113,14 +113,14 @@ class AveragingRun:
                 self._train(replica, ReplicaStep(work, merged, then), given, name)
                 for work, then, replica in zip(step.works, coming, replicas, strict=True)
             ]
-            states.append([replica.state for replica in replicas if replica.state])
+            totals.append([self._part("state.totals", future) for future in trained])
             if merged:
                 self._merge_blocks(merged, trained, name)
             else:
                 self._take_blocks(trained[0], name)
             given = merged
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
-        return self._reports(this, states, rows)
+        return self._reports(this, totals, rows)
 
     def _preload(self, this: AveragingRound, key: str) -> list[Future]:
         """Let workers that wait for the warm-up preload; Dask would cancel that without the futures."""
@@ -181,7 +181,7 @@ class AveragingRun:
             resources=self._trainers.takes,
             **self._trainers.preferring(self._home(self._trainers.slots(), number)),
         )
-        replica.state = self._client.submit(attrgetter("state"), trained, key=f"state-{trained.key}")
+        replica.state = self._part("state", trained)
         return trained
 
     def _pulled(self, given: Mapping[int, Future], reached: Future | None, key: str) -> dict[int, Future]:
@@ -190,10 +190,14 @@ class AveragingRun:
             return dict(given)
         return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
 
-    def _reports(self, this: AveragingRound, states: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
-        for step, futures in zip(this.steps, states, strict=True):
-            done: list[ReplicaState] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
-            yield RoundReport(step.stop, step.works[0].alpha_stop, [state.totals for state in done], rows)
+    def _part(self, name: str, trained: Future) -> Future:
+        """Return the future of an attribute."""
+        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
+
+    def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
+        for step, futures in zip(this.steps, totals, strict=True):
+            done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
+            yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
 
     def _take_blocks(self, trained: Future, key: str) -> None:
         """Replace all blocks by the rows of the only replica."""
