@@ -41,14 +41,14 @@ from daskw2v.training.cost.load import TOP, contexts_of
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.pipeline import train_model
-from daskw2v.training.rotation.cost import TASKS, barrier
-from daskw2v.training.rotation.pass_schedule import RotationPasses
+from daskw2v.training.rotation.cost import HOPS, TASKS, barrier
 from daskw2v.vocabulary.partition import Partitions
 
 Floats = npt.NDArray[np.float64]
 
 SIZES = (100, 300)  # vector sizes
 DEALT = 8  # partitions
+_FEW, _MORE = 4, 16  # passes of runs that are compared
 
 
 def timed(run: Callable[[], object], times: int = 3) -> float:
@@ -164,13 +164,19 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
         run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
         dealer = Dealer(run, partitions, DEALT, counts.weights)
         assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
-        began = time.perf_counter()
-        held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), "all")
-        parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
-        taken = [[[take_buckets(part, j, 1)[0].pairs for part in found] for j in range(DEALT)] for found in parts]
-        seconds = time.perf_counter() - began
-    sizes = np.array([[sum(map(len, of_bucket)) for of_bucket in of_group] for of_group in taken])
-    return {"deal": seconds / sizes.sum(), "pair_bytes": taken[0][0][0].itemsize}, sizes
+
+        def deal(number: int) -> tuple[float, Floats, int]:
+            held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
+            parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
+            began = time.perf_counter()
+            taken = [[[take_buckets(part, j, 1)[0].pairs for part in found] for j in range(DEALT)] for found in parts]
+            seconds = held.deal_seconds + time.perf_counter() - began
+            sizes = np.array([[sum(map(len, of_bucket)) for of_bucket in of_group] for of_group in taken])
+            return seconds, sizes, taken[0][0][0].itemsize
+
+        times = [deal(number) for number in range(5)]  # later ones have the memory of those before
+    _, sizes, itemsize = times[0]
+    return {"deal": statistics.median(seconds for seconds, _, _ in times) / sizes.sum(), "pair_bytes": itemsize}, sizes
 
 
 def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
@@ -181,32 +187,63 @@ def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
 
 
 def measure_cluster(small: Text) -> dict[str, float]:
-    """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and a transfer.
+    """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and transfers.
 
-    If no group divides the number of partitions, each bucket has its own task: so the costs of both can be told apart.
+    No group divides the number of partitions, so each bucket has its own task. What a run takes besides its passes is
+    left out: some passes more take so much more.
     """
     prime = DEALT - 1
-    kinds = [Params(strategy="rotation", n_partitions=p, epochs=1) for p in (DEALT, prime)]
+    params = Params(strategy="rotation", n_partitions=prime, epochs=1)
+
+    def used(passes: int) -> Floats:
+        """Return the seconds of training, of dealing, and of client and scheduler."""
+        before = time.process_time()
+        taken = train(small, params.replace(passes_per_epoch=passes, seed=2), client)
+        return np.array([*taken, time.process_time() - before])
+
     with cluster_of(1) as client:
-        for params in kinds:
-            train(small, params, client)  # compiles
-        grouped, dealt = train(small, kinds[0].replace(seed=2), client)
-        used = time.process_time()
-        single, single_dealt = train(small, kinds[1].replace(seed=2), client)
-        used = time.process_time() - used
+        train(small, params.replace(passes_per_epoch=_FEW), client)  # compiles
+        few, more = used(_FEW), used(_FEW + _MORE)
+        hop, result = seconds_of_tasks(client)
         client.cluster.scale(2)
         client.wait_for_workers(2)
         send = seconds_a_byte(client)
-    passes, tasks = len(RotationPasses(kinds[0], 1)), RotationPasses(kinds[0], 1).n_steps ** 2
-    counts = np.array([[tasks, DEALT**2], [prime**2, prime**2]]) * passes
-    bucket_task, bucket = np.linalg.solve(counts, [grouped - dealt, single - single_dealt])
+    trained, dealt, in_client = (more - few) / _MORE  # a pass
+    bucket = seconds_a_bucket()
     return {
-        "piece": dealt / passes,
-        "bucket_task": bucket_task,
-        "bucket": max(0.0, bucket),
-        "task": used / (passes * (TASKS * prime**2 + prime + 2)),  # a piece has a part for each group
+        "piece": dealt,
+        "bucket_task": max(0.0, (trained - dealt - prime * HOPS * hop) / prime**2 - bucket),
+        "bucket": bucket,
+        "task": in_client / (TASKS * prime**2 + prime + 2),  # a piece has a part for each group
+        "result": result,
+        "hop": hop,
         "send": send,
     }
+
+
+def seconds_a_bucket(n: int = 200) -> float:
+    """Return the seconds of a bucket of one pair, trained by a thread of a task."""
+    width, words = padded(SIZES[0]), word_table(np.ones(1, np.int64), Params.ns_exponent)
+    row, pair, none = np.zeros(width, np.float32), np.zeros(1, np.uint32), np.zeros(0, np.uint32)
+
+    def bucket(_: int) -> Any:
+        return train_bucket(pair, none, row, row, width, 0.03, Params.negative, 0, words, np.uint64(1))
+
+    with ThreadPoolExecutor(1) as pool:
+        return timed(lambda: list(pool.map(bucket, range(n)))) / n
+
+
+def seconds_of_tasks(client: Client, n: int = 200) -> tuple[float, float]:
+    """Return the seconds from the end of a task to the beginning of one that waits for it, and those of its worker."""
+
+    def used() -> float:
+        return sum(client.run(time.process_time).values())
+
+    before, began, last = used(), time.perf_counter(), client.submit(int, 0, key="hop-0")
+    for number in range(1, n):
+        last = client.submit(int, last, key=f"hop-{number}")
+    last.result()
+    return (time.perf_counter() - began) / n, (used() - before) / n
 
 
 def calibrate(

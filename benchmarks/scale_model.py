@@ -132,7 +132,8 @@ def check(
                         runs.append(watched(text, params.replace(seed=seed), cluster, n))
                     took = Trained(*(statistics.median(values) for values in zip(*runs, strict=True)))
                     f = forecast(params, load, here, c)
-                    used = sum(forecast(params, load, replace(here, cores=1, network=math.inf), c).seconds.values())
+                    alone = forecast(params, load, replace(here, cores=1, network=math.inf), c).seconds
+                    used = sum(alone.values()) - alone["waiting"]
                     seconds = max(f.total, used / cores)
                     yield [
                         name, n, rate, os.getloadavg()[0], took.seconds, seconds, seconds / took.seconds,
@@ -141,7 +142,7 @@ def check(
                     ]  # fmt: skip
 
 
-TERMS = ("text", "store", "train", "copies", "handling", "travel", "tasks")
+TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
 CHECK = (
     "", "workers", "Mbit/s", "load", "seconds", "model", "ratio", "processor s", "model", "ratio", "waiting",
     "MB sent", "model", *TERMS,
@@ -255,6 +256,9 @@ def report_constants(c: Constants, out: TextIO) -> None:
         "bucket_task": (1e3, " ms"),
         "bucket": (1e3, " ms"),
         "task": (1e3, " ms"),
+        "result": (1e3, " ms"),
+        "hop": (1e3, " ms"),
+        "piece": (1e3, " ms"),
     }
     texts = []
     for name, (factor, unit) in {f.name: units.get(f.name, (1e9, " ns")) for f in fields(c)}.items():

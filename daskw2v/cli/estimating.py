@@ -82,7 +82,7 @@ def estimate_command(
     print_table(("", "training", *_TERMS, "seconds", "machine hours", "in memory"), _times(options, params, machines))
 
 
-_TERMS = ("text", "store", "train", "copies", "handling", "travel", "tasks")
+_TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)
 
 

@@ -172,9 +172,12 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
     where = replace(place(n=8, threads=16).hardware, network=parse_rate("10Gbps"))
-    forecast = rotation_cost(load_of(text, params), 16, 40, where, constants_of(params, "cpu"))
+    forecast = rotation_cost(load_of(text, params), 16, 25, where, constants_of(params, "cpu"))
     (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
-    wanted = [f"{forecast.seconds[term]:,.1f}" for term in ("text", "train", "copies", "handling", "travel", "tasks")]
+    wanted = [
+        f"{forecast.seconds[term]:,.1f}"
+        for term in ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
+    ]
     assert all(value in row.split() for value in wanted)
     assert f"{forecast.total:,.1f}" in row.split()
     assert f"{forecast.total * 8 / 3600:.3g}" in row.split()

@@ -20,6 +20,7 @@ from daskw2v.types import Float64Array
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 20_000  # rows of a table that caches have, of the most frequent words (measured with 133,000 and 1,000,000)
+_HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
 _TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
 
@@ -32,12 +33,13 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     are pulled, `pulling.reach` reads the text once more. Rows of rare words are in no cache (`far_share`).
     copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
     changed, and what was merged. As fast as the threads of a replica do, or as memory does.
-    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step.
+    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
     rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
-    tasks: those of `AveragingRun.play`.
+    waiting: between two steps, for the tasks that merge.
+    tasks: those of `AveragingRun.play`, in one scheduler.
     memory: both tables as the replica has them and as it was given them, half of them its changes, their velocity or
     what is merged; and the rows that it was given in a round.
     """
@@ -66,8 +68,10 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": train,
         "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
-        "handling": max(handled * c.merge / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus),
+        "handling": max(handled * c.merge / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus)
+        + rounds * tasks * c.result / hardware.busy(n),
         "travel": rounds * merged * sent * math.ceil(largest / n) / largest * hardware.a_byte(c.send),
+        "waiting": rounds * steps * _HOPS * c.hop if several else 0.0,
         "tasks": rounds * tasks * c.task,
     }
     return Forecast(seconds, rounds * merged * sent, (held if several else 2.0) * load.tables, load.tables)

@@ -32,17 +32,18 @@ class Constants:
     read, deal, pair_bytes
         A word read and subsampled; a pair dealt into its bucket and read from there; a pair's bytes in it, on disk.
     piece
-        A piece of text, dealt without pairs: tasks, files.
+        A piece of text, dealt without pairs.
     copy, merge, send
         A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent or received
         by a worker, whose event loop does both.
     file
         A byte of rows, written to a file or read from it, with its checksum.
     bucket_task, bucket
-        A task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies; and a bucket without rows or
-        pairs: reading.
-    task
-        A task in client and scheduler, which are one process where this was measured.
+        A task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies; and a bucket of one pair.
+    task, result
+        A task in client and scheduler, which are one process where this was measured; and in its worker.
+    hop
+        From the end of a task to the beginning of one that waits for it.
     """
 
     window: Line
@@ -61,14 +62,17 @@ class Constants:
     bucket_task: float
     bucket: float
     task: float
+    result: float
+    hop: float
 
 
 # Machine E (Intel Xeon, 2.6 GHz, 2 cores), idle, `python -m benchmarks.scale_model --skip-runs --parts 1`:
 # kernels of sgns with 5 negatives
 MACHINE_E = Constants(
     window=Line(1.28e-08, 3.24e-10), far=Line(7.14e-08, 9.6e-10), warm=Line(8.4e-09, 4.74e-10),
-    cold=Line(8.43e-08, 1.62e-09), crowded=1.03, read=8.0e-09, deal=2.93e-08, pair_bytes=4, piece=0.006,
-    copy=5.2e-10, merge=1.93e-10, send=3.98e-10, file=1.58e-09, bucket_task=0.0056, bucket=0.00062, task=0.0012,
+    cold=Line(8.43e-08, 1.62e-09), crowded=1.03, read=8.0e-09, deal=1.9e-08, pair_bytes=4, piece=0.0003,
+    copy=5.2e-10, merge=1.93e-10, send=3.4e-10, file=1.65e-09, bucket_task=0.0036, bucket=0.00002, task=0.0011,
+    result=0.0015, hop=0.0058,
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5

@@ -17,6 +17,7 @@ from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits
 from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
 from daskw2v.vocabulary.partition import Partitions
 
+HOPS = 3  # tasks one after the other between two steps
 TASKS = 4  # of a pair of groups: its task, and one for each of its three results
 _MOVED = 4  # bytes through memory for a byte of rows in a task: copied, checked
 _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
@@ -88,6 +89,7 @@ def rotation_cost(
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
     travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     Held pairs, which travel while others are trained.
+    waiting: between two steps, for the tasks that hand on partitions.
     tasks: those of `in_memory._submit` and of dealing, in one scheduler.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
@@ -118,8 +120,9 @@ def rotation_cost(
     train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
     copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
+    dealing_tasks = 2 + plan.groups if held else 1  # of a piece
     seconds = {
-        "text": (load.pairs * c.deal + pieces * c.piece) / min(everyone, pieces / passes),
+        "text": (load.pairs * c.deal + pieces * (c.piece + dealing_tasks * c.result)) / min(everyone, pieces / passes),
         "store": max((stored + filed) / hardware.nodes / hardware.storage, filed * c.file / hardware.busy(plan.tasks)),
         "train": train,
         "copies": copies,
@@ -127,7 +130,8 @@ def rotation_cost(
         / hardware.busy(min(plan.tasks, hardware.nodes * hardware.processes)),
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden)
         + max(0.0, dealt / hardware.nodes * hardware.a_byte(c.send) - train),
-        "tasks": (TASKS * n_tasks + pieces * (2 + plan.groups if held else 1)) * c.task,
+        "waiting": passes * plan.groups * HOPS * c.hop if fits else 0.0,
+        "tasks": (TASKS * n_tasks + pieces * dealing_tasks) * c.task,
     }
     rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
