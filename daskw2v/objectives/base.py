@@ -7,13 +7,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.kernels.rng import Purpose, stream, uniform
+from daskw2v.kernels import buffers
+from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.rng import Purpose, draw, stream
 from daskw2v.sampling.hierarchy import word_table
-from daskw2v.sampling.segments import Segment, cut
+from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt64Array
 
-_AT_ONCE = 1 << 14  # rows
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
 
 
@@ -262,12 +263,20 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
     0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
     """
     width = params.vector_size
-    values = np.zeros((len(rows), width), np.float32)
+    values: Float32Array = buffers.here.table((len(rows), width))
     if table == "output":
+        values[:] = 0.0
         return values
-    key, columns = stream(params.seed, Purpose.INITIAL), np.arange(width)
-    for a, b in cut(0, len(rows), _AT_ONCE):  # draws take several times the room of the rows
-        values[a:b] = uniform(key, rows[a:b, None] * width + columns)
-    values -= np.float32(0.5)
-    values *= np.float32(8 / width)
+    key = stream(params.seed, Purpose.INITIAL)
+    _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
     return values
+
+
+@kernel
+def _draw_rows(key: Any, rows: Any, width: Any, values: Any) -> None:
+    """Write the draws of rows, as `kernels.rng.uniform` has them, less a half, times `width`."""
+    for i in range(len(rows)):
+        first = np.uint64(rows[i]) * np.uint64(values.shape[1])
+        for column in range(values.shape[1]):
+            bits = draw(key, first + np.uint64(column)) >> np.uint64(40)
+            values[i, column] = (np.float32(bits) * np.float32(2.0**-24) - np.float32(0.5)) * width

@@ -14,12 +14,13 @@ from daskw2v.training.averaging.round_schedule import given_rows, round_sizes, w
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
+from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.types import Float64Array
 
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
-_NEAR = 20_000  # rows of a table that caches have, of the most frequent words (measured with 133,000 and 1,000,000)
+_NEAR = 12e6  # bytes of a table's rows that caches have, of the most frequent words (measured: 133,000 and 1,000,000)
 _HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
 _TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
@@ -93,7 +94,7 @@ def pulled_share(load: Load, words: float, step: int) -> float:
     if words >= FEW * load.types:
         return 1.0
     windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling leaves
-    rest, shares, noise = _shares(load)
+    rest, shares, noise = shares_of(load)
     targets = shares + Params.negative * noise
     taken = 0.0
     for expected in (windows * shares, windows * targets):
@@ -106,17 +107,10 @@ def pulled_share(load: Load, words: float, step: int) -> float:
 
 def far_share(load: Load) -> float:
     """Return the share of rows, of those that training reads, that are in no cache."""
-    rest, shares, noise = _shares(load)
-    near = [float(of[:-1][:_NEAR].sum() + max(0, min(rest, _NEAR - len(of) + 1)) * of[-1]) for of in (shares, noise)]
+    rest, shares, noise = shares_of(load)
+    rows = int(_NEAR / (4 * load.d))
+    near = [float(of[:-1][:rows].sum() + max(0, min(rest, rows - len(of) + 1)) * of[-1]) for of in (shares, noise)]
     return max(0.0, 1 - sum(near) / 2)
-
-
-def _shares(load: Load) -> tuple[int, Float64Array, Float64Array]:
-    """Return how many words are rare, taken as equally frequent; shares of words, and of noise, theirs at the end."""
-    rest = load.types - len(load.top)
-    shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
-    noise = shares**Params.ns_exponent
-    return rest, shares, noise / (noise[:-1].sum() + rest * noise[-1])
 
 
 def _taken(reached: Float64Array) -> float:

@@ -53,3 +53,11 @@ def _top(types: int, params: Params) -> tuple[Float64Array, Float64Array]:
 def _load(words: float, share: float, types: int, params: Params, top: Float64Array) -> Load:
     contexts = contexts_of(np.array([SENTENCE * share]), params)
     return Load(words, types, params.vector_size, words * share * contexts, top)
+
+
+def shares_of(load: Load) -> tuple[int, Float64Array, Float64Array]:
+    """Return how many words are rare, taken as equally frequent; shares of words, and of noise, theirs at the end."""
+    rest = load.types - len(load.top)
+    shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
+    noise = shares**Params.ns_exponent
+    return rest, shares, noise / (noise[:-1].sum() + rest * noise[-1])

@@ -12,6 +12,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.sampling.skipgrams import joined_length, piece_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
+from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits_pairs
 from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
@@ -83,7 +84,7 @@ def rotation_cost(
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
     all that tasks take (`rotation.out_of_core`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
-    row is cold once in each bucket of a slice.
+    row is cold once in each bucket of a slice that has pairs of it.
     copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
     task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
@@ -104,7 +105,7 @@ def rotation_cost(
     n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)
     busy = hardware.busy(threads)
-    cold = min(1.0, load.types / p * n_buckets / load.pairs)
+    cold = _cold_share(load, n_buckets / p)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
     piece = joined_length(p, length, hardware.slots) if held else piece_length(p, length)
     pieces = passes * math.ceil(length / piece)
@@ -139,6 +140,13 @@ def rotation_cost(
     memory = kept + max(rows_of_tasks, dealing) + (AHEAD * pairs / passes if held else 0.0)
     disk = load.tables * (1 if fits else 2) + (0.0 if held else pairs / passes)
     return Forecast(seconds, sent + dealt, memory / hardware.nodes, disk)
+
+
+def _cold_share(load: Load, visits: float) -> float:
+    """Return the share of pairs whose row is met for the first time in a visit of its partition, of so many visits."""
+    rest, shares, _ = shares_of(load)
+    met = -visits * np.expm1(-load.pairs * shares / visits)
+    return min(1.0, float(met[:-1].sum() + rest * met[-1]) / load.pairs)
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:

@@ -1,0 +1,24 @@
+"""Rows before training."""
+
+import numpy as np
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.kernels.rng import Purpose, stream, uniform
+from daskw2v.objectives.base import initial_rows
+
+
+@pytest.mark.parametrize("width", [1, 7, 16, 100])
+@pytest.mark.parametrize("rows", [np.arange(300), np.arange(5, 5000, 17, dtype=np.int32), np.array([2**31, 0, 9])])
+def test_initial_rows__are_draws_by_row_and_column(rows, width):
+    params = Params(vector_size=width, seed=3)
+    draws = uniform(stream(3, Purpose.INITIAL), rows.astype(np.int64)[:, None] * width + np.arange(width))
+    found = initial_rows(params, "input", rows)
+    np.testing.assert_array_equal(found, (draws - np.float32(0.5)) * np.float32(8 / width))
+    assert (found.dtype, found.shape) == (np.float32, (len(rows), width))
+
+
+def test_initial_rows__of_outputs_are_zero_in_memory_that_is_used_again():
+    params = Params(vector_size=512)
+    assert initial_rows(params, "input", np.arange(2048)).any()  # freed at once
+    assert not initial_rows(params, "output", np.arange(2048)).any()
