@@ -201,7 +201,7 @@ def test_merge_rule__of_a_plug_in_merges(trained):
 def test_merge_rule__may_compute_in_float64(site):
     """As NumPy does by itself; a run that goes on from a checkpoint has read float32."""
     deltas = Deltas(np.ones((2, 4), np.float32), np.ones((2, 1), np.float32), 2)
-    assert _merge_sum("timid", np.zeros((2, 4), np.float32), None, deltas).rows.dtype == np.float32
+    assert _merge_sum("timid", np.zeros((2, 4), np.float32), deltas).rows.dtype == np.float32
 
 
 def test_format__of_a_plug_in_is_read(trained, tmp_path):

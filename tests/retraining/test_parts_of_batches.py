@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources
+from daskw2v.corpus import batches
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.phrases.build import build_phrases
 from daskw2v.retraining.novelty import measure_novelty
@@ -18,7 +19,8 @@ SEPARATE, TOGETHER = "4 KiB", "64 MiB"  # files of less than 4 KiB and of more t
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "_FILES", 1 << 40)  # or some names of this folder would end a batch
     rng = np.random.default_rng(0)
     for number in range(5):
         lines = (" ".join(f"w{w}" for w in rng.zipf(1.6, 8) % 40) for _ in range(30 + number))
