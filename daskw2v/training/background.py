@@ -18,5 +18,5 @@ def in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
         except BaseException as error:  # whoever asks for the result gets it
             future.set_exception(error)
 
-    Thread(target=call, daemon=True).start()
+    Thread(target=call, name="daskw2v-background", daemon=True).start()
     return future

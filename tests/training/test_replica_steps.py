@@ -1,6 +1,7 @@
 """Rounds of several steps: rows of frequent words are merged after each, those of rarer ones less often."""
 
 import pickle
+import threading
 from functools import partial
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from daskw2v.models.store import open_table
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import silent
 from daskw2v.training import blocks
+from daskw2v.training.averaging import replica_text
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import find_merge_rule
@@ -128,6 +130,23 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
     again = train(text, work=tmp_path / "work", **options)
     assert {True, False} == set(lost)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
+
+
+def test_text_of_a_step__is_read_ahead_once(client, text, tmp_path, monkeypatch):
+    """By a thread of its own, while rows are merged; but for the first step of a round."""
+    read, read_text_of = [], replica_text.read_text
+
+    def reading(run, *stretch):
+        read.append((stretch, threading.current_thread().name.startswith("daskw2v-")))
+        return read_text_of(run, *stretch)
+
+    monkeypatch.setattr(replica_text, "read_text", reading)
+    train(text, work=tmp_path, params=PARAMS, resources=Resources(threads=1), client=client)
+    rounds = AveragingRounds(PARAMS, 400 * 12, 300)
+    steps = [step for this in rounds for step in this.steps]
+    first = sum(this.n_replicas for this in rounds)
+    assert len(read) == len({stretch for stretch, _ in read}) >= sum(len(step.works) for step in steps)
+    assert sum(ahead for _, ahead in read) == sum(len(step.works) for step in steps) - first > 0
 
 
 def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch):
