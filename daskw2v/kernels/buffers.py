@@ -1,9 +1,8 @@
 """Memory for tables that is used again.
 
 The system clears memory before it gives it to a process, and a virtual machine may have to ask its host for it first:
-that takes as long as copying a table, or ten times as long. So memory that a task frees waits for the next task that
-asks for as much: a round of training may take a minute. Who asks for another size takes memory from the system, and
-gives as much back of what has waited for some seconds; so a process does not keep the memory of work that has ended.
+that takes as long as copying a table, or ten times as long. So memory that a task frees waits some seconds for the
+next task that asks for as much.
 """
 
 import math
@@ -18,8 +17,7 @@ import numpy.typing as npt
 
 from daskw2v.kernels.simd import aligned_empty, huge_pages
 
-_IDLE = 60.0  # seconds that memory waits
-_SPARE = 5.0  # seconds after which it is given back if other memory is taken
+_IDLE = 5.0  # seconds that memory waits
 _STEP = 2 << 20  # bytes of a huge page; less is not kept
 
 
@@ -30,12 +28,10 @@ class Buffers:
     ----------
     idle
         Seconds that memory waits before it is given back to the system.
-    spare
-        Seconds after which it is given back if other memory is taken.
     """
 
-    def __init__(self, idle: float = _IDLE, spare: float = _SPARE) -> None:
-        self._idle, self._spare = idle, spare
+    def __init__(self, idle: float = _IDLE) -> None:
+        self._idle = idle
         self._waiting: deque[tuple[float, Any]] = deque()  # since when; ordered by that
         self._used: list[weakref.finalize[Any, Any]] = []
         self._lock = Lock()
@@ -53,7 +49,6 @@ class Buffers:
         with self._lock:
             memory = self._found(size)
             if memory is None:
-                self._give_back(size)
                 memory = huge_pages(size)
             room = np.frombuffer(memory, dtype, n)
             # No lock there: arrays are freed anywhere, also while this thread holds it
@@ -84,15 +79,10 @@ class Buffers:
                 return entry[1]
         return None
 
-    def _give_back(self, size: int) -> None:
-        """Give back so many bytes of what has waited long enough to be spared."""
-        while size > 0 and self._waiting and self._waiting[0][0] < time.monotonic() - self._spare:
-            size -= len(self._waiting.popleft()[1])
-
     def _trim(self) -> None:
         """Give back what waited long enough, until there is nothing more to wait for."""
         while True:
-            time.sleep(min(self._idle, self._spare) / 2)
+            time.sleep(self._idle / 2)
             with self._lock:
                 while self._waiting and self._waiting[0][0] < time.monotonic() - self._idle:
                     self._waiting.popleft()

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream
 from daskw2v.sampling.hierarchy import word_table
@@ -263,10 +262,9 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
     0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
     """
     width = params.vector_size
-    values: Float32Array = buffers.here.table((len(rows), width))
     if table == "output":
-        values[:] = 0.0
-        return values
+        return np.zeros((len(rows), width), np.float32)
+    values = np.empty((len(rows), width), np.float32)
     key = stream(params.seed, Purpose.INITIAL)
     _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
     return values

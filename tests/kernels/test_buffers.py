@@ -66,17 +66,6 @@ def test_waiting__ends():
     assert buffers.take(N).size == N  # begins anew
 
 
-def test_take__of_another_size_gives_back_what_has_waited():
-    for spare, kept in ((1000.0, 3), (0.05, 1)):
-        buffers = Buffers(spare=spare)
-        rooms = [buffers.take(N) for _ in range(3)]
-        del rooms
-        gc.collect()
-        time.sleep(0.1)
-        other = buffers.take(2 * N)
-        assert (buffers.waiting_bytes, other.size) == (kept * 4 * N, 2 * N)
-
-
 def test_take__by_many_threads_gives_each_its_own():
     buffers, problems = Buffers(), []
 
