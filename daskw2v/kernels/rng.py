@@ -17,7 +17,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S1, _S2, _S3 = np.uint64(30), np.uint64(27), np.uint64(31)
-_HALF = np.uint64(32)
+_HALF, _FRACTION = np.uint64(32), np.uint64(40)
 
 
 class Purpose(IntEnum):
@@ -59,6 +59,12 @@ def below(bits: Any, n: Any) -> Any:
     return ((bits >> _HALF) * np.uint64(n)) >> _HALF
 
 
+@inline
+def unit(bits: Any) -> Any:
+    """Return a float32 in [0, 1) from the upper 24 of 64 bits (or of each in an array)."""
+    return np.float32(bits >> _FRACTION) * np.float32(2.0**-24)
+
+
 def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
     """Return the key of a stream of draws."""
     key = np.zeros(1, np.uint64)
@@ -74,5 +80,4 @@ def draws(key: np.uint64, counters: UInt64Array) -> UInt64Array:
 
 def uniform(key: np.uint64, counters: Int64Array) -> Float32Array:
     """Return the draws from [0, 1) of many counters, shape of `counters`, float32."""
-    bits = draws(key, counters.astype(np.uint64))
-    return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+    return np.asarray(unit.py_func(draws(key, counters.astype(np.uint64))))

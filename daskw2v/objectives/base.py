@@ -8,7 +8,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
-from daskw2v.kernels.rng import Purpose, draw, stream
+from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
@@ -271,10 +271,9 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
 
 
 @kernel
-def _draw_rows(key: Any, rows: Any, width: Any, values: Any) -> None:
-    """Write the draws of rows, as `kernels.rng.uniform` has them, less a half, times `width`."""
+def _draw_rows(key: Any, rows: Any, span: Any, values: Any) -> None:
+    """Write draws of -span/2..span/2, by row and column."""
     for i in range(len(rows)):
         first = np.uint64(rows[i]) * np.uint64(values.shape[1])
         for column in range(values.shape[1]):
-            bits = draw(key, first + np.uint64(column)) >> np.uint64(40)
-            values[i, column] = (np.float32(bits) * np.float32(2.0**-24) - np.float32(0.5)) * width
+            values[i, column] = (unit(draw(key, first + np.uint64(column))) - np.float32(0.5)) * span

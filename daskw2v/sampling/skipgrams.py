@@ -137,10 +137,13 @@ def slice_length(n_partitions: int, length: int) -> int:
     return -(-(n_partitions**2 * _SLICE) // piece) * piece
 
 
-def joined_length(n_partitions: int, length: int, threads: int) -> int:
-    """Return the positions that a task deals at once where pairs are held: some pieces, if few threads deal them."""
+def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
+    """Return the positions that a task deals: a piece, or where pairs are held by few threads some pieces.
+
+    `threads` are those that deal pairs to hold; None if pairs are written.
+    """
     piece = piece_length(n_partitions, length)
-    return piece * max(1, min(_JOINED, length // threads) // piece)
+    return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
 
 
 def most_of_slice(n_partitions: int, length: int) -> int:
@@ -149,13 +152,10 @@ def most_of_slice(n_partitions: int, length: int) -> int:
 
 
 def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
-    """Return the stretches that are dealt each by a task, and how many of them make a slice.
-
-    These are pieces, or with a number of threads what `joined_length` makes of them. Slices are the same.
-    """
+    """Return the stretches of `dealt_length` that are dealt each by a task, and how many of them make a slice."""
     n, length = dealer.partitions.n, stretch.stop - stretch.start
     whole = slice_length(n, length)
-    one = piece_length(n, length) if threads is None else joined_length(n, length, threads)
+    one = dealt_length(n, length, threads)
     slices = cut(stretch.start, stretch.stop, whole)
     return [Stretch(stretch.epoch, *ends) for some in slices for ends in cut(*some, one)], -(-whole // one)
 

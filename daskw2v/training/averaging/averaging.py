@@ -70,7 +70,9 @@ class AveragingRun:
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
-        self._merged: dict[TableBlock, Future] = {}  # `MergedBlock`; empty before the first merge
+        self._merged: dict[
+            TableBlock, Future
+        ] = {}  # `MergedBlock`; none before the first merge, and where a rule has no velocity
         self.threads, self.facts = threads.n, dict[str, Any]()
 
     def __len__(self) -> int:

@@ -1,5 +1,6 @@
 """The text of a replica's work, piece by piece."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -25,11 +26,12 @@ class ReplicaText:
 
     def __init__(self, run: Run, work: ReplicaWork, length: int) -> None:
         self.work, self._run, self._known = work, run, list[int]()
-        self._loads = [*self._pieces(length)]
+        self._loads = deque(self._pieces(length))
 
-    def loads(self) -> list[Callable[[], TextPiece]]:
-        """Return what loads each piece, in order."""
-        return self._loads
+    def loads(self) -> Iterator[Callable[[], TextPiece]]:
+        """Yield what loads each piece, in order; a piece that was read ahead is held no longer."""
+        while self._loads:
+            yield self._loads.popleft()
 
     @property
     def words(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
-from daskw2v.sampling.skipgrams import joined_length, piece_length, slice_length
+from daskw2v.sampling.skipgrams import dealt_length, slice_length
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.cost.load import shares_of
@@ -107,7 +107,7 @@ def rotation_cost(
     busy = hardware.busy(threads)
     cold = _cold_share(load, n_buckets / p)
     pair = (c.crowded if busy > 1 else 1.0) * ((1 - cold) * c.warm.at(load.d) + cold * c.cold.at(load.d))
-    piece = joined_length(p, length, hardware.slots) if held else piece_length(p, length)
+    piece = dealt_length(p, length, hardware.slots if held else None)
     pieces = passes * math.ceil(length / piece)
     taken = n_tasks * 2 * taken_rows * 4 * load.d
     stored = load.words * RAW_WORD + (0.0 if held else 2 * pairs)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
-from daskw2v.sampling.skipgrams import joined_length, most_of_slice, piece_length
+from daskw2v.sampling.skipgrams import dealt_length, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
@@ -76,8 +76,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
     length = text.words // passes_of_epoch(params)
-    threads = workers.n * workers.threads
-    piece = min(text.words, joined_length(n, length, threads) if fits.pairs else piece_length(n, length))
+    piece = min(text.words, dealt_length(n, length, workers.n * workers.threads if fits.pairs else None))
     pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from typing import Any
 
 from distributed import Client
 
@@ -49,8 +49,6 @@ from daskw2v.training.rotation.memory import AHEAD, OUT_OF_CORE, Fits, fits_memo
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.vocabulary.partition import Partitions
-
-T = TypeVar("T")
 
 
 class RotationRun:
