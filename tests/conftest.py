@@ -6,6 +6,8 @@ os.environ |= {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    # A machine that stood still for minutes would lose the workers of all clusters in it
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1 hour",
 }
 
 import fsspec

@@ -13,6 +13,8 @@ from distributed import LocalCluster
 _CONFIG = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
+    # It cannot be lost alone. Dask would give it up after a machine slept, or its clock was set
+    "distributed.scheduler.worker-ttl": None,
     # What a dashboard would show takes the interpreter's time from threads that train
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import dask
 import psutil
 import pytest
 
@@ -99,3 +100,13 @@ def test_closing__leaves_the_logs_of_this_process_as_they_were():
     with connect(ALONE):
         assert [[*logger.filters] for logger in loggers] != before
     assert [[*logger.filters] for logger in loggers] == before
+
+
+def test_connect__keeps_its_worker_when_the_machine_has_slept():
+    """Dask gives a worker up whose last word is long ago by the clock, and one without a nanny for good."""
+    with dask.config.set({"distributed.scheduler.worker-ttl": "50ms"}), connect(ALONE) as client:
+        (worker,) = client.cluster.scheduler.workers.values()
+        for _ in range(20):
+            worker.last_seen -= 3600
+            time.sleep(0.02)
+        assert client.submit(os.getpid).result(timeout=30) == os.getpid()
