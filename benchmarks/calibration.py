@@ -33,8 +33,8 @@ from daskw2v.sampling.skipgrams import Dealer, Stretch
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, delta_of
-from daskw2v.training.averaging.merge import find_merge_rule, merge_block
+from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas
 from daskw2v.training.cost.base import Load
 from daskw2v.training.cost.constants import Constants, Line
 from daskw2v.training.cost.load import TOP, contexts_of
@@ -131,12 +131,10 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
         )
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
-    def deltas_of(some: slice) -> Deltas:
-        return add_deltas(some.stop - some.start, *(delta.within(some) for delta in deltas))
-
+    block = MergedBlock(base, base)
     return {
         "copy": timed(copy) / (2 * base.nbytes),
-        "merge": timed(lambda: merge_block(rule, base, base, deltas_of)) / (len(deltas) * base.nbytes),
+        "merge": timed(lambda: merge_deltas(rule, block, deltas)) / (len(deltas) * base.nbytes),
     }
 
 

@@ -43,7 +43,7 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
 
     def measure() -> Epoch:
         took = stopwatch()
-        train_replica(run, width, blocks, [ReplicaStep(work, (), None)], None, None, [rows])
+        train_replica(run, width, blocks, [ReplicaStep(work, (), None)], None, None, rows, [])
         return Epoch(text.vocabulary.total, *took())
 
     measure()  # compiles

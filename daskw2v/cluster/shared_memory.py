@@ -1,9 +1,14 @@
 """Arrays in shared memory, so that workers of one host pass rows without copying them over sockets.
 
 Dask sends results of tasks over TCP, even between workers of one host. An array that a task passes to `share` is
-written to a sealed memfd when another worker first asks for it, and only the memfd's address (a `Region`) is sent. The
-receiver opens `/proc/<pid>/fd/<file>` and maps it read-only. The kernel frees the memory when sender and receivers have
-closed it, however they end. An array that stays on its worker is never copied.
+written to a memfd when another worker first asks for it, and only the memfd's address (a `Region`) is sent. One that
+was made by `room` lies there from the start. The receiver opens `/proc/<pid>/fd/<file>` and maps it read-only. The
+kernel frees the memory when sender and receivers have closed it, however they end. An array that stays on its worker is
+never copied.
+
+The sender uses the memory again for its next arrays. Receivers hold a shared lock of the file as long as they have it
+open or mapped, so the sender gets the exclusive lock when all of them are done. Memory that is used again has another
+mark, by which those who come late see that what they look for is gone.
 
 A receiver gets an address only if it can open it. Workers announce a small memfd of their own in the handshake of a
 connection, which Dask passes to the sender's serializer. If the sender can open that memfd, both are on the same host
@@ -14,6 +19,7 @@ connection and retries; the receiver no longer announces its memfd, so it then g
 
 import errno
 import fcntl
+import math
 import mmap
 import os
 import resource
@@ -31,17 +37,19 @@ from distributed import Worker, get_worker
 from distributed.protocol import deserialize, register_serialization, serialize
 from distributed.protocol.numpy import deserialize_numpy_ndarray, serialize_numpy_ndarray
 
+from daskw2v.kernels import buffers
+
 Array = npt.NDArray[Any]
 Fields = TypeVar("Fields", bound=NamedTuple)
 
 _LEAST = mmap.PAGESIZE  # bytes of the smallest array to share
-_MARK = 16  # random bytes after the content: they prove that a file number still means the same file
+_MARK = 16  # random bytes after the content: they prove that a file number still means the same content
 _NAME = "daskw2v"  # of the memfd, as shown in /proc
 _KEY = "daskw2v-memory"  # in the handshake
 
 
 class Region(NamedTuple):
-    """Address of shared memory: process, file descriptor, size of the content, and the mark after it."""
+    """Address of shared memory: process, file descriptor, its size, and the mark after it."""
 
     pid: int
     file: int
@@ -54,6 +62,7 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 
     place: Region | None = None
     shares: bool = False
+    _copied: Any = None  # in shared memory, which is used again when both are gone
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.view(np.ndarray).__reduce_ex__(protocol)  # as bytes: a pickle may outlive the memory
@@ -103,16 +112,42 @@ def share(array: Array) -> Array:
     The array is the result of a task and must not be changed any more.
     """
     if isinstance(array, SharedArray) and (array.shares or array.place):
+        array.flags.writeable = False
         return array
-    if array.nbytes < _LEAST or not array.flags.c_contiguous or not hasattr(os, "memfd_create"):
-        return array
-    try:
-        _handshake.join(get_worker())
-    except (ValueError, OSError):  # outside of workers; out of file descriptors
+    if array.nbytes < _LEAST or not array.flags.c_contiguous or not _joined():
         return array
     shared = array.view(SharedArray)
     shared.shares, shared.flags.writeable = True, False
     return shared
+
+
+def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+    """Return room for an array that other workers will take: `share` and sending then copy nothing.
+
+    It is shared memory, or where that cannot be, memory of `kernels.buffers`.
+    """
+    if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.LEAST and _joined():
+        try:
+            rows = _segments.table(shape, dtype)
+        except OSError:
+            pass
+        else:
+            shared = rows.view(SharedArray)
+            shared.place = _place_of_room(rows)
+            return shared
+    return buffers.here.table(shape, dtype)
+
+
+def _joined() -> bool:
+    """Tell whether this is a worker that can share memory; it then announces that."""
+    try:
+        worker = get_worker()
+        if not hasattr(os, "memfd_create"):
+            return False
+        _handshake.join(worker)
+    except (ValueError, OSError):  # outside of workers; out of file descriptors
+        return False
+    return True
 
 
 def given_bytes() -> int:
@@ -137,8 +172,8 @@ def by_fields(cls: type[Fields]) -> type[Fields]:
     return cls
 
 
-def _write(content: Any) -> tuple[int, Region]:
-    """Write content to a new sealed memfd; return its file descriptor and address.
+def _create(size: int) -> tuple[int, Region]:
+    """Create a memfd for so many bytes, with a mark after them; return its file descriptor and address.
 
     Raises
     ------
@@ -148,14 +183,68 @@ def _write(content: Any) -> tuple[int, Region]:
     file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
     try:
         _check_number(file)
-        with os.fdopen(file, "wb", closefd=False) as stream:
-            stream.write(content)
-            stream.write(mark)
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        os.posix_fallocate(file, 0, size + _MARK)  # or the kernel would end the process that writes
+        os.pwrite(file, mark, size)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     except BaseException:
         os.close(file)
         raise
-    return file, Region(os.getpid(), file, len(content), mark)
+    return file, Region(os.getpid(), file, size, mark)
+
+
+def _write(content: Any) -> tuple[int, Region]:
+    """Write content to a new memfd, sealed; return its file descriptor and address; raises as `_create` does."""
+    file, place = _create(len(content))
+    try:
+        with os.fdopen(file, "wb", closefd=False) as stream:
+            stream.write(content)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    except BaseException:
+        os.close(file)
+        raise
+    return file, place
+
+
+class _Segment(mmap.mmap):
+    """A memfd that is mapped here to be written; it is closed when nobody has it any more."""
+
+    place: Region
+
+
+def _segment(size: int) -> _Segment:
+    file, place = _create(size)
+    try:
+        segment = _Segment(file, size)
+    except BaseException:
+        os.close(file)
+        raise
+    segment.place = place
+    weakref.finalize(segment, os.close, file)
+    return segment
+
+
+def _take_back(segment: _Segment) -> bool:
+    """Give a segment another mark, if no receiver has it any more; else return False."""
+    file = segment.place.file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    segment.place = segment.place._replace(mark=secrets.token_bytes(_MARK))
+    os.pwrite(file, segment.place.mark, segment.place.size)
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return True
+
+
+_segments = buffers.Buffers(create=_segment, is_free=_take_back)
+
+
+def _place_of_room(rows: Array) -> Region:
+    """Return the address of an array that `_segments` returned."""
+    while isinstance(rows.base, np.ndarray):
+        rows = rows.base
+    segment: _Segment = rows.base.obj  # type: ignore[attr-defined]  # of a memoryview
+    return segment.place
 
 
 def _check_number(file: int) -> None:
@@ -171,6 +260,7 @@ def _open(place: Region) -> int:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check_number(file)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         found = os.pread(file, _MARK, place.size)
     except BaseException:
         os.close(file)
@@ -190,7 +280,7 @@ def _opens(place: Region) -> bool:
     return True
 
 
-def _mapped(file: int, place: Region, shape: Sequence[int], dtype: Any) -> SharedArray:
+def _mapped(file: int, place: Region, shape: Sequence[int], dtype: npt.DTypeLike) -> SharedArray:
     """Return the array in a file, with this process's address of it; the array keeps the file open."""
     try:
         memory = mmap.mmap(file, place.size, access=mmap.ACCESS_READ)
@@ -217,11 +307,17 @@ def _place_of(array: SharedArray) -> Region | None:
     """Return the address of an array, after writing it if needed; None without memory or file descriptors."""
     with _writing:  # several receivers may ask at the same time
         if array.place is None and array.shares:
+            content = np.asarray(array).data.cast("B")
             try:
-                file, array.place = _write(np.asarray(array).data.cast("B"))
+                if len(content) < buffers.LEAST:
+                    file, array.place = _write(content)
+                    weakref.finalize(array, os.close, file)
+                else:
+                    array._copied = _segments.take(len(content), np.uint8)
+                    array._copied[:] = content
+                    array.place = _place_of_room(array._copied)
             except OSError:
                 return None
-            weakref.finalize(array, os.close, file)
         return array.place
 
 

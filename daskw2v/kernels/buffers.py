@@ -9,6 +9,7 @@ import math
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from threading import Lock, Thread
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from daskw2v.kernels.simd import aligned_empty, huge_pages
 
 _IDLE = 5.0  # seconds that memory waits
-_STEP = 2 << 20  # bytes of a huge page; less is not kept
+LEAST = 2 << 20  # bytes of a huge page; less is not kept
 
 
 class Buffers:
@@ -28,10 +29,19 @@ class Buffers:
     ----------
     idle
         Seconds that memory waits before it is given back to the system.
+    create
+        Returns new memory of so many bytes, which begins on a cache line.
+    is_free
+        Tells whether memory that waits may be used again, when somebody asks for as much.
     """
 
-    def __init__(self, idle: float = _IDLE) -> None:
-        self._idle = idle
+    def __init__(
+        self,
+        idle: float = _IDLE,
+        create: Callable[[int], Any] = huge_pages,
+        is_free: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
+        self._idle, self._create, self._is_free = idle, create, is_free
         self._waiting: deque[tuple[float, Any]] = deque()  # since when; ordered by that
         self._used: list[weakref.finalize[Any, Any]] = []
         self._lock = Lock()
@@ -43,13 +53,13 @@ class Buffers:
         Its memory waits for the next one who asks, once this array and all views of it are gone.
         """
         wanted = n * np.dtype(dtype).itemsize
-        if wanted < _STEP:
+        if wanted < LEAST:
             return aligned_empty(n, dtype)
-        size = -(-wanted // _STEP) * _STEP
+        size = -(-wanted // LEAST) * LEAST
         with self._lock:
             memory = self._found(size)
             if memory is None:
-                memory = huge_pages(size)
+                memory = self._create(size)
             room = np.frombuffer(memory, dtype, n)
             # No lock there: arrays are freed anywhere, also while this thread holds it
             freed = weakref.finalize(room, self._give, memory)
@@ -74,7 +84,7 @@ class Buffers:
 
     def _found(self, size: int) -> Any:
         for entry in reversed(list(self._waiting)):  # the one that was used last is in the cache
-            if len(entry[1]) == size:
+            if len(entry[1]) == size and self._is_free(entry[1]):
                 self._waiting.remove(entry)
                 return entry[1]
         return None

@@ -15,7 +15,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 from daskw2v.cluster import shared_memory
-from daskw2v.cluster.shared_memory import SharedArray, by_fields, given_bytes, share
+from daskw2v.cluster.shared_memory import SharedArray, by_fields, given_bytes, room, share
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
 N = 50_000
@@ -163,7 +163,7 @@ def test_share__is_never_the_only_way():
         assert [give()[1], give()[1]] == [(False, True)] * 2
         assert client.run(given_bytes)[a] == 2 * 4 * N, "once, and once in vain"
         os.kill(client.run(os.getpid)[a], signal.SIGKILL)
-        _, right = client.submit(look, kept, workers=[b], pure=False).result(timeout=30)
+        _, right = client.submit(look, kept, workers=[b], pure=False).result(timeout=90)  # Dask waits 30 for who died
         assert right, "as it was taken, or made again where Dask had let go of that"
 
 
@@ -220,9 +220,58 @@ def test_share__changes_nothing_where_it_is_of_no_use(monkeypatch):
     assert share(rows) is rows, "another system"
 
 
-def test_share__writes_memory_when_it_is_first_given(monkeypatch, made):
+@pytest.fixture
+def in_a_worker(monkeypatch):
     monkeypatch.setattr(shared_memory, "get_worker", lambda: None)
     monkeypatch.setattr(shared_memory._handshake, "join", lambda worker: None)
+
+
+LARGE = 600, 1000  # 2.4 MB: memory that is used again
+
+
+def received(array, made):
+    """Return an array as another worker of this host has it."""
+    header, frames = serialize(array, context={"recipient": {shared_memory._KEY: made.place}})
+    assert not frames
+    return deserialize(header, frames)
+
+
+def test_room__is_memory_that_others_read(in_a_worker, made):
+    rows, before = room(LARGE), files()
+    rows[:] = 7
+    assert share(rows) is rows
+    assert (received(share(rows), made) == 7).all()
+    assert files() == before, "nothing was copied"
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 1
+    assert type(room((9, 10))) is np.ndarray, "too small"
+
+
+def test_room__is_of_this_process_outside_of_workers():
+    assert type(room(LARGE)) is np.ndarray
+
+
+@pytest.mark.parametrize("make", [lambda: room(LARGE), lambda: share(np.empty(LARGE, np.float32))])
+def test_shared_memory__is_used_again_when_the_last_receiver_is_done(in_a_worker, made, make):
+    rows = make()
+    taken = received(share(rows), made)
+    place, view, expected = rows.place, taken[3:], rows[3:].copy()
+    del rows, taken
+    gc.collect()
+    other = room(LARGE)
+    other[:] = 1
+    assert other.place.file != place.file
+    np.testing.assert_array_equal(view, expected)
+    del view
+    gc.collect()
+    again = room(LARGE)
+    assert (again.place.file, again.place.size) == (place.file, place.size)
+    with pytest.raises(FileNotFoundError, match="is gone"):
+        shared_memory._open(place)  # a receiver that comes late
+    os.close(shared_memory._open(again.place))
+
+
+def test_share__writes_memory_when_it_is_first_given(monkeypatch, in_a_worker, made):
     mine, before = share(np.arange(N, dtype=np.float32)), files()
     context = {"recipient": {shared_memory._KEY: made.place}}
     assert (mine.place, len(serialize(mine)[1]), files()) == (None, 1, before), "nobody of this host asked"

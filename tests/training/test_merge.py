@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from daskw2v.errors import ParameterError
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of, join_deltas
-from daskw2v.training.averaging.merge import MERGE_RULES, find_merge_rule, merge_block
+from daskw2v.training.averaging.merge import MERGE_RULES, MergedBlock, find_merge_rule, merge_block
 
 BASE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
 ONE = BASE + np.array([[1, 0], [0, 0], [0, 2]], np.float32)
@@ -68,13 +68,12 @@ def test_merge_block__is_the_rule_on_all_rows(rule, monkeypatch):
     def some_of(rows):
         return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
 
-    rows, velocity = base, None
+    merged, into = MergedBlock(base, None), None
     expected = rule.finish(base, None, add_deltas(7, *deltas))
-    for _ in range(2):
-        merged = merge_block(rule, rows, velocity, some_of)
+    for _ in range(3):
+        merged = into = merge_block(rule, merged, some_of, into)  # in place after the first time
         np.testing.assert_array_equal(merged.rows, expected.rows)
         assert (merged.velocity is None) == (expected.velocity is None)
-        rows, velocity = merged
         expected = rule.finish(*expected, add_deltas(7, *deltas))
 
 

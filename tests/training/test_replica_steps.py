@@ -17,7 +17,7 @@ from daskw2v.training import blocks
 from daskw2v.training.averaging import replica_text
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
-from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
 from daskw2v.training.averaging.replica import ReplicaState, _touched
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRounds
@@ -82,7 +82,7 @@ def reference(run, length):
     "changes",
     [
         {}, {"objective": "sg_hs"}, {"objective": "cbow_ns", "merge": "touched"}, {"merges_per_round": 1},
-        {"merges_per_round": 16, "rounds_per_epoch": 1},
+        {"merges_per_round": 16, "rounds_per_epoch": 1}, {"n_replicas": EXCHANGED + 1},
     ],
     ids=str,
 )  # fmt: skip

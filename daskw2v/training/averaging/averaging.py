@@ -6,12 +6,13 @@ the next tasks depend on the merged blocks. So reduce-scatter and all-gather fol
 numbers, not workers: Dask places their tasks, and repeats those of a lost worker.
 
 A round has several steps (`round_schedule`). After each, the rows of the most frequent words are merged, those of rarer
-ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`).
+ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`). Few
+replicas take what all of them changed and merge it themselves, each the same: that saves three tasks in a row a step.
 """
 
 import math
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -31,7 +32,16 @@ from daskw2v.store.storage import Store
 from daskw2v.training.averaging.cost import run_cost, tried
 from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_deltas
 from daskw2v.training.averaging.memory import run_memory, task_threads
-from daskw2v.training.averaging.merge import FAN_IN, MergedBlock, MergeRule, find_merge_rule, merge_block
+from daskw2v.training.averaging.merge import (
+    EXCHANGED,
+    FAN_IN,
+    MergedBlock,
+    MergeRule,
+    find_merge_rule,
+    merge_block,
+    merge_deltas,
+    merged_block,
+)
 from daskw2v.training.averaging.pulling import pull, pulls, reach
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
@@ -70,9 +80,8 @@ class AveragingRun:
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
-        self._merged: dict[
-            TableBlock, Future
-        ] = {}  # `MergedBlock`; none before the first merge, and where a rule has no velocity
+        # `MergedBlock`; none before the first merge, and where a rule has no velocity
+        self._merged: dict[TableBlock, Future] = {}
         self.threads, self.facts = threads.n, dict[str, Any]()
 
     def __len__(self) -> int:
@@ -106,20 +115,25 @@ class AveragingRun:
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
         if self._preloaded is None:
             self._preloaded = self._preload(this, key)
-        replicas = [_Submitted(reached) for reached in self._reach(this, key)]
-        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
+        replicas = [_Submitted(i, reached) for i, reached in enumerate(self._reach(this, key))]
+        exchanged = self._exchanged(this)
+        given, trained, totals = tuple(range(len(self._blocks))), list[Future](), list[list[Future]]()
         for n, step in enumerate(this.steps):
-            merged, name = self._merged_after(this, step), f"{key}-{n}"
-            coming = [None] * this.n_replicas if step is this.steps[-1] else this.steps[n + 1].works
-            trained = [
-                self._train(replica, ReplicaStep(work, merged, then), given, name)
-                for work, then, replica in zip(step.works, coming, replicas, strict=True)
-            ]
+            last, merged, name = step is this.steps[-1], self._merged_after(this, step), f"{key}-{n}"
+            coming = [None] * this.n_replicas if last else this.steps[n + 1].works
+            for replica in replicas:
+                if n == 0:
+                    replica.given = self._given(replica, given, exchanged, name)
+                else:
+                    replica.news.append(trained if exchanged else self._given(replica, given, (), name))
+                returned = exchanged[replica.number :: this.n_replicas] if last else ()
+                replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number], returned))
+            trained = [self._train(replica, name) for replica in replicas]
             totals.append([self._part("state.totals", future) for future in trained])
-            if merged:
-                self._merge_blocks(merged, trained, name)
-            else:
+            if not merged:
                 self._take_blocks(trained[0], name)
+            elif last or not exchanged:
+                self._merge_blocks(merged, trained, exchanged, name)
             given = merged
         rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
         return self._reports(this, totals, rows)
@@ -163,34 +177,44 @@ class AveragingRun:
             for replica, of_replica in enumerate(works)
         ]
 
-    def _train(self, replica: "_Submitted", step: ReplicaStep, given: Sequence[int], key: str) -> Future:
-        """Submit the training of a replica's step, which is given the rows of some blocks; return its future."""
-        blocks, number = list(self._blocks), step.work.replica
-        key = f"{key}-{number}"
-        replica.steps.append(step)
-        replica.given.append(self._pulled({n: self._blocks[blocks[n]] for n in given}, replica.reached, key))
-        trained = self._client.submit(
+    def _exchanged(self, this: AveragingRound) -> tuple[int, ...]:
+        """Return the numbers of the blocks that replicas merge themselves until a round ends: of none if they pull."""
+        if this.n_replicas > EXCHANGED or pulls(self._run, this):
+            return ()
+        return tuple(sorted({number for step in this.steps[:-1] for number in self._merged_after(this, step)}))
+
+    def _given(
+        self, replica: "_Submitted", given: Sequence[int], exchanged: Collection[int], key: str
+    ) -> dict[int, Future]:
+        """Return the rows that a replica is given of some blocks, taken where the block is if it takes some.
+
+        With the velocity of those that it merges itself.
+        """
+        blocks = list(self._blocks)
+        found = {n: self._blocks[blocks[n]] for n in given}
+        if replica.reached is None:
+            return found | {n: self._merged[blocks[n]] for n in exchanged if blocks[n] in self._merged}
+        name = f"pull-{key}-{replica.number}"
+        return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in found.items()}
+
+    def _train(self, replica: "_Submitted", key: str) -> Future:
+        """Submit the training of a replica's next step; return its future."""
+        replica.trained = self._client.submit(
             train_replica,
             self._run,
             self._threads,
-            blocks,
+            list(self._blocks),
             list(replica.steps),
-            replica.state,
+            replica.trained,
             replica.reached,
-            list(replica.given),
-            key=f"train-{key}",
+            replica.given,
+            list(replica.news),
+            key=f"train-{key}-{replica.number}",
             retries=2,
             resources=self._trainers.takes,
-            **self._trainers.preferring(self._home(self._trainers.slots(), number)),
+            **self._trainers.preferring(self._home(self._trainers.slots(), replica.number)),
         )
-        replica.state = self._part("state", trained)
-        return trained
-
-    def _pulled(self, given: Mapping[int, Future], reached: Future | None, key: str) -> dict[int, Future]:
-        """Return the rows that a replica is given of each block, taken where the block is if it takes some."""
-        if reached is None:
-            return dict(given)
-        return {n: self._client.submit(pull, rows, reached, n, key=f"pull-{key}-{n}") for n, rows in given.items()}
+        return replica.trained
 
     def _part(self, name: str, trained: Future) -> Future:
         """Return the future of an attribute."""
@@ -206,14 +230,20 @@ class AveragingRun:
         for number, block in enumerate(self._blocks):
             self._blocks[block] = self._client.submit(_nth_rows, trained, number, key=f"block-{key}-{number}")
 
-    def _merge_blocks(self, merged: Sequence[int], trained: Sequence[Future], key: str) -> None:
-        """Replace some blocks by the merge of what replicas changed."""
-        blocks = list(self._blocks)
+    def _merge_blocks(
+        self, merged: Sequence[int], trained: Sequence[Future], exchanged: Sequence[int], key: str
+    ) -> None:
+        """Replace some blocks by the merge of what replicas changed, in blocks that they merged before or in these."""
+        blocks, before = list(self._blocks), {**self._blocks, **self._merged}
+        for i, number in enumerate(exchanged):
+            returned = trained[i % len(trained)]
+            before[blocks[number]] = self._client.submit(_nth_merged, returned, number, key=f"merged-{key}-{number}")
         for number in merged:
             block = blocks[number]
             changes = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
-            before = self._merged.get(block, self._blocks[block])
-            merge = _merge(self._client, self._rule, block.stop - block.start, before, changes, f"{key}-{number}")
+            merge = _merge(
+                self._client, self._rule, block.stop - block.start, before[block], changes, f"{key}-{number}"
+            )
             self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
             if self._rule.has_velocity:
                 self._merged[block] = merge
@@ -238,15 +268,18 @@ class _Submitted:
 
     Parameters
     ----------
+    number
+        Of the replica.
     reached
         Of the rows that it reaches; None where it takes whole blocks.
     """
 
-    def __init__(self, reached: Future | None) -> None:
-        self.reached = reached
+    def __init__(self, number: int, reached: Future | None) -> None:
+        self.number, self.reached = number, reached
         self.steps: list[ReplicaStep] = []
-        self.given: list[dict[int, Future]] = []
-        self.state: Future | None = None
+        self.given: Mapping[int, Future] = {}
+        self.news: list[Mapping[int, Future] | Sequence[Future]] = []
+        self.trained: Future | None = None
 
 
 def _start(
@@ -268,6 +301,10 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 def _nth_change(trained: Trained, number: int) -> Any:
     return trained.changes[number]
+
+
+def _nth_merged(trained: Trained, number: int) -> Any:
+    return trained.merged[number]
 
 
 def _nth_rows(trained: Trained, number: int) -> Any:
@@ -312,20 +349,14 @@ def _shared(deltas: Deltas) -> Deltas:
 
 
 def _merge_few(rule: str, before: MergedBlock | Float32Array, *deltas: Delta) -> MergedBlock:
-    def deltas_of(rows: slice) -> Deltas:
-        return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
-
-    return _finish(rule, before, deltas_of)
+    return merge_deltas(find_merge_rule(rule), merged_block(before), deltas).shared()
 
 
 def _merge_sum(rule: str, before: MergedBlock | Float32Array, deltas: Deltas) -> MergedBlock:
-    return _finish(rule, before, lambda rows: deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows]))
+    def deltas_of(rows: slice) -> Deltas:
+        return deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows])
 
-
-def _finish(rule: str, before: MergedBlock | Float32Array, deltas_of: Callable[[slice], Deltas]) -> MergedBlock:
-    base, velocity = before if isinstance(before, MergedBlock) else (before, None)
-    rows, faster = merge_block(find_merge_rule(rule), base, velocity, deltas_of)
-    return MergedBlock(share(rows), faster if faster is None else share(faster))
+    return merge_block(find_merge_rule(rule), merged_block(before), deltas_of).shared()
 
 
 def _check(params: Params) -> None:

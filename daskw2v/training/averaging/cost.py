@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.training.averaging.merge import FAN_IN
+from daskw2v.training.averaging.merge import EXCHANGED, FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes, warm_share
 from daskw2v.training.blocks import rows_per_block
@@ -22,6 +22,7 @@ _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what beca
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 12e6  # bytes of a table's rows that caches have, of the most frequent words (measured: 133,000 and 1,000,000)
 _HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
+_EXCHANGED_HOPS = 1  # the next step
 _TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
 
@@ -34,12 +35,14 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     are pulled, `pulling.reach` reads the text once more. Rows of rare words are in no cache (`far_share`).
     copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
     changed, and what was merged. As fast as the threads of a replica do, or as memory does.
-    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
+    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step; or by each replica
+    where they exchange; tasks in workers.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
     rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
+    Replicas that exchange send what they changed to all others.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
-    waiting: between two steps, for the tasks that merge.
+    waiting: between two steps, for the tasks that merge, or for the others.
     tasks: those of `AveragingRun.play`, in one scheduler.
     memory: both tables as the replica has them and as it was given them, half of them its changes, their velocity or
     what is merged; and the rows that it was given in a round.
@@ -48,19 +51,23 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     params = params.replace(n_replicas=n)
     sizes = round_sizes(params, int(load.words / params.epochs), load.types)
     rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
-    merged, merges, held = _merges(load, params, steps)
+    given, ending, within = _merges(load, params, steps)
     warm, everyone = warm_share(params, load.words), hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
     few = share < 1
     far = far_share(load)
     pair = (1 - far) * c.window.at(load.d) + far * c.far.at(load.d)
-    sent = (1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)) * load.tables  # of a merge of all rows
-    handled = rounds * merged * n * load.tables if several else 0.0
+    exchanging = several and n <= EXCHANGED and not few
+    # A round merges all rows `given` times in its steps, by bytes, and once at its end
+    at_end = 1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)
+    sent = rounds * load.tables * (given * (n * (n - 1) / 2 if exchanging else at_end) + at_end)
+    handled = rounds * load.tables * n * (given * (n if exchanging else 1) + 1) if several else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
-    copied = share * (merged + several / 2) * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
+    copied = share * (given + 1 + several / 2) * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
     threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
-    tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
+    merges = ending + (0 if exchanging else within)
+    tasks = steps * 2 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
     text, train = (2 if few else 1) * load.words * c.read * alone, load.pairs * pair * alone
     train *= c.crowded if everyone > 1 else 1.0
     largest = 2 * math.ceil(load.types / rows_per_block(load.d))  # blocks
@@ -71,19 +78,20 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
         "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
         "handling": max(handled * c.merge / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus)
         + rounds * tasks * c.result / hardware.busy(n),
-        "travel": rounds * merged * sent * math.ceil(largest / n) / largest * hardware.a_byte(c.send),
-        "waiting": rounds * steps * _HOPS * c.hop if several else 0.0,
+        "travel": sent * math.ceil(largest / n) / largest * hardware.a_byte(c.send),
+        "waiting": rounds * (steps * (_EXCHANGED_HOPS if exchanging else _HOPS) + _HOPS) * c.hop if several else 0.0,
         "tasks": rounds * tasks * c.task,
     }
-    return Forecast(seconds, rounds * merged * sent, (held if several else 2.0) * load.tables, load.tables)
+    held = 3.5 + given * (n / 2 if exchanging else 1) if several else 2.0
+    return Forecast(seconds, sent, held * load.tables, load.tables)
 
 
-def _merges(load: Load, params: Params, steps: int) -> tuple[float, int, float]:
-    """Return of a round how often all rows are merged, by bytes, in how many tasks; and tables that a node holds."""
+def _merges(load: Load, params: Params, steps: int) -> tuple[float, int, int]:
+    """Return how often all rows are merged before a round's end, by bytes; and blocks merged then, and before."""
     found, step = given_rows(params, load.types, steps), rows_per_block(load.d)
+    blocks = [2 * math.ceil(rows / step) for rows, _ in found]
     given = sum(rows * times for rows, times in found) / load.types
-    tasks = sum(2 * (times + 1) * math.ceil(rows / step) for rows, times in found)  # and all at the end
-    return given + 1, tasks, 3.5 + given
+    return given, sum(blocks), sum(n * times for n, (_, times) in zip(blocks, found, strict=True))
 
 
 def pulled_share(load: Load, words: float, step: int) -> float:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.cluster.shared_memory import by_fields
-from daskw2v.kernels import buffers
+from daskw2v.cluster.shared_memory import by_fields, room
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Float32Array, Int32Array, UInt16Array
 
@@ -70,7 +69,7 @@ def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bo
     delta, finite
         The difference as the bits of bfloat16, shape (rows, D) uint16; and the answer.
     """
-    delta = buffers.here.table(base.shape, np.uint16)
+    delta = room(base.shape, np.uint16)
     return delta, bool(np.isfinite(_subtract(base, trained, delta)))
 
 

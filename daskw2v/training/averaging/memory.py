@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
@@ -44,7 +44,11 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
     steps = round_sizes(params, text.words, text.vocabulary).steps
-    given = sum(rows * times for rows, times in given_rows(params, text.vocabulary, steps)) / text.vocabulary
+    rows_given = given_rows(params, text.vocabulary, steps)
+    given, exchanged = sum(rows * times for rows, times in rows_given) / text.vocabulary, 0.0
+    if params.n_replicas <= EXCHANGED:
+        given *= params.n_replicas / 2  # of each, in half the bytes
+        exchanged = sum(rows for rows, times in rows_given if times) / text.vocabulary
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
@@ -61,8 +65,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "rows taken out of them": 0.0 if copies == tables else taken * tables,
         "text": read,
     }
-    # Replicas stay where they are until a round ends, and so does all that they were given. Merged rows take the place
-    # of what they came from, but for some blocks.
+    # Replicas stay where they are until a round ends, and so does all that they were given: rows, or what few replicas
+    # changed. Merged rows take the place of what they came from, but for some blocks.
     round_of_several = {
         **kept,
         "velocity of the merge": velocity,
@@ -70,6 +74,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "changes of replicas": replicas * changes,
         "rows given in a round": given * tables,
         "blocks that are merged": share / 2,
+        "blocks that replicas merge": replicas * exchanged * (tables + (tables if velocity else 0.0)),
         "text": tasks * read,
     }
     preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}

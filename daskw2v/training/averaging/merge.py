@@ -7,20 +7,21 @@ step N times the mean, which is what N replicas' worth of text calls for, and br
 `python -m benchmarks.quality` prints the figures of this package.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from daskw2v.cluster.shared_memory import by_fields
+from daskw2v.cluster.shared_memory import by_fields, room, share
 from daskw2v.config.registry import Registry
 from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import kernel
 from daskw2v.sampling.segments import cut
-from daskw2v.training.averaging.deltas import Deltas
+from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas
 from daskw2v.types import Float32Array
 
+EXCHANGED = 3  # replicas that merge for themselves, at most: where more exchange what they changed, more is sent
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
@@ -31,6 +32,15 @@ class MergedBlock(NamedTuple):
 
     rows: Float32Array
     velocity: Float32Array | None
+
+    def shared(self) -> "MergedBlock":
+        """Return it as the result of a task, which must not be changed any more."""
+        return MergedBlock(share(self.rows), None if self.velocity is None else share(self.velocity))
+
+
+def merged_block(block: Float32Array | MergedBlock) -> MergedBlock:
+    """Return a block that may not have been merged yet."""
+    return block if isinstance(block, MergedBlock) else MergedBlock(block, None)
 
 
 class FinishMerge(Protocol):
@@ -72,7 +82,7 @@ class MergeRule:
 
 
 def merge_block(
-    rule: MergeRule, base: Float32Array, velocity: Float32Array | None, deltas_of: Callable[[slice], Deltas]
+    rule: MergeRule, before: MergedBlock, deltas_of: Callable[[slice], Deltas], into: MergedBlock | None = None
 ) -> MergedBlock:
     """Merge a block some rows at a time, which stay in the processor's cache from sum to result.
 
@@ -80,20 +90,34 @@ def merge_block(
     ----------
     rule
         How it is merged.
-    base, velocity
-        As in `FinishMerge`.
+    before
+        The block, and its velocity.
     deltas_of
         Returns the summed deltas of some rows.
+    into
+        Where the result is written, if not to new memory; it may be `before`.
     """
-    rows: Float32Array = buffers.here.table(base.shape)
-    faster = buffers.here.table(base.shape) if rule.has_velocity else None
+    base, velocity = before
+    if into is None:
+        into = MergedBlock(room(base.shape), buffers.here.table(base.shape) if rule.has_velocity else None)
     for a, b in cut(0, len(base), max(1, _IN_CACHE // (4 * base.shape[1]))):
         some = slice(a, b)
         merged = rule.finish(base[some], None if velocity is None else velocity[some], deltas_of(some))
-        rows[some] = merged.rows
-        if faster is not None:
-            faster[some] = merged.velocity
-    return MergedBlock(rows, faster)
+        into.rows[some] = merged.rows
+        if into.velocity is not None:
+            into.velocity[some] = merged.velocity
+    return into
+
+
+def merge_deltas(
+    rule: MergeRule, before: MergedBlock, deltas: Sequence[Delta], into: MergedBlock | None = None
+) -> MergedBlock:
+    """Merge what replicas changed in a block, as `merge_block` does."""
+
+    def deltas_of(rows: slice) -> Deltas:
+        return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
+
+    return merge_block(rule, before, deltas_of, into)
 
 
 def _mean(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:

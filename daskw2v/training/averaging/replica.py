@@ -11,6 +11,7 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas, merged_block
 from daskw2v.training.averaging.pulling import Reached, pulled
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import ReplicaWork
@@ -32,8 +33,8 @@ class Replica:
         The blocks of the model.
     reached
         Which rows it has; None for all.
-    rows
-        The rows of each block, by number, shape (rows, D) float32.
+    given
+        The rows of each block, by number, shape (rows, D) float32; with their velocity where it merges the block.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Replica:
         threads: Threads,
         blocks: Sequence[TableBlock],
         reached: Reached | None,
-        rows: Mapping[int, Float32Array],
+        given: Mapping[int, Float32Array | MergedBlock],
     ) -> None:
         self._run, self._reached = run, reached
-        self._known = dict(rows)  # of the merged model, as it was given last
-        parts = [rows[number] for number in range(len(blocks))]
+        self._known = {number: merged_block(block) for number, block in given.items()}  # of the merged model
+        self._exchanged = set[int]()  # blocks whose merged rows are its own memory
+        parts = [self._known[number].rows for number in range(len(blocks))]
         tables: dict[str, list[Any]] = {}
         self._places: list[tuple[str, int]] = []  # of each block: its table, and its number there
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
@@ -63,12 +65,30 @@ class Replica:
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:
         """Replace the rows of some blocks, by number."""
+        self._known |= {number: MergedBlock(part, None) for number, part in rows.items()}
+        self._copy(rows)
+
+    def exchange(self, changes: Sequence[Mapping[int, Delta]]) -> None:
+        """Merge some blocks as all replicas do, each for itself, given what each of them changed."""
+        rule = find_merge_rule(self._run.params.merge)
+        for number in changes[0]:
+            before, deltas = self._known[number], [of_replica[number] for of_replica in changes]
+            into = before if number in self._exchanged else None
+            self._known[number] = merge_deltas(rule, before, deltas, into)
+            self._exchanged.add(number)
+        self._copy(changes[0])
+
+    def _copy(self, numbers: Iterable[int]) -> None:
+        """Copy the merged rows of some blocks to its tables."""
 
         def replace(table: str, place: int, own: Float32Array) -> None:
-            own[:, : self._run.params.vector_size] = rows[self._numbers[table, place]]
+            own[:, : self._run.params.vector_size] = self._known[self._numbers[table, place]].rows
 
-        self._trainer.visit([self._places[number] for number in rows], replace, write=True)
-        self._known.update(rows)
+        self._trainer.visit([self._places[number] for number in numbers], replace, write=True)
+
+    def merged(self, numbers: Iterable[int]) -> dict[int, MergedBlock]:
+        """Return some blocks as they were merged last."""
+        return {number: self._known[number].shared() for number in numbers}
 
     def train(self, work: ReplicaWork) -> tuple[int, float, int]:
         """Train a step; return the number of examples, their summed loss, and the number of corpus words."""
@@ -87,7 +107,7 @@ class Replica:
 
         def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
             number = self._numbers[table, place]
-            bits, finite = delta_of(self._known[number], own)
+            bits, finite = delta_of(self._known[number].rows, own)
             return number, Delta(share(bits), None if self._reached is None else self._reached.of(number)), finite
 
         found = self._trainer.visit([self._places[number] for number in numbers], change)

@@ -1,11 +1,13 @@
 """The task that trains: one step of a replica, a pure function of the model's blocks, what was merged, and the text."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from daskw2v.cluster import this_worker
+from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.deltas import Delta
+from daskw2v.training.averaging.merge import MergedBlock
 from daskw2v.training.averaging.pulling import Reached
 from daskw2v.training.averaging.replica import Replica, ReplicaState
 from daskw2v.training.averaging.round_schedule import ReplicaWork
@@ -26,13 +28,17 @@ class ReplicaStep(NamedTuple):
         Numbers of the blocks that are merged after it; of none if there are no other replicas.
     coming
         What it trains next; None at the end of a round.
+    returned
+        Numbers of the blocks that replicas merged in the round and that this one returns.
     """
 
     work: ReplicaWork
     merged: tuple[int, ...]
     coming: ReplicaWork | None
+    returned: tuple[int, ...] = ()
 
 
+@by_fields
 class Trained(NamedTuple):
     """What a replica's task returns.
 
@@ -42,13 +48,19 @@ class Trained(NamedTuple):
         What it changed in each block that is merged, by the block's number.
     rows
         The rows of each block, shapes (rows, D) float32, if there are no other replicas; else none.
+    merged
+        Blocks that replicas merged in the round, by number, as they were before these changes.
     state
         Totals, and the replica if the round goes on.
     """
 
     changes: Mapping[int, Delta]
     rows: Sequence[Float32Array]
+    merged: Mapping[int, MergedBlock]
     state: ReplicaState
+
+
+News: TypeAlias = Mapping[int, Float32Array] | Sequence[Trained]  # merged rows, or what all replicas returned
 
 
 @gpu_memory_watched()
@@ -57,9 +69,10 @@ def train_replica(
     threads: Threads,
     blocks: Sequence[TableBlock],
     steps: Sequence[ReplicaStep],
-    before: ReplicaState | None,
+    before: Trained | None,
     reached: Reached | None,
-    given: Sequence[Mapping[int, Float32Array]],
+    given: Mapping[int, Float32Array | MergedBlock],
+    news: Sequence[News],
 ) -> Trained:
     """Task: train the last of some steps of a round.
 
@@ -72,17 +85,20 @@ def train_replica(
     steps
         The replica's steps of the round, up to the one to train.
     before
-        What the step before left; None before the first one.
+        What it returned after the step before; None before the first one.
     given
-        What it is given before each of the steps: merged rows by the number of their block; at first, of all blocks.
+        All blocks, by number, as `Replica` takes them at the start of the round.
+    news
+        What it is given before each further step: the blocks that were merged, by number; or what all replicas
+        returned, so that it merges that itself.
     """
     clock = TaskClock()
-    replica, done = None if before is None else before.take(), len(steps) - 1
+    replica, done = None if before is None else before.state.take(), len(steps) - 1
     if replica is None:
-        replica, done = Replica(run, threads, blocks, reached, given[0]), 0
+        replica, done = Replica(run, threads, blocks, reached, given), 0
     for number in range(done, len(steps)):
         if number:
-            replica.give(given[number])
+            _tell(replica, news[number - 1])
         pairs, loss, words = replica.train(steps[number].work)
         changes = replica.changes(steps[number].merged)
     coming = steps[-1].coming
@@ -90,11 +106,19 @@ def train_replica(
         replica.read_ahead(coming)
     rows = [] if steps[-1].merged else replica.take()
     totals = TaskTotals(pairs, loss, replica.finite, words, this_worker(), *clock.read())
-    return Trained(changes, rows, ReplicaState(totals, None if coming is None else replica))
+    merged = replica.merged(steps[-1].returned)
+    return Trained(changes, rows, merged, ReplicaState(totals, None if coming is None else replica))
+
+
+def _tell(replica: Replica, news: News) -> None:
+    if isinstance(news, Mapping):
+        replica.give(news)
+    else:
+        replica.exchange([other.changes for other in news])
 
 
 def preload(
     run: Run, threads: Threads, blocks: Sequence[TableBlock], work: ReplicaWork, rows: Mapping[int, Float32Array]
 ) -> None:
     """Task: train a few words for nothing. The worker then has loaded kernels and text, and has the memory."""
-    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), None)], None, None, [rows])
+    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), None)], None, None, rows, [])

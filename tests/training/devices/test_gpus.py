@@ -189,7 +189,7 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
 @pytest.mark.parametrize(
     ("task", "opens", "args"),
     [
-        (train_replica, "Replica", (RUN, None, [], [None], None, None, [{}])),
+        (train_replica, "Replica", (RUN, None, [], [None], None, None, {}, [])),
         (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
     ],
