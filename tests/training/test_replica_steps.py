@@ -19,6 +19,7 @@ from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
 from daskw2v.training.averaging.replica import ReplicaState, _touched
+from daskw2v.training.averaging.replica_task import Trained
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRounds
 from daskw2v.training.devices import Threads, find_device
@@ -174,3 +175,10 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
     again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
     assert any("older daskw2v, whose rounds were others" in message for message in told if message)
+
+
+def test_trained__counts_what_is_sent_of_it():
+    """Dask refuses a task that takes more than its worker's memory, and one takes what all steps of a round changed."""
+    state = ReplicaState(TaskTotals(3, 1.5, True, 20, "here", 0.1, 0.0), SimpleNamespace(nbytes=1 << 30))
+    trained = Trained({0: Delta(np.zeros((1000, 100), np.uint16))}, [], {}, state)
+    assert 200_000 <= sizeof(trained) < 210_000

@@ -7,7 +7,7 @@ numbers, not workers: Dask places their tasks, and repeats those of a lost worke
 
 A round has several steps (`round_schedule`). After each, the rows of the most frequent words are merged, those of rarer
 ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`). Few
-replicas take what all of them changed and merge it themselves, each the same: that saves three tasks in a row a step.
+replicas take what all of them changed and merge it themselves, each the same: that saves tasks in a row.
 """
 
 import math
@@ -199,13 +199,13 @@ class AveragingRun:
 
     def _train(self, replica: "_Submitted", key: str) -> Future:
         """Submit the training of a replica's next step; return its future."""
-        replica.trained = self._client.submit(
+        trained = self._client.submit(
             train_replica,
             self._run,
             self._threads,
             list(self._blocks),
             list(replica.steps),
-            replica.trained,
+            replica.state,
             replica.reached,
             replica.given,
             list(replica.news),
@@ -214,7 +214,8 @@ class AveragingRun:
             resources=self._trainers.takes,
             **self._trainers.preferring(self._home(self._trainers.slots(), replica.number)),
         )
-        return replica.trained
+        replica.state = self._part("state", trained)
+        return trained
 
     def _part(self, name: str, trained: Future) -> Future:
         """Return the future of an attribute."""
@@ -279,7 +280,7 @@ class _Submitted:
         self.steps: list[ReplicaStep] = []
         self.given: Mapping[int, Future] = {}
         self.news: list[Mapping[int, Future] | Sequence[Future]] = []
-        self.trained: Future | None = None
+        self.state: Future | None = None
 
 
 def _start(

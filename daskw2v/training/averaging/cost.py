@@ -22,7 +22,7 @@ _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what beca
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 12e6  # bytes of a table's rows that caches have, of the most frequent words (measured: 133,000 and 1,000,000)
 _HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
-_EXCHANGED_HOPS = 1  # the next step
+_EXCHANGED_HOPS = 2  # what is left of the replica, the next step
 _TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
 
@@ -67,7 +67,7 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     copied = share * (given + 1 + several / 2) * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
     threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
     merges = ending + (0 if exchanging else within)
-    tasks = steps * 2 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
+    tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
     text, train = (2 if few else 1) * load.words * c.read * alone, load.pairs * pair * alone
     train *= c.crowded if everyone > 1 else 1.0
     largest = 2 * math.ceil(load.types / rows_per_block(load.d))  # blocks

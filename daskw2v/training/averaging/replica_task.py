@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from dask.sizeof import sizeof
+
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.sampling.run import Run
@@ -60,6 +62,12 @@ class Trained(NamedTuple):
     state: ReplicaState
 
 
+@sizeof.register(Trained)  # type: ignore[untyped-decorator]
+def _(trained: Trained) -> int:
+    """Return its bytes without those of the replica, which is gone from it when the next step has begun."""
+    return int(sizeof((trained.changes, trained.rows, trained.merged)))
+
+
 News: TypeAlias = Mapping[int, Float32Array] | Sequence[Trained]  # merged rows, or what all replicas returned
 
 
@@ -69,7 +77,7 @@ def train_replica(
     threads: Threads,
     blocks: Sequence[TableBlock],
     steps: Sequence[ReplicaStep],
-    before: Trained | None,
+    before: ReplicaState | None,
     reached: Reached | None,
     given: Mapping[int, Float32Array | MergedBlock],
     news: Sequence[News],
@@ -85,7 +93,7 @@ def train_replica(
     steps
         The replica's steps of the round, up to the one to train.
     before
-        What it returned after the step before; None before the first one.
+        What the step before left; None before the first one.
     given
         All blocks, by number, as `Replica` takes them at the start of the round.
     news
@@ -93,7 +101,7 @@ def train_replica(
         returned, so that it merges that itself.
     """
     clock = TaskClock()
-    replica, done = None if before is None else before.state.take(), len(steps) - 1
+    replica, done = None if before is None else before.take(), len(steps) - 1
     if replica is None:
         replica, done = Replica(run, threads, blocks, reached, given), 0
     for number in range(done, len(steps)):
