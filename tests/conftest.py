@@ -1,4 +1,5 @@
 import os
+from collections import defaultdict
 from pathlib import Path
 
 # Before Dask reads it: clusters that wait for their tests do not sample themselves meanwhile, a tenth of a core each.
@@ -19,6 +20,18 @@ from distributed import Client, LocalCluster
 hypothesis.settings.register_profile("daskw2v", deadline=None, max_examples=15)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("daskw2v")
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files of the tests that may take longest, or one process ends long after the others.
+
+    For `--dist loadfile --no-loadscope-reorder`.
+    """
+    longest = defaultdict(int)
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        longest[item.path] = max(longest[item.path], marker.args[0] if marker else 0)
+    items.sort(key=lambda item: -longest[item.path])
 
 
 @pytest.fixture(scope="session")

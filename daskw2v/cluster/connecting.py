@@ -10,7 +10,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
-from daskw2v.cluster.logs import QuietTasks, silenced, start_quiet_tracker
+from daskw2v.cluster.logs import QuietTasks, interruptible, silenced, start_quiet_tracker
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.waiting import await_worker
 from daskw2v.cluster.workers import ask_workers
@@ -63,12 +63,12 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
                 "the certificates in Dask's configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
                 "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and __KEY, or the same in ~/.config/dask/.",
             ) from error
-        with client:
+        with client, interruptible():
             yield client
         return
     given = options(resources.workers)
     cluster = _start_processes(resources, given) if _are_processes(resources, given) else OneWorker(resources.threads)
-    with ExitStack() as ending:
+    with interruptible(), ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster)))
         client.register_plugin(QuietTasks())
         try:

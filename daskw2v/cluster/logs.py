@@ -50,6 +50,21 @@ def silenced() -> Iterator[None]:
             handler.removeFilter(_nothing)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun what it waits for."""
+    logger = logging.getLogger("tornado.application")
+    logger.addFilter(_no_interrupt)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_no_interrupt)
+
+
+def _no_interrupt(record: logging.LogRecord) -> bool:
+    return "sync.<locals>.cancel" not in record.getMessage()
+
+
 def start_quiet_tracker() -> None:
     """Start Python's resource tracker without its warnings, which would appear after the end of a run.
 

@@ -6,10 +6,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import dask
 import psutil
 import pytest
+from distributed import Client, utils
 
 from daskw2v import Resources
 from daskw2v.cluster import connect
@@ -110,3 +112,26 @@ def test_connect__keeps_its_worker_when_the_machine_has_slept():
             worker.last_seen -= 3600
             time.sleep(0.02)
         assert client.submit(os.getpid).result(timeout=30) == os.getpid()
+
+
+def test_connect__says_nothing_of_a_call_that_is_interrupted_before_it_begins(monkeypatch, caplog):
+    """Dask's loop then cancels what is not there yet."""
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            raise KeyboardInterrupt
+
+    def interrupt(client):
+        with monkeypatch.context() as patch:
+            patch.setattr(utils, "threading", SimpleNamespace(Event=Interrupted, get_ident=threading.get_ident))
+            with pytest.raises(KeyboardInterrupt):
+                client.sync(client.scheduler.identity)
+        client.submit(os.getpid, pure=False).result()
+
+    with connect(ALONE) as client:
+        interrupt(client)
+        assert "cancel" not in caplog.text
+        with Client(client.scheduler.address) as other:
+            logging.getLogger("tornado.application").filters.clear()
+            interrupt(other)
+    assert "sync.<locals>.cancel" in caplog.text, "or this tests nothing"
