@@ -19,6 +19,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.merge import EXCHANGED
 from daskw2v.training.averaging.round_schedule import round_sizes
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.check import check_encoding, check_training
@@ -130,10 +131,25 @@ def test_estimate__never_falls_with_more_threads(params, threads, more):
     assert all(a.bytes <= b.bytes for a, b in zip(small.stages, large.stages, strict=True))
 
 
-@given(st.integers(1, 64), st.integers(0, 64))
-def test_estimate__never_falls_with_more_replicas(n, more):
-    small, large = (of(Params(strategy="averaging", n_replicas=k), workers=Workers(4, 1)) for k in (n, n + more))
+@pytest.mark.parametrize(("least", "most"), [(1, EXCHANGED), (EXCHANGED + 1, 128)])
+@given(st.data())
+def test_estimate__never_falls_with_more_replicas(least, most, data):
+    """Few of them merge for themselves, which takes more than where tasks merge for many."""
+    n = data.draw(st.integers(least, most))
+    more = data.draw(st.integers(n, most))
+    small, large = (of(Params(strategy="averaging", n_replicas=k), workers=Workers(4, 1)) for k in (n, more))
     assert small["train"].bytes <= large["train"].bytes
+
+
+def test_estimate__of_few_replicas_counts_what_they_merge_themselves():
+    def parts(n):
+        params = Params(strategy="averaging", vector_size=96, n_replicas=n)
+        return dict(of(params, workers=Workers(n, 1))["train"].worker)
+
+    given, rows = 2 * 4 * 96 * 16384 * (15 + 3 * 3), 4 * 16384  # the rows that are merged before a round ends
+    assert parts(2)["rows given in a round"] == given  # of two, in half the bytes
+    assert parts(3)["rows given in a round"] == given * 3 // 2
+    assert [parts(n).get("blocks that replicas merge", 0) for n in (2, 3, 4)] == [2 * 2 * 4 * 96 * rows] * 2 + [0]
 
 
 def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
