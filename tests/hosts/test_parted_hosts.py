@@ -38,9 +38,10 @@ def test_hosts__a_client_that_is_cut_off_for_long_says_so_and_its_command_goes_o
     np.testing.assert_array_equal(site.train(remote_text, **again).vectors().vectors[:], local("averaging").vectors[:])
 
 
-def test_hosts__packets_that_are_lost_or_take_long_change_nothing(site, untrained, remote_text, local):
-    """A packet and its answer pass four links: 40 ms, and 8 of 100 are lost on their way."""
-    params = "averaging, two merges"
-    with site.network.delayed(0.01, 0.02):
-        vectors = site.train(remote_text, work=untrained, params=PARAMS[params]).vectors(800)
-        np.testing.assert_array_equal(vectors.vectors[:], local(params).vectors[:])
+@pytest.mark.timeout(900)  # some 200 s alone
+@pytest.mark.parametrize(("delay", "loss"), [(0.025, 0.01), (0.0025, 0.05)])
+def test_hosts__packets_that_are_lost_or_take_long_change_nothing(site, untrained, remote_text, local, delay, loss):
+    """A packet and its answer pass four links: 100 ms, or 10."""
+    with site.network.delayed(delay, loss):
+        vectors = site.train(remote_text, work=untrained, params=PARAMS["averaging"]).vectors(800)
+        np.testing.assert_array_equal(vectors.vectors[:], local("averaging").vectors[:])
