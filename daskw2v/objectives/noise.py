@@ -9,7 +9,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.types import Int64Array, UInt64Array
 
-BATCH = 4  # windows, pairs or rows that share their negatives
+BATCH = 4  # windows, pairs or rows that are trained at once
 
 
 class Negatives(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
+from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -149,6 +150,8 @@ def train_rows(
 ) -> float:
     """Train rows against targets that all meet, and one each, in place; return the loss.
 
+    Within a group of targets all dots are taken first; then rows move, BATCH at a time.
+
     Parameters
     ----------
     source, output, alpha, size
@@ -162,20 +165,22 @@ def train_rows(
     """
     loss, starts = 0.0, [*range(0, len(targets), size)] or [0]
     for start in starts:
-        group, x = targets[start : start + size], source[contexts].copy()
-        last = float(start == starts[-1])
+        group, last = targets[start : start + size], float(start == starts[-1])
         rows = np.concatenate([np.tile(group, (len(own), 1)), own[:, None]], axis=1)
         sign = np.concatenate([signs[:, start : start + size], last * kind[:, None]], axis=1)
-        p = 1.0 / (1.0 + np.exp(-np.clip(sign * np.einsum("cd,ctd->ct", x, output[rows]), -30.0, 30.0)))
+        p = 1.0 / (1.0 + np.exp(-np.clip(sign * np.einsum("cd,ctd->ct", source[contexts], output[rows]), -30.0, 30.0)))
         loss -= float((np.abs(sign) * np.log(p)).sum())
-        gain, updates = alpha * sign * (1.0 - p), np.zeros_like(x)
-        for t, target in enumerate(group):
-            updates += gain[:, t, None] * output[target]
-            output[target] += gain[:, t] @ x
-        for c, target in enumerate(own):
-            updates[c] += gain[c, -1] * output[target]
-            output[target] += gain[c, -1] * x[c]
-        np.add.at(source, contexts, updates)
+        gains = alpha * sign * (1.0 - p)
+        for some in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
+            x, gain = source[contexts[some]].copy(), gains[some]
+            updates = np.zeros_like(x)
+            for t, target in enumerate(group):
+                updates += gain[:, t, None] * output[target]
+                output[target] += gain[:, t] @ x
+            for c, target in enumerate(own[some]):
+                updates[c] += gain[c, -1] * output[target]
+                output[target] += gain[c, -1] * x[c]
+            np.add.at(source, contexts[some], updates)
     return loss
 
 

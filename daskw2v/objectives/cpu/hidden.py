@@ -210,7 +210,8 @@ def _updates_in_place(
 ) -> Any:  # fmt: skip
     """Move targets, and the vectors listed at `vectors`, along the gradient; a row that stands twice moves twice.
 
-    Arguments as in `dots_hidden`, with entries of both lists `stride` from each other.
+    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other. The vectors that stand `ahead`,
+    and their own targets, come close meanwhile.
     """
     i = types.int64
 
@@ -218,7 +219,7 @@ def _updates_in_place(
         vectors, shared, own, ahead, stride, width, values = args[:7]
         n = len(batch)
         xs, targets = rows_at(builder, vectors, stride, n), targets_met(builder, shared, own, stride, n, tile)
-        nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+        nexts = [row for those in (own, vectors) for row in rows_at(builder, builder.add(those, ahead), stride, n)]
         data = floats(builder, values)
         g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
         with columns(builder, width) as k:
@@ -242,12 +243,12 @@ def _updates_in_place(
 
 @inline
 def train_rows(
-    scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, batch: Any, tile: Any
+    scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, n: Any, batch: Any, tile: Any
 ) -> None:
-    """Train rows against groups of targets that all meet, and against one each.
+    """Train n rows against groups of targets that all meet, and against one each.
 
     Group follows group, and sees the rows as the one before left them. Within a group, all dots are taken before any
-    row is updated.
+    row is updated: a processor works on the sums and sigmoids of several batches at the same time.
 
     Parameters
     ----------
@@ -255,17 +256,23 @@ def train_rows(
         `objectives.cpu.scratch.ScratchAddresses`.
     vectors, own
         Addresses of the lists of the rows, and of the targets that one row each meets; with the stride of the others.
+    n
+        Number of rows, whole batches.
     targets, width, alpha, batch, tile
         As in `train_hidden`.
     """
     values, stride, ahead = scratch.values, targets.stride, targets.ahead
-    n_values = max(SLOTS, len(batch) * MAX_TARGETS)
+    n_values, step = n * MAX_TARGETS, 8 * stride
     for g in range(targets.groups):
-        shared, signs = targets.rows + g * len(tile) * stride * 8, targets.signs + g * n_values * 4
-        dots_hidden(vectors, stride, shared, own, ahead, stride, width, values, batch, tile)
-        for at in range(0, 4 * n_values, 4 * SLOTS):
-            gradients_each(values + at, SLOTS, signs + at, alpha, scratch.mantissa, scratch.exponent, tile)
-        _updates_in_place(vectors, shared, own, ahead, stride, width, values, batch, tile)
+        shared = targets.rows + g * len(tile) * step
+        for i in range(0, n, len(batch)):
+            at, rows, alone = values + 4 * i * MAX_TARGETS, vectors + i * step, own + i * step
+            dots_hidden(rows, stride, shared, alone, ahead, stride, width, at, batch, tile)
+        signs = targets.signs + 4 * g * n_values
+        gradients_each(values, n_values, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+        for i in range(0, n, len(batch)):
+            at, rows, alone = values + 4 * i * MAX_TARGETS, vectors + i * step, own + i * step
+            _updates_in_place(rows, shared, alone, ahead, stride, width, at, batch, tile)
 
 
 @inline
@@ -304,9 +311,8 @@ def train_hidden(
             signs = targets.signs + g * len(tile) * 4
             gradients_one(values, SLOTS, signs, alpha, scratch.mantissa, scratch.exponent, tile)
         else:
-            for at in range(0, 4 * n_values, 4 * SLOTS):
-                signs = targets.signs + g * n_values * 4 + at
-                gradients_each(values + at, SLOTS, signs, alpha, scratch.mantissa, scratch.exponent, tile)
+            signs = targets.signs + g * n_values * 4
+            gradients_each(values, n_values, signs, alpha, scratch.mantissa, scratch.exponent, tile)
     start, between = updates + n * row, 0
     for g in range(targets.groups):
         values, shared = scratch.values + g * n_values * 4, targets.rows + g * step

@@ -156,8 +156,6 @@ def _dots(contexts: int) -> Any:
 
 
 def _signs(builder: Any, at: Any, halves: int, size: int) -> Any:
-    if not halves:
-        return simd.load(builder, floats(builder, at), SLOTS)
     told, zeros = simd.load(builder, floats(builder, at), MAX_TARGETS), simd.constant(0.0, MAX_TARGETS)
     half = [lane + MAX_TARGETS * (lane >= size) for lane in range(MAX_TARGETS)]
     none = [lane + MAX_TARGETS for lane in range(MAX_TARGETS)]
@@ -170,11 +168,11 @@ def _gradients(halves: int) -> Any:
     def gradients(
         typingctx: Any, values: Any, n: Any, signs: Any, alpha: Any, mantissa: Any, exponent: Any, tile: Any
     ) -> Any:
-        """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p); each SLOTS of them have the same signs.
+        """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p).
 
-        These stand at `signs`: as many as `tile` is long, for both halves of the slots or for the first alone; or one
-        for each slot. The loss is kept as a running product of 1 / p, lane by lane: mantissa SLOTS float32 and exponent
-        SLOTS int32.
+        Their signs stand at `signs`: one for each, or as many as `tile` is long, which each SLOTS of them have: in both
+        halves of the slots or in the first alone. The loss is kept as a running product of 1 / p, lane by lane:
+        mantissa SLOTS float32 and exponent SLOTS int32.
         """
         i = types.int64
         signature = types.void(i, i, i, types.float32, i, i, tile)
@@ -182,14 +180,16 @@ def _gradients(halves: int) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             integers = ir.VectorType(_i32, SLOTS)
             one = simd.constant(1.0, SLOTS)
-            sign = _signs(builder, args[2], halves, len(tile))
-            counted = simd.call(builder, f"llvm.fabs.v{SLOTS}f32", sign.type, sign)
-            scale = builder.fmul(sign, simd.splat(builder, args[3], SLOTS))
-            ones, powers = floats(builder, args[4]), builder.inttoptr(args[5], integers.as_pointer())
+            alpha, ones = simd.splat(builder, args[3], SLOTS), floats(builder, args[4])
+            powers = builder.inttoptr(args[5], integers.as_pointer())
+            same = _signs(builder, args[2], halves, len(tile)) if halves else None
             product = cgutils.alloca_once_value(builder, simd.load(builder, ones, SLOTS))
             total = cgutils.alloca_once_value(builder, builder.load(powers, align=4, typ=integers))
             with cgutils.for_range_slice(builder, _i64(0), args[1], _i64(SLOTS), _i64) as (k, _):
                 place = builder.gep(floats(builder, args[0]), [k])
+                sign = same or simd.load(builder, builder.gep(floats(builder, args[2]), [k]), SLOTS)
+                counted = simd.call(builder, f"llvm.fabs.v{SLOTS}f32", sign.type, sign)
+                scale = builder.fmul(sign, alpha)
                 logit = simd.clamp(builder, builder.fmul(sign, simd.load(builder, place, SLOTS)), -_LIMIT, _LIMIT)
                 odds = simd.exp(builder, builder.fneg(logit))  # (1 - p) / p
                 gain = builder.fdiv(builder.fmul(scale, odds), builder.fadd(odds, one), flags=FAST)

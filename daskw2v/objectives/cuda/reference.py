@@ -8,6 +8,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.cuda.access import FLUSH
+from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import Window, WindowRule, windows_in
 from daskw2v.objectives.windows import Windows, windows_of
 from daskw2v.sampling.segments import Segment
@@ -171,19 +172,21 @@ def train_items(
     source: Float64Array, contexts: Int64Array, output: Float64Array, targets: Int64Array, signs: Float64Array,
     own: Int64Array, kind: Float64Array, alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
 ) -> float:  # fmt: skip
-    """Train a batch of a bucket: contexts against groups of `size` targets that they share, then against one each.
+    """Train a batch of a bucket, BATCH items at a time: contexts against groups of `size` targets, then one each.
 
     `factors` are what the updates of each row are multiplied by, of both tables, shapes (rows, 1).
     """
-    x, loss = source[contexts], 0.0
-    updates, groups = np.zeros_like(x), [slice(g, g + size) for g in range(0, len(targets), size)]
-    for met, sign in [*((targets[group], signs[:, group]) for group in groups), (own, np.diag(kind))]:
-        near = output[met]
-        gain, lost = _gain(x @ near.T, sign, alpha)
-        updates += gain @ near
-        loss += lost
-        np.add.at(output, met, factors[1][met] * (gain.T @ x))
-    np.add.at(source, contexts, factors[0][contexts] * updates)
+    loss, groups = 0.0, [slice(g, g + size) for g in range(0, len(targets), size)]
+    for some in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
+        x = source[contexts[some]]
+        updates, alone = np.zeros_like(x), (own[some], np.diag(kind[some]))
+        for met, sign in [*((targets[group], signs[some, group]) for group in groups), alone]:
+            near = output[met]
+            gain, lost = _gain(x @ near.T, sign, alpha)
+            updates += gain @ near
+            loss += lost
+            np.add.at(output, met, factors[1][met] * (gain.T @ x))
+        np.add.at(source, contexts[some], factors[0][contexts[some]] * updates)
     return loss
 
 

@@ -207,7 +207,7 @@ class Pairs(NamedTuple):
         kinds = [
             kernels.Items(items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)
         ]
-        slices = -(-len(self.bucket.pairs) // (BATCH * kernels.SLICE))
+        slices = -(-len(self.bucket.pairs) // (kernels.ITEMS * kernels.SLICE))
         done = kernel.launch((there, *kinds, slices, self.alpha, self.words, totals))
         return Trained(tables, totals), done
 

@@ -1,8 +1,8 @@
 """SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
 
-Batches of four pairs are trained one after the other; SHARING of them have the same negatives, which are drawn from the
-partition of the centers. Neighbours often have the same center. Where a pair has its center, noise has a negative that
-it does not share.
+Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
+partition of the centers, and all dot products of a batch are taken before a row moves. Neighbours often have the same
+center. Where a pair has its center, noise has a negative that it does not share.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -22,7 +22,7 @@ from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
 from daskw2v.objectives.cpu.hidden import OWN, train_rows
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
-from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes, load_int64, prefetch_row
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes
 from daskw2v.objectives.noise import BATCH
 from daskw2v.sampling.hierarchy import row_of_negative
 from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
@@ -30,8 +30,9 @@ from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
 NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # sets the draws of noise apart from those of pairs
-SHARING = 2  # batches that have the same negatives
-SLICE = RUN - 2  # batches, at most: the last one prefetches what stands behind its rows
+ITEMS = 2 * BATCH  # of a batch; registers hold BATCH of them at a time
+_LISTED = RUN // 2  # batches whose targets are listed at once
+SLICE = _LISTED - 1  # batches, at most: the last one prefetches what stands behind its rows
 
 
 class Items(NamedTuple):
@@ -93,9 +94,9 @@ def _tile(negative: int) -> tuple[int, ...]:
 def _scratch(thread: int, width: int, negative: int) -> Scratch:
     """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
     groups, size = group_sizes(max(negative, 1), OWN)
-    rows, signs = groups * size + 2 * BATCH, groups * BATCH * MAX_TARGETS
+    rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * MAX_TARGETS
     none = np.empty(0, np.float32)
-    return make_scratch(Tables(none, none, width, ALONE), 1, RUN, groups, rows, signs, BATCH)
+    return make_scratch(Tables(none, none, width, ALONE), 1, _LISTED, groups, rows, signs, ITEMS)
 
 
 @kernel
@@ -105,11 +106,11 @@ def _train(
     """Train slices of pairs and of noise in turn, in proportion.
 
     `scratch.sizes` has a 1 for each batch whose signs are not those of most batches of the kind.
-    `pairs` and `noise` are `Items`; `batch` and the tiles are tuples as long as a batch has items, and a group of each
-    kind has negatives.
+    `pairs` and `noise` are `Items`; `batch` and the tiles are tuples as long as registers hold items, and a group of
+    each kind has negatives.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs, n_noise = (len(pairs.pairs) + BATCH - 1) // BATCH, (len(noise.pairs) + BATCH - 1) // BATCH
+    n_pairs, n_noise = (len(pairs.pairs) + ITEMS - 1) // ITEMS, (len(noise.pairs) + ITEMS - 1) // ITEMS
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
@@ -128,20 +129,18 @@ def _train_slice(
     items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, batch: Any,
     tile: Any,
 ) -> None:  # fmt: skip
-    """Train the batches first..last-1, at most SLICE; batch i has the items i * BATCH and the next."""
+    """Train the batches first..last-1, at most SLICE; batch i has the items i * ITEMS and the next."""
     work, size, width = scratch_addresses(scratch), len(tile), tables.width
     groups = max(items.shared + size - 1, 1) // max(size, 1)
-    n_shared, n_signs = groups * size, groups * BATCH * MAX_TARGETS
-    rows = scratch.rows[: (n_shared + 2 * BATCH) * RUN].reshape(-1, RUN)
-    signs = scratch.signs[: RUN * n_signs].reshape(RUN, groups, -1)
+    n_shared, n_signs = groups * size, groups * ITEMS * MAX_TARGETS
+    rows = scratch.rows[: (n_shared + 2 * ITEMS) * _LISTED].reshape(-1, _LISTED)
+    signs = scratch.signs[: _LISTED * n_signs].reshape(_LISTED, groups, -1)
     _draw(items, first, last, positive, table_addresses(tables), words, scratch, rows, signs, size)
-    own, vectors = work.rows + n_shared * RUN * 8, work.rows + (n_shared + BATCH) * RUN * 8
-    for i in range(first, last):
-        at = 8 * (i - first)
-        for item in range(BATCH):
-            prefetch_row(load_int64(vectors + at, item * RUN + 1), width)
-        shared = WindowTargets(work.rows + at, RUN, 8, groups, work.signs + 4 * n_signs * (i - first))
-        train_rows(work, vectors + at, shared, own + at, width, alpha, batch, tile)
+    own, vectors = work.rows + n_shared * _LISTED * 8, work.rows + (n_shared + ITEMS) * _LISTED * 8
+    for i in range(last - first):
+        at = 8 * i
+        shared = WindowTargets(work.rows + at, _LISTED, 8, groups, work.signs + 4 * n_signs * i)
+        train_rows(work, vectors + at, shared, own + at, width, alpha, ITEMS, batch, tile)
 
 
 @inline
@@ -150,25 +149,22 @@ def _draw(
     size: Any,
 ) -> None:  # fmt: skip
     """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise."""
-    n, n_shared, groups, row = last - first, len(rows) - 2 * BATCH, signs.shape[1], 4 * tables.width
+    n, n_shared, groups, row = last - first, len(rows) - 2 * ITEMS, signs.shape[1], 4 * tables.width
     pairs, source, output, states, meets = items.pairs, tables.source, tables.output, scratch.states, scratch.sizes
     half = half_of(pairs)
-    before = first % SHARING
-    for i in range((before + n + SHARING - 1) // SHARING):
-        states[i] = draw(items.key, first // SHARING + i)
+    for i in range(n):
+        states[i] = draw(items.key, first + i)
     for k in range(n_shared):
         drawn = rows[k]
-        for i in range((before + n + SHARING - 1) // SHARING):
+        for i in range(n):
             drawn[i] = output + row_of_negative(states[i], k, words) * row
-        for i in range(n - 1, -1, -1):
-            drawn[i] = drawn[(before + i) // SHARING]
     _sign(items.shared, n, signs, meets, size)
-    for item in range(BATCH):
-        own, vectors = rows[n_shared + item], rows[n_shared + BATCH + item]
-        start, lane = first * BATCH + item, item * MAX_TARGETS
-        inside = min(n, max((len(pairs) - start + BATCH - 1) // BATCH, 0))
+    for item in range(ITEMS):
+        own, vectors = rows[n_shared + item], rows[n_shared + ITEMS + item]
+        start, lane = first * ITEMS + item, item * MAX_TARGETS
+        inside = min(n, max((len(pairs) - start + ITEMS - 1) // ITEMS, 0))
         for i in range(inside):
-            pair = pairs[start + i * BATCH]
+            pair = pairs[start + i * ITEMS]
             own[i] = output + center_of(pair, half) * row  # of no word where that is in another partition
             vectors[i] = source + context_of(pair, half) * row
         for k in range(items.shared):
@@ -180,8 +176,7 @@ def _draw(
                 for k in range(items.shared):
                     signs[i, k // size, lane + k % size] = np.float32(0.0 if rows[k, i] == own[i] else -1.0)
         for i in range(0 if positive else inside):
-            number = items.shared + (first + i) % SHARING * BATCH + item
-            drawn_row = output + row_of_negative(states[(before + i) // SHARING], number, words) * row
+            drawn_row = output + row_of_negative(states[i], items.shared + item, words) * row
             signs[i, groups - 1, lane + OWN] = np.float32(0.0 if drawn_row == own[i] else -1.0)
             own[i] = drawn_row
         for i in range(inside, n):  # no item is left: any rows stand here, and do not move
@@ -196,7 +191,7 @@ def _sign(shared: Any, n: Any, signs: Any, meets: Any, size: Any) -> None:
         if meets[i]:
             meets[i] = 0
             signs[i] = 0.0
-            for item in range(BATCH):
+            for item in range(ITEMS):
                 for k in range(shared):
                     signs[i, k // size, item * MAX_TARGETS + k % size] = -1.0
                 signs[i, -1, item * MAX_TARGETS + OWN] = 1.0

@@ -1,9 +1,9 @@
 """SGNS on an NVIDIA GPU over a bucket of two partitions: a warp for each slice of its batches.
 
-Batches, draws, and the turns of pairs and noise are those of `sgns.buckets.cpu`. The contexts of a batch stay in
-registers, with their updates, until they have met all targets, group by group. Updates are added atomically; a row that
-stands twice in a batch is two rows, whose updates add up. Warps take long runs of slices, and rows that many warps have
-at a time take shorter steps, as `objectives.cuda.access` says.
+Draws, and the turns of pairs and noise, are those of `sgns.buckets.cpu`, but BATCH items are trained at a time: as many
+contexts stay in registers, with their updates, until they have met all targets, group by group. Updates are added
+atomically; a row that stands twice in a batch is two rows, whose updates add up. Warps take long runs of slices, and
+rows that many warps have at a time take shorter steps, as `objectives.cuda.access` says.
 """
 
 from collections.abc import Callable
@@ -33,12 +33,13 @@ from daskw2v.objectives.cuda.access import adder, adds_four
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import WarpTables
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.sgns.buckets.cpu import NOISE, SHARING, SLICE, Items
+from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items
 from daskw2v.sampling.hierarchy import bits_of_negative
 from daskw2v.sampling.pairs import center_of, context_of, no_row
 
 _SHARE = LANES // SUMS  # lanes that have the same sum
 _RUN = 4  # slices that a warp trains, at least: a thousand pairs
+_SHARING = ITEMS // BATCH  # batches that have the same negatives
 _REGISTERS = 32  # floats of targets that a lane keeps at once
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
@@ -63,7 +64,7 @@ def train_bucket(
     All arrays lie on the GPU: `bucket` is a `sampling.skipgrams.Bucket`, and the loss is added to tables.totals[1].
     """
     kinds = Items(bucket.pairs, negative, key), Items(bucket.noise, max(each - 1, 0), key ^ NOISE)
-    slices = -(-max(_batches(len(kind.pairs)) for kind in kinds) // SLICE)
+    slices = -(-max(_draws(len(kind.pairs)) for kind in kinds) // SLICE)
     if slices:
         run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
         warps = max(1, min(tables.max_in_flight, slices // _RUN))
@@ -73,11 +74,12 @@ def train_bucket(
         run[warps, LANES, tables.stream](trained, *kinds, slices, np.float32(alpha), words, tables.totals)
 
 
-def _batches(n: int) -> int:
-    return -(-n // BATCH)
+def _draws(n: int) -> int:
+    """Return how often n items draw the negatives that they share."""
+    return -(-n // ITEMS)
 
 
-_batches_of = device(_batches)
+_draws_of = device(_draws)
 
 
 def group_of(width: int) -> int:
@@ -104,13 +106,13 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
-        n_pairs, n_noise = _batches_of(pairs.pairs.size), _batches_of(noise.pairs.size)
+        n_pairs, n_noise = _draws_of(pairs.pairs.size), _draws_of(noise.pairs.size)
         loss = _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
         for i in range(slices * warp // warps, slices * (warp + 1) // warps):
-            for batch in range(i * n_pairs // slices, (i + 1) * n_pairs // slices):
+            for batch in range(i * n_pairs // slices * _SHARING, (i + 1) * n_pairs // slices * _SHARING):
                 loss += train_batch(tables, pairs, True, batch, alpha, words, scratch, lane)
-            for batch in range(i * n_noise // slices, (i + 1) * n_noise // slices):
+            for batch in range(i * n_noise // slices * _SHARING, (i + 1) * n_noise // slices * _SHARING):
                 loss += train_batch(tables, noise, False, batch, alpha, words, scratch, lane)
         loss = sum_of_lanes(loss)
         if lane == 0:
@@ -122,11 +124,11 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
 @device
 def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane: Any) -> None:
     """List the targets of a batch: negatives, and what each item meets alone, its center or a negative."""
-    state = np.uint64(draw(items.key, batch // SHARING))
+    state = np.uint64(draw(items.key, batch // _SHARING))
     for k in range(lane, items.shared + BATCH, LANES):
         item = k - items.shared
         # Casts: under the simulator these functions return Python's numbers
-        bits = np.uint64(bits_of_negative(state, k if item < 0 else k + batch % SHARING * BATCH))
+        bits = np.uint64(bits_of_negative(state, k if item < 0 else k + batch % _SHARING * BATCH))
         slot = np.uint64(below(bits, words.size))
         drawn = np.int32(choose(slot, words[slot], bits))
         if item < 0:

@@ -7,9 +7,8 @@ import numpy as np
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.cpu.hidden import OWN
 from daskw2v.objectives.cpu.steps import group_sizes
-from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import picked, train_rows
-from daskw2v.objectives.sgns.buckets.cpu import NOISE, SHARING, SLICE
+from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE
 from daskw2v.sampling.hierarchy import WORD
 from daskw2v.sampling.pairs import Pairs, unpack
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -31,17 +30,17 @@ def train_bucket(
 
     `train_batch` has the arguments of `train_rows`.
     """
-    batches = [-(-len(items) // BATCH) for items in (pairs, noise)]
+    batches = [-(-len(items) // ITEMS) for items in (pairs, noise)]
     n, loss = -(-max(batches) // SLICE), 0.0
     kinds = (unpack(pairs), key, negative, False), (unpack(noise), key ^ NOISE, max(each - 1, 0), True)
     for i in range(n):
         for n_batches, (items, stream, n_shared, drawn_own) in zip(batches, kinds, strict=True):
             for batch in range(i * n_batches // n, (i + 1) * n_batches // n):
-                contexts, centers = (rows[batch * BATCH : (batch + 1) * BATCH] for rows in items)
+                contexts, centers = (rows[batch * ITEMS : (batch + 1) * ITEMS] for rows in items)
                 own, kind = centers, np.ones(len(centers))
-                state = draws(stream, np.array([batch // SHARING], np.uint64))
+                state = draws(stream, np.array([batch], np.uint64))
                 if drawn_own:
-                    own = _drawn(words, state, n_shared + batch % SHARING * BATCH + np.arange(len(centers)))
+                    own = _drawn(words, state, n_shared + np.arange(len(centers)))
                     kind = np.where(own == centers, 0.0, -1.0)
                 shared = _drawn(words, state, np.arange(n_shared))
                 signs = np.where(shared == centers[:, None], 0.0, -1.0)
