@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, below, draw
 from daskw2v.sampling.hierarchy import BNS, partition_of
@@ -162,7 +163,7 @@ def deal_pairs(
     apart = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
     by_bucket = sizes.reshape(apart).transpose(3, 1, 2, 4, 0)  # as `bucket_number` has them, in each span by span
     ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
-    entries = empty_pairs(int(sizes.sum()), dtype)
+    entries = buffers.here.take(int(sizes.sum()), dtype)
     places = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
     go_through(places, entries, write=True)
     return Dealt(entries, np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))

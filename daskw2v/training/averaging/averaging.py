@@ -14,7 +14,8 @@ import math
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter, itemgetter
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from distributed import Client, Future
@@ -43,6 +44,7 @@ from daskw2v.training.averaging.merge import (
     merged_block,
 )
 from daskw2v.training.averaging.pulling import pull, pulls, reach
+from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
@@ -128,8 +130,10 @@ class AveragingRun:
                     replica.news.append(trained if exchanged else self._given(replica, given, (), name))
                 returned = exchanged[replica.number :: this.n_replicas] if last else ()
                 replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number], returned))
-            trained = [self._train(replica, name) for replica in replicas]
-            totals.append([self._part("state.totals", future) for future in trained])
+            trained = [self._train(replica, name, alone=not exchanged) for replica in replicas]
+            # All of a step together, where a worker has fetched all for the next step anyway
+            together = [trained] if exchanged and not last else [[future] for future in trained]
+            totals.append([self._client.submit(_totals, *some, key=f"totals-{some[0].key}") for some in together])
             if not merged:
                 self._take_blocks(trained[0], name)
             elif last or not exchanged:
@@ -197,34 +201,36 @@ class AveragingRun:
         name = f"pull-{key}-{replica.number}"
         return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in found.items()}
 
-    def _train(self, replica: "_Submitted", key: str) -> Future:
-        """Submit the training of a replica's next step; return its future."""
+    def _train(self, replica: "_Submitted", key: str, *, alone: bool) -> Future:
+        """Submit the training of a replica's next step; return its future.
+
+        `alone` tells that the step after it is given nothing else of this one.
+        """
+        where = self._trainers.preferring(self._home(self._trainers.slots(), replica.number))
         trained = self._client.submit(
             train_replica,
             self._run,
             self._threads,
             list(self._blocks),
             list(replica.steps),
-            replica.state,
+            replica.before,
             replica.reached,
             replica.given,
             list(replica.news),
             key=f"train-{key}-{replica.number}",
             retries=2,
             resources=self._trainers.takes,
-            **self._trainers.preferring(self._home(self._trainers.slots(), replica.number)),
+            **where,
         )
-        replica.state = self._part("state", trained)
+        replica.before = trained
+        if alone or not where:  # Dask runs the next step where the replica is, whose size only its state tells
+            replica.before = self._client.submit(_state, trained, key=f"state-{trained.key}")
         return trained
-
-    def _part(self, name: str, trained: Future) -> Future:
-        """Return the future of an attribute."""
-        return self._client.submit(attrgetter(name), trained, key=f"{name}-{trained.key}")
 
     def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
         for step, futures in zip(this.steps, totals, strict=True):
-            done: list[TaskTotals] = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
-            yield RoundReport(step.stop, step.works[0].alpha_stop, done, rows)
+            done = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
+            yield RoundReport(step.stop, step.works[0].alpha_stop, [*chain.from_iterable(done)], rows)
 
     def _take_blocks(self, trained: Future, key: str) -> None:
         """Replace all blocks by the rows of the only replica."""
@@ -280,7 +286,7 @@ class _Submitted:
         self.steps: list[ReplicaStep] = []
         self.given: Mapping[int, Future] = {}
         self.news: list[Mapping[int, Future] | Sequence[Future]] = []
-        self.state: Future | None = None
+        self.before: Future | None = None
 
 
 def _start(
@@ -298,6 +304,14 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
         block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
         for block in blocks
     }
+
+
+def _state(trained: Trained) -> ReplicaState:
+    return trained.state
+
+
+def _totals(*trained: Trained) -> list[TaskTotals]:
+    return [replica.state.totals for replica in trained]
 
 
 def _nth_change(trained: Trained, number: int) -> Any:

@@ -77,7 +77,7 @@ def train_replica(
     threads: Threads,
     blocks: Sequence[TableBlock],
     steps: Sequence[ReplicaStep],
-    before: ReplicaState | None,
+    before: ReplicaState | Trained | None,
     reached: Reached | None,
     given: Mapping[int, Float32Array | MergedBlock],
     news: Sequence[News],
@@ -93,7 +93,7 @@ def train_replica(
     steps
         The replica's steps of the round, up to the one to train.
     before
-        What the step before left; None before the first one.
+        What the step before left, or all of it; None before the first one.
     given
         All blocks, by number, as `Replica` takes them at the start of the round.
     news
@@ -101,7 +101,8 @@ def train_replica(
         returned, so that it merges that itself.
     """
     clock = TaskClock()
-    replica, done = None if before is None else before.take(), len(steps) - 1
+    state = before.state if isinstance(before, Trained) else before
+    replica, done = None if state is None else state.take(), len(steps) - 1
     if replica is None:
         replica, done = Replica(run, threads, blocks, reached, given), 0
     for number in range(done, len(steps)):
