@@ -83,14 +83,14 @@ class _Text(NamedTuple):
     bits
         Number of bits of a row.
     window
-        Largest window.
+        A tuple as long as the largest window: being part of a type, its length lets loops over neighbours unroll.
     """
 
     codes: UInt32Array
     extents: UInt32Array
     positions: Int64Array
     bits: np.uint32
-    window: np.uint64
+    window: tuple[int, ...]
 
 
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
@@ -144,7 +144,7 @@ def deal_pairs(
     """
     n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.most - 1).bit_length()
     codes, extents = np.zeros(n_tokens + 2 * windows.window, np.uint32), np.empty(n_tokens, np.uint32)
-    text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(windows.window))
+    text = _Text(codes, extents, segment.positions, np.uint32(bits), (0,) * windows.window)
     _read(segment, windows, n, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
@@ -163,22 +163,23 @@ def deal_pairs(
     apart = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
     by_bucket = sizes.reshape(apart).transpose(3, 1, 2, 4, 0)  # as `bucket_number` has them, in each span by span
     ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
-    entries = buffers.here.take(int(sizes.sum()), dtype)
+    entries = buffers.here.take(int(sizes.sum()) + 1, dtype)
     places = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
     go_through(places, entries, write=True)
-    return Dealt(entries, np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
+    return Dealt(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
 
 
 @kernel
 def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
     """Find place and window of each token."""
-    tokens, bounds = segment.tokens, segment.bounds
+    tokens, bounds, window = segment.tokens, segment.bounds, windows.window
+    for i in range(len(tokens)):
+        part, row = place_of(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
+        text.codes[i + window] = part << text.bits | row
     for sentence in range(len(bounds) - 1):
         first, last = bounds[sentence], bounds[sentence + 1]
         for i in range(first, last):
-            part, row = place_of(np.int64(tokens[i]), n)
-            text.codes[i + windows.window] = part << text.bits | row
-            reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
+            reach = reach_of(window, windows.shrink, windows.key, segment.positions[i])
             text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
@@ -197,7 +198,7 @@ def _row(code: Any, bits: Any) -> Any:
 
 def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int32Array:
     """Return the centers first..last-1 ordered by partition and row."""
-    ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[int(text.window) :]
+    ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[len(text.window) :]
     bits = int(text.bits) + (partitions.n - 1).bit_length()
     n_digits = -(-bits // _DIGIT)
     for digit in range(n_digits):
@@ -230,34 +231,53 @@ def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
 
     All neighbours within the largest window are looked at: a loop that always takes as many steps is foreseen.
     """
-    one, window = np.uint64(1), text.window
+    window = np.uint64(len(text.window))
     for center in range(np.uint64(first), np.uint64(last)):
         before, after = _extents(text, center)
         of_center = sizes[text.codes[center + window] >> text.bits]
-        for far in range(window):
-            of_center[text.codes[center + far] >> text.bits] += np.uint64(window - far <= before)
-            of_center[text.codes[center + window + one + far] >> text.bits] += np.uint64(far < after)
+        for far in range(len(text.window)):
+            of_center[_before(text, center, far) >> text.bits] += np.uint64(window - np.uint64(far) <= before)
+        for far in range(len(text.window)):
+            of_center[_after(text, center, far) >> text.bits] += np.uint64(np.uint64(far) < after)
+
+
+@inline
+def _before(text: Any, center: Any, far: Any) -> Any:
+    """Return the code of a neighbour before a center, the farthest first."""
+    return text.codes[center + np.uint64(far)]
+
+
+@inline
+def _after(text: Any, center: Any, far: Any) -> Any:
+    """Return the code of a neighbour after a center, the nearest first."""
+    return text.codes[center + np.uint64(len(text.window) + 1 + far)]
 
 
 @kernel
 def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
-    """Write the pairs of some centers, each at the place of its bucket, which moves on."""
-    half, one = half_of(entries), np.uint64(1)
+    """Write the pairs of some centers, each at the place of its bucket, which moves on.
+
+    All neighbours are looked at, as by `_count`: those that are no context are written behind all pairs.
+    """
+    half, window = half_of(entries), np.uint64(len(text.window))
     for number in order:
         center = np.uint64(number)
-        code = text.codes[center + text.window]
+        code = text.codes[center + window]
         row, of_center = _row(code, text.bits) << half, places[code >> text.bits]
         before, after = _extents(text, center)
-        i = center + text.window - before
-        for n in (before, after):
-            for _ in range(n):
-                context = text.codes[i]
-                part = context >> text.bits
-                at = of_center[part]
-                entries[at] = row | _row(context, text.bits)
-                of_center[part] = at + one
-                i += one
-            i += one  # over the center
+        for far in range(len(text.window)):
+            _put(_before(text, center, far), window - np.uint64(far) <= before, text, row, of_center, entries)
+        for far in range(len(text.window)):
+            _put(_after(text, center, far), np.uint64(far) < after, text, row, of_center, entries)
+
+
+@inline
+def _put(context: Any, counts: Any, text: Any, row: Any, of_center: Any, entries: Any) -> None:
+    """Write a pair, which counts or does not."""
+    part = np.uint64(context >> text.bits)
+    at = of_center[part]
+    entries[at if counts else np.uint64(len(entries) - 1)] = row | _row(context, text.bits)
+    of_center[part] = at + np.uint64(counts)
 
 
 @kernel
@@ -265,7 +285,7 @@ def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, wr
     """Move the place of each bucket on by the negatives of some centers' pairs, and write them there if `write`."""
     half = half_of(entries)
     for center in order:
-        code, at = text.codes[center + text.window], np.int64(center + text.window)
+        code, at = text.codes[center + len(text.window)], np.int64(center + len(text.window))
         own, row = np.int64(code >> text.bits), _row(code, text.bits) << half
         state = draw(noise.key, text.positions[center])
         before, after = _extents(text, center)
