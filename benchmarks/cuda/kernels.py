@@ -20,11 +20,15 @@ from benchmarks.cuda.bench import Bench
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Columns
+from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps
+from daskw2v.objectives.sg_hs.buckets.reference import paths_of
+from daskw2v.objectives.tree import TREES
 from daskw2v.sampling.hierarchy import word_table
-from daskw2v.sampling.pairs import pack
+from daskw2v.sampling.pairs import pack, unpack
 from daskw2v.sampling.skipgrams import Bucket
-from tests.support.cuda.cases import KEY, Matrix, Pairs, Windows
+from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows
 from tests.support.cuda.compiling import Code, Setting, compiled, linked
 from tests.support.cuda.emulated import Kernel
 from tests.support.cuda.traffic import rows_of
@@ -36,7 +40,12 @@ ISSUED = 132 * 4 * 1.755e9  # instructions of warps a second, of an H200
 FROM_L2 = 5.5e12  # bytes a second, of an H200, assumed
 TEXT = 160  # words that are trained to count instructions
 VOCABULARY, TOKENS = 71_000, 17_000_000  # of 100 MB of Wikipedia: how deep the tree is
-UNITS = {"sgns, buckets": "pair", "context_matrix": "column of a row", "context_matrix, sgd": "column of a row"}
+UNITS = {
+    "sgns, buckets": "pair",
+    "sg_hs, buckets": "pair",
+    "context_matrix": "column of a row",
+    "context_matrix, sgd": "column of a row",
+}
 
 
 class Work(NamedTuple):
@@ -84,9 +93,17 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         return Matrix(params, Columns(contexts, 0, 0, 0.05, KEY), trained, others, prepared), rows * columns, None
     if name.endswith("buckets"):
         n, words = 256, 1000
+        tables, counts = [np.zeros((words, width), np.float32) for _ in range(2)], zipf_counts(words, 10**6)
+        if name == "sg_hs, buckets":
+            rows = rng.choice(words, (2, n), p=counts / counts.sum())
+            pairs = pack(rows[:, np.argsort(rows[1])], np.uint32)
+            paths, steps = paths_of(counts, -(-TREES // params.n_partitions)), cut_steps(pairs)
+            centers = unpack(pairs)[1][steps[:-1]].tolist()
+            batches = -(-np.diff(steps) // BATCH)  # each reads its path once
+            nodes = sum(k * len(paths[center][0]) for k, center in zip(batches.tolist(), centers, strict=True))
+            return PathPairs(params, pairs, tables, counts, none), n, 8 * width * (1 + nodes / n)
         pairs, noise = (pack(rng.integers(0, words, (2, k)), np.uint32) for k in (n, 0))
-        tables = [np.zeros((words, width), np.float32) for _ in range(2)]
-        drawn = word_table(zipf_counts(words, 10**6), params.ns_exponent)
+        drawn = word_table(counts, params.ns_exponent)
         touched = 4 * (2 + params.negative / 4)  # four pairs read the negatives once
         bucket = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
         return bucket, n, 2 * width * touched

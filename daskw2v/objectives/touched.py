@@ -7,10 +7,11 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.noise import BATCH, PreparedNoise
-from daskw2v.objectives.tree import PreparedTree
-from daskw2v.sampling.hierarchy import word_weights
+from daskw2v.objectives.tree import PreparedTree, linked_trees
+from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.types import Float64Array, Int64Array
+from daskw2v.vocabulary.huffman import ALONE
 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
@@ -28,18 +29,26 @@ def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float
     return {"input": _contexts(prepared.params) * share, "output": nodes}
 
 
-def touched_in_partition(params: Params, counts: Int64Array, total: int, negative: int) -> dict[str, Float64Array]:
-    """Return how many items of a batch touch each row of a partition, by table, shape (rows,).
+def words_in_partition(params: Params, counts: Int64Array, total: int) -> dict[str, Float64Array]:
+    """Return how many items of a batch of pairs touch each row of a partition, by table, shape (rows,).
 
     Parameters
     ----------
     counts, total
         Occurrences of the partition's words, and of all words.
-    negative
-        Negatives of a batch, drawn in the partition.
     """
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, params.ns_exponent)
+    _, each = split_negatives(RULES[params.negative_rule], params.negative)
+    negative = max(params.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return {"input": share, "output": share + negative * noise / noise.sum()}
+
+
+def nodes_in_partition(params: Params, counts: Int64Array, total: int) -> dict[str, Float64Array]:
+    """Return the same where the items of a batch have the same center, and its targets are the nodes on a path."""
+    share = _shares(params, counts, total)
+    nodes = np.zeros(len(counts))
+    _add_linked(linked_trees(params, counts), share, nodes)
+    return {"input": BATCH * share, "output": nodes}
 
 
 def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
@@ -58,3 +67,15 @@ def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
     for word in range(len(share)):
         for k in range(tree.starts[word], tree.starts[word + 1]):
             nodes[tree.nodes[k]] += share[word]
+
+
+@kernel
+def _add_linked(links: Any, share: Any, nodes: Any) -> None:
+    for word in range(len(share)):
+        link = links[word]
+        below = link != ALONE
+        while below:
+            node = np.int64(link >> np.uint64(2))
+            nodes[node] += share[word]
+            below = link & np.uint64(2) == 0
+            link = links[len(share) + node]

@@ -9,7 +9,15 @@ from daskw2v.config.params import Params
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
-from tests.support.cuda.cases import Pairs, likely, tables_of
+from tests.support.cuda.cases import Pairs, PathPairs, likely, tables_of
+
+
+def assert_is_truth(case):
+    found, truth, d = case.on_gpu(), case.truth(), case.params.vector_size
+    assert found.totals[1] == pytest.approx(truth.totals[1], rel=1e-5, abs=1e-5)
+    for trained, own in zip(found.tables, truth.tables, strict=True):
+        np.testing.assert_allclose(trained[:, :d], own, rtol=1e-4, atol=3e-5)
+        assert not trained[:, d:].any(), "padding must stay zero"
 
 
 def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
@@ -20,11 +28,7 @@ def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     params = Params(vector_size=vector_size)
     case = Pairs(params, Bucket(pairs, noise), negative, each, tables, words, likely(tables, rng))
-    found, truth = case.on_gpu(), case.truth()
-    assert found.totals[1] == pytest.approx(truth.totals[1], rel=1e-5, abs=1e-5)
-    for trained, own in zip(found.tables, truth.tables, strict=True):
-        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=3e-5)
-        assert not trained[:, vector_size:].any(), "padding must stay zero"
+    assert_is_truth(case)
 
 
 @settings(max_examples=12)
@@ -52,3 +56,33 @@ def test_bucket__trains_pairs_and_noise_in_slices():
 
 def test_bucket__equals_its_reference_for_large_partitions():
     compare(9, 5, (20, 30), 16, 5, 3, np.random.default_rng(0), dtype=np.uint64)
+
+
+def compare_paths(n, rows, vector_size, rng, n_partitions=8, dtype=np.uint32):
+    """Train n pairs against the nodes of `TREES / n_partitions` trees."""
+    tables, counts = tables_of(rows, vector_size, rng), rng.integers(1, 1000, rows[1])
+    contexts, centers = (rng.integers(0, size, n) for size in rows)
+    params = Params(objective="sg_hs", vector_size=vector_size, n_partitions=n_partitions)
+    case = PathPairs(params, pack([contexts, np.sort(centers)], dtype), tables, counts, likely(tables, rng))
+    assert_is_truth(case)
+
+
+@settings(max_examples=12)
+@given(
+    n=st.integers(0, 30),
+    rows=st.tuples(st.sampled_from([1, 2, 30]), st.sampled_from([1, 2, 30, 200])),
+    vector_size=st.sampled_from([1, 16, 40, 130, 300]),
+    n_partitions=st.sampled_from([1, 8, 64]),
+    seed=st.integers(0, 2**31),
+)
+def test_paths_of_a_bucket__equal_their_reference(n, rows, vector_size, n_partitions, seed):
+    """Words without a parent, paths of one node, and paths of several groups."""
+    compare_paths(n, rows, vector_size, np.random.default_rng(seed), n_partitions)
+
+
+def test_paths_of_a_bucket__equal_their_reference_for_a_few_pairs():
+    compare_paths(11, (4, 20), 16, np.random.default_rng(0), n_partitions=64)
+
+
+def test_paths_of_a_bucket__equal_their_reference_for_large_partitions():
+    compare_paths(9, (20, 30), 16, np.random.default_rng(0), dtype=np.uint64)

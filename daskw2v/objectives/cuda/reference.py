@@ -176,17 +176,45 @@ def train_items(
 
     `factors` are what the updates of each row are multiplied by, of both tables, shapes (rows, 1).
     """
-    loss, groups = 0.0, [slice(g, g + size) for g in range(0, len(targets), size)]
-    for some in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
-        x = source[contexts[some]]
-        updates, alone = np.zeros_like(x), (own[some], np.diag(kind[some]))
-        for met, sign in [*((targets[group], signs[some, group]) for group in groups), alone]:
-            near = output[met]
-            gain, lost = _gain(x @ near.T, sign, alpha)
-            updates += gain @ near
-            loss += lost
-            np.add.at(output, met, factors[1][met] * (gain.T @ x))
-        np.add.at(source, contexts[some], factors[0][contexts[some]] * updates)
+    return sum(
+        _train_batch(
+            source, contexts[some], output, [*_groups(targets, signs[some], size), (own[some], np.diag(kind[some]))],
+            alpha, factors,
+        )
+        for some in _batches(contexts)
+    )  # fmt: skip
+
+
+def train_step(
+    source: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
+    alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
+) -> float:  # fmt: skip
+    """Train contexts against groups of `size` targets, BATCH contexts at a time, as `train_items` does."""
+    groups, rows = [*_groups(targets, signs[None], size)], np.array(contexts)
+    return sum(_train_batch(source, rows[some], output, groups, alpha, factors) for some in _batches(rows))
+
+
+def _batches(contexts: Int64Array) -> Iterator[slice]:
+    return (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH))
+
+
+def _groups(targets: Int64Array, signs: Float64Array, size: int) -> Iterator[tuple[Int64Array, Float64Array]]:
+    return ((targets[g : g + size], signs[:, g : g + size]) for g in range(0, len(targets), size))
+
+
+def _train_batch(
+    source: Float64Array, contexts: Int64Array, output: Float64Array, groups: list[tuple[Int64Array, Float64Array]],
+    alpha: float, factors: tuple[Float64Array, Float64Array],
+) -> float:  # fmt: skip
+    x, loss = source[contexts], 0.0
+    updates = np.zeros_like(x)
+    for met, sign in groups:
+        near = output[met]
+        gain, lost = _gain(x @ near.T, sign, alpha)
+        updates += gain @ near
+        loss += lost
+        np.add.at(output, met, factors[1][met] * (gain.T @ x))
+    np.add.at(source, contexts, factors[0][contexts] * updates)
     return loss
 
 

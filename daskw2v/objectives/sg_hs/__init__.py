@@ -9,7 +9,7 @@ from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.reached import reached_nodes
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
-from daskw2v.objectives.touched import touched_nodes
+from daskw2v.objectives.touched import nodes_in_partition, touched_nodes
 from daskw2v.objectives.tree import PreparedTree, linked_trees, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -31,6 +31,12 @@ def _train_bucket_cpu(
     return buckets.train_bucket(bucket.pairs, tables, alpha, links)
 
 
+def _train_bucket_cuda(
+    bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, links: UInt64Array, key: np.uint64
+) -> None:
+    load("daskw2v.objectives.sg_hs.buckets.cuda").train_bucket(bucket.pairs, tables, alpha, links)
+
+
 def _train_cuda(
     segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> None:
@@ -48,9 +54,10 @@ SG_HS = Objective(
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
-    bucket_trainers={"cpu": _train_bucket_cpu},
+    bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     partition_table=linked_trees,
     touched=touched_nodes,
+    touched_in_partition=nodes_in_partition,
     reached=reached_nodes,
     of_words=("input",),
 )

@@ -13,7 +13,7 @@ from daskw2v.objectives.noise import PreparedNoise, negatives_of, noise_bytes, p
 from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.sgns import cpu
 from daskw2v.objectives.sgns.buckets import cpu as buckets
-from daskw2v.objectives.touched import touched_words
+from daskw2v.objectives.touched import touched_words, words_in_partition
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment
@@ -69,5 +69,6 @@ SGNS = Objective(
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     touched=touched_words,
+    touched_in_partition=words_in_partition,
     reached=reached_words,
 )

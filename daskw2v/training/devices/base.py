@@ -94,7 +94,7 @@ class PartitionTrainer(DeviceTrainer):
         total: int,
         max_in_flight: int | None,
     ) -> None:
-        self._train = self.find_kernel(objective)
+        self._train, self._objective = self.find_kernel(objective), objective
         self._params, self._counts, self._total = params, counts, total
         self._max_in_flight = max_in_flight
         self._width = padded(params.vector_size)

@@ -22,9 +22,6 @@ from daskw2v.cluster.gpus import RESOURCE, a_gpu_each
 from daskw2v.errors import ClusterError
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import Columns, DeviceTables, PartTables
-from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.touched import touched_in_partition
-from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer
@@ -181,13 +178,13 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
 
     def _make_ready(self) -> None:
         self._in_flight = self._pieces.room(self._max_in_flight)
-        _, each = split_negatives(RULES[self._params.negative_rule], self._params.negative)
-        self._negatives = max(self._params.negative, each + BATCH)  # of a batch, at most
         self._likely = lru_cache(maxsize=64)(self._find_likely)
 
     def _find_likely(self, table: str, number: int) -> Any:
         """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
-        touched = touched_in_partition(self._params, self._counts(number), self._total, self._negatives)
+        touched_in_partition = self._objective.touched_in_partition
+        assert touched_in_partition is not None  # all objectives have it whose buckets a GPU trains
+        touched = touched_in_partition(self._params, self._counts(number), self._total)
         return self._cuda.to_device(self._pieces.crowded(touched[table], self._in_flight))
 
     def train(
@@ -195,12 +192,11 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     ) -> tuple[int, float]:
         """Train the bucket of two partitions, as `PartitionTrainer.train` says; each thread has a stream."""
         stream, put = self._cuda.stream(), self._cuda.to_device
-        there = Bucket(*map(put, bucket))
-        tables, totals, negatives = (self._inputs[input], self._outputs[output]), put(np.zeros(2)), put(words)
+        tables, totals = (self._inputs[input], self._outputs[output]), put(np.zeros(2))
         likely = self._likely("input", input), self._likely("output", output)
         memory = DeviceTables(*tables, self._width, 0, self._in_flight, *likely, totals, stream)
         try:
-            self._train(there, memory, alpha, self._params, negatives, key)
+            self._train(bucket, memory, alpha, self._params, words, key)
         finally:
             stream.synchronize()  # before what it uses is released
         return len(bucket.pairs), float(totals.copy_to_host()[1])

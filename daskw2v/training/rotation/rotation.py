@@ -206,7 +206,7 @@ def _check(params: Params) -> None:
     if params.negative_sharing != "shared":
         raise ParameterError(
             f"negative_sharing={params.negative_sharing!r} has no kernel for strategy='rotation'.",
-            "Leave negative_sharing out (pairs of a bucket share negatives by four), or choose strategy='averaging'.",
+            "Leave negative_sharing out (pairs of a bucket share negatives by eight), or choose strategy='averaging'.",
         )
 
 

@@ -3,6 +3,7 @@
 Contracts of the tests and the benchmark's tables take them from here: on a GPU, in Numba's simulator, or emulated.
 """
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -21,8 +22,9 @@ from daskw2v.objectives.cuda import reference
 from daskw2v.objectives.noise import BATCH, negatives_of
 from daskw2v.objectives.reference import WindowRule
 from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.sg_hs.buckets import reference as path_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
-from daskw2v.objectives.tree import PreparedTree
+from daskw2v.objectives.tree import TREES, PreparedTree
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
@@ -177,39 +179,86 @@ class Pairs(NamedTuple):
     alpha: float = 0.05
 
     def on_gpu(self) -> Trained:
-        cuda, kernels = load("numba.cuda"), load("daskw2v.objectives.sgns.buckets.cuda")
-        put, width = cuda.to_device, padded(self.params.vector_size)
-        there: list[Any] = [put(table.ravel()) for table in self.tables]
-        totals = put(np.zeros(2))
-        bucket = Bucket(*map(put, self.bucket))
-        likely = [put(rows) for rows in self.touched]
-        memory = DeviceTables(there[0], there[1], width, 0, 1, likely[0], likely[1], totals, cuda.stream())
-        kernels.train_bucket(bucket, memory, self.alpha, self.negative, self.each, put(self.words), KEY)
-        return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
+        kernels = load("daskw2v.objectives.sgns.buckets.cuda")
+        how = self.alpha, self.negative, self.each, self.words, KEY
+        return _bucket_on_gpu(self, lambda memory: kernels.train_bucket(self.bucket, memory, *how))
 
     def truth(self) -> Trained:
-        kernels = needed("daskw2v.objectives.sgns.buckets.cuda", "cuda")
-        tables: Any = [table[:, : self.params.vector_size].astype(np.float64) for table in self.tables]
-        factors: Any = tuple(_factors(some, len(table), 1) for some, table in zip(self.touched, tables, strict=True))
-        size = kernels.group_of(padded(self.params.vector_size))
-        batch = partial(reference.train_items, size=size, factors=factors)
-        source, output = tables
+        (source, output), how = _truth_of_bucket(self)
+        batch = partial(reference.train_items, **how)
         _, loss = train_bucket(
             *self.bucket, source, output, self.alpha, self.negative, self.each, self.words, KEY, batch
         )
-        return Trained(tables, np.array([0, loss]))
+        return Trained([source, output], np.array([0, loss]))
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:
         """Train pairs without noise, as `Windows.emulated` does."""
         kernels = needed("daskw2v.objectives.sgns.buckets.cuda", "cuda")
-        pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
-        there = pieces.WarpTables(*(table.ravel() for table in tables), 0, *self.touched, 1)
+        tables, totals, there = _emulated_tables(self)
         kinds = [
             kernels.Items(items, shared, KEY) for items, shared in zip(self.bucket, (self.negative, 0), strict=True)
         ]
         slices = -(-len(self.bucket.pairs) // (kernels.ITEMS * kernels.SLICE))
         done = kernel.launch((there, *kinds, slices, self.alpha, self.words, totals))
         return Trained(tables, totals), done
+
+
+class PathPairs(NamedTuple):
+    """A bucket of two partitions, whose centers are leaves of trees; `counts` are those of their words."""
+
+    params: Params
+    pairs: Table
+    tables: list[Table]
+    counts: npt.NDArray[np.int64]
+    touched: list[Table]
+    alpha: float = 0.05
+
+    @property
+    def links(self) -> npt.NDArray[np.uint64]:
+        return OBJECTIVES["sg_hs"].partition_table(self.params, self.counts)
+
+    def on_gpu(self) -> Trained:
+        kernels = load("daskw2v.objectives.sg_hs.buckets.cuda")
+        return _bucket_on_gpu(self, lambda memory: kernels.train_bucket(self.pairs, memory, self.alpha, self.links))
+
+    def truth(self) -> Trained:
+        (source, output), how = _truth_of_bucket(self)
+        paths = path_reference.paths_of(self.counts, -(-TREES // self.params.n_partitions))
+        step = partial(reference.train_step, **how)
+        _, loss = path_reference.train_bucket(self.pairs, source, output, self.alpha, paths, step)
+        return Trained([source, output], np.array([0, loss]))
+
+    def emulated(self, kernel: Any) -> tuple[Trained, Table]:
+        """Train as `Windows.emulated` does."""
+        kernels = needed("daskw2v.objectives.sg_hs.buckets.cuda", "cuda")
+        tables, totals, there = _emulated_tables(self)
+        bounds = kernels.cut_steps(self.pairs)
+        stride = kernels.stride_of(len(bounds) - 1)
+        done = kernel.launch((there, self.pairs, bounds, stride, self.alpha, self.links, totals))
+        return Trained(tables, totals), done
+
+
+def _bucket_on_gpu(case: Pairs | PathPairs, train: Callable[[DeviceTables], None]) -> Trained:
+    cuda, width = load("numba.cuda"), padded(case.params.vector_size)
+    there, likely = ([cuda.to_device(rows.ravel()) for rows in some] for some in (case.tables, case.touched))
+    totals: Any = cuda.to_device(np.zeros(2))
+    train(DeviceTables(there[0], there[1], width, 0, 1, likely[0], likely[1], totals, cuda.stream()))
+    return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
+
+
+def _emulated_tables(case: Pairs | PathPairs) -> tuple[list[Table], Table, Any]:
+    """Return copies of a case's tables, totals, and the tables as a kernel takes them."""
+    pieces, tables = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(case.tables)
+    there = pieces.WarpTables(*(table.ravel() for table in tables), 0, *case.touched, 1)
+    return tables, np.zeros(2), there
+
+
+def _truth_of_bucket(case: Pairs | PathPairs) -> tuple[Any, Any]:
+    """Return the rows of a bucket's partitions, float64, and how a batch of it is trained."""
+    batches = needed("daskw2v.objectives.cuda.batches", "cuda")
+    tables = [table[:, : case.params.vector_size].astype(np.float64) for table in case.tables]
+    factors = tuple(_factors(some, len(table), 1) for some, table in zip(case.touched, tables, strict=True))
+    return tables, {"size": batches.group_of(padded(case.params.vector_size)), "factors": factors}
 
 
 class Matrix(NamedTuple):

@@ -115,6 +115,16 @@ def _buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
     return kernel, (tables, items, items, types.int64, types.float32, types.uint64[::1], types.float64[::1])
 
 
+def _path_buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+    types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sg_hs.buckets.cuda", "cuda")
+    pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
+    tables = numba.typeof(pieces.WarpTables(_FLOATS, _FLOATS, 0, _FLOATS, _FLOATS, np.float32(1)))
+    kernel, number = kernels.compiled(padded(setting.vector_size), DEPTH, setting.at_once), types.int64
+    return kernel, (
+        tables, types.uint32[::1], number[::1], number, types.float32, types.uint64[::1], types.float64[::1],
+    )  # fmt: skip
+
+
 def _columns(setting: Setting, adam: bool) -> tuple[Any, tuple[Any, ...]]:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.context_matrix.cuda", "cuda")
     real, bits, number = types.float32[::1], types.uint64, types.int64
@@ -131,6 +141,7 @@ KERNELS: dict[str, Callable[[Setting], tuple[Any, tuple[Any, ...]]]] = {
     "sg_hs": _sg_hs,
     "cbow_hs": _cbow_hs,
     "sgns, buckets": _buckets,
+    "sg_hs, buckets": _path_buckets,
     "context_matrix": lambda setting: _columns(setting, adam=True),
     "context_matrix, sgd": lambda setting: _columns(setting, adam=False),
 }

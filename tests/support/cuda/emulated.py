@@ -20,6 +20,7 @@ _TYPES: dict[str, Any] = {"pred": np.bool_, "f32": np.float32, "f64": np.float64
 }
 _COMPARED: dict[str, Any] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "neu": np.not_equal,  # of NaN, too
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from daskw2v.objectives.registry import OBJECTIVES, reads, settled
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
-from tests.support.cuda.cases import KEY, Matrix, Pairs, Windows, likely, tables_of
+from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows, likely, tables_of
 from tests.support.cuda.compiling import Setting
 from tests.support.zipf import zipf_counts, zipf_segment
 
@@ -38,7 +38,13 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         trained = [np.abs(table) if k == 2 else table for k, table in enumerate(tables_of([6] * n_tables, d, rng))]
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
-    if name.endswith("buckets"):
+    if name == "sg_hs, buckets":
+        pairs, tables = (
+            pack(np.sort(rng.integers(0, n_words, (2, n_tokens))), np.uint32),
+            tables_of([n_words] * 2, d, rng),
+        )
+        return PathPairs(params, pairs, tables, counts, likely(tables, rng))
+    if name == "sgns, buckets":
         items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
         tables = tables_of([n_words] * 2, d, rng)
         words = word_table(counts, params.ns_exponent)

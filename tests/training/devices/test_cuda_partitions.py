@@ -49,7 +49,7 @@ def seen(monkeypatch):
 
     def kernel(bucket, memory, alpha, params, words, key):
         def work():
-            found.append(([items.values.tolist() for items in bucket], memory, words.values))
+            found.append(([items.tolist() for items in bucket], memory, words))
             memory.totals.values[1] += 2.5
             memory.source.values += 1
             memory.output.values -= 1

@@ -1,5 +1,7 @@
 """Skip-gram with hierarchical softmax over a bucket in float64 NumPy."""
 
+from collections.abc import Callable
+
 from daskw2v.objectives.cpu.paths import spread
 from daskw2v.objectives.reference import Goals, train_targets
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
@@ -24,11 +26,17 @@ def paths_of(counts: Int64Array, n_trees: int) -> list[Goals]:
 
 
 def train_bucket(
-    pairs: Pairs, source: Float64Array, output: Float64Array, alpha: float, paths: list[Goals]
+    pairs: Pairs,
+    source: Float64Array,
+    output: Float64Array,
+    alpha: float,
+    paths: list[Goals],
+    train_step: Callable[..., float] = train_targets,
 ) -> tuple[int, float]:
     """Train a bucket as `buckets.cpu.train_bucket` does.
 
-    `source` and `output` are (rows, D) float64, and `paths` are those of the centers' partition.
+    `source` and `output` are (rows, D) float64, and `paths` are those of the centers' partition. `train_step` has the
+    arguments of `train_targets`.
     """
     contexts, centers = (rows.tolist() for rows in unpack(pairs))
     bounds = cut_steps(pairs).tolist()
@@ -37,5 +45,5 @@ def train_bucket(
         step = i * stride_of(n) % n
         start, stop = bounds[step], bounds[step + 1]
         nodes, signs = paths[centers[start]]
-        loss += train_targets(source, contexts[start:stop], output, nodes, signs, alpha, spread(len(nodes))[1])
+        loss += train_step(source, contexts[start:stop], output, nodes, signs, alpha, spread(len(nodes))[1])
     return len(pairs), loss

@@ -30,17 +30,18 @@ from daskw2v.kernels.cuda.warp import (
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adder, adds_four
+from daskw2v.objectives.cuda.batches import SHARE, context_adder, context_reader, group_of, half_of, listed_trainer
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import WarpTables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items
 from daskw2v.sampling.hierarchy import bits_of_negative
 from daskw2v.sampling.pairs import center_of, context_of, no_row
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.types import UInt64Array
 
-_SHARE = LANES // SUMS  # lanes that have the same sum
 _RUN = 4  # slices that a warp trains, at least: a thousand pairs
 _SHARING = ITEMS // BATCH  # batches that have the same negatives
-_REGISTERS = 32  # floats of targets that a lane keeps at once
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -57,13 +58,14 @@ class _BatchScratch(NamedTuple):
 
 
 def train_bucket(
-    bucket: Any, tables: DeviceTables, alpha: float, negative: int, each: int, words: Any, key: np.uint64
+    bucket: Bucket, tables: DeviceTables, alpha: float, negative: int, each: int, words: UInt64Array, key: np.uint64
 ) -> None:
-    """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does, without waiting for the end.
+    """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does.
 
-    All arrays lie on the GPU: `bucket` is a `sampling.skipgrams.Bucket`, and the loss is added to tables.totals[1].
+    The tables lie on the GPU, and the loss is added to tables.totals[1].
     """
-    kinds = Items(bucket.pairs, negative, key), Items(bucket.noise, max(each - 1, 0), key ^ NOISE)
+    pairs, noise, drawn = map(cuda.to_device, (*bucket, words))
+    kinds = Items(pairs, negative, key), Items(noise, max(each - 1, 0), key ^ NOISE)
     slices = -(-max(_draws(len(kind.pairs)) for kind in kinds) // SLICE)
     if slices:
         run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
@@ -71,7 +73,8 @@ def train_bucket(
         trained = WarpTables(
             tables.source, tables.output, 0, tables.source_touched, tables.output_touched, np.float32(warps)
         )
-        run[warps, LANES, tables.stream](trained, *kinds, slices, np.float32(alpha), words, tables.totals)
+        run[warps, LANES, tables.stream](trained, *kinds, slices, np.float32(alpha), drawn, tables.totals)
+        tables.stream.synchronize()  # before what it reads is released
 
 
 def _draws(n: int) -> int:
@@ -80,11 +83,6 @@ def _draws(n: int) -> int:
 
 
 _draws_of = device(_draws)
-
-
-def group_of(width: int) -> int:
-    """Return the targets of a group."""
-    return min(SUMS, max(1, _REGISTERS // (chunks_of(width) * FLOATS)))
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +114,7 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
                 loss += train_batch(tables, noise, False, batch, alpha, words, scratch, lane)
         loss = sum_of_lanes(loss)
         if lane == 0:
-            cuda.atomic.add(totals, 1, float(loss) / _SHARE)  # as many lanes had each of its terms
+            cuda.atomic.add(totals, 1, float(loss) / SHARE)  # as many lanes had each of its terms
 
     return run
 
@@ -140,18 +138,12 @@ def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane:
 
 
 @device
-def _half_of(pairs: Any) -> Any:
-    """Return what `sampling.pairs.half_of` does, which under the simulator takes none of its arrays."""
-    return np.uint64(4 * pairs.itemsize)
-
-
-@device
 def _center_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's center: -1 where it is in another partition, -2 where there is no such item."""
     place = batch * BATCH + item
     if place >= items.pairs.size:
         return np.int32(-2)
-    half = _half_of(items.pairs)
+    half = half_of(items.pairs)
     center = center_of(at(items.pairs, place), half)
     return np.int32(-1) if center == no_row(half) else np.int32(center)
 
@@ -161,55 +153,15 @@ def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where there is no such item."""
     place = batch * BATCH + item
     return (
-        np.int32(context_of(at(items.pairs, place), _half_of(items.pairs)))
-        if place < items.pairs.size
-        else np.int32(-1)
+        np.int32(context_of(at(items.pairs, place), half_of(items.pairs))) if place < items.pairs.size else np.int32(-1)
     )
 
 
-def _train_shared(width: int, at_once: bool) -> Callable[..., Any]:
-    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
-    floats, size = chunks_of(width) * FLOATS, group_of(width)
-
-    @device
-    def train_shared(tables: Any, items: Any, batch: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
-        """Train all items against the negatives from number `first` on."""
-        own, loss = lane // _SHARE, _NONE
-        sync_warp()  # nobody still reads the gains
-        for t in range(size):
-            for k in range(floats):
-                scratch.near[t, k] = _NONE
-            if first + t < items.shared:
-                read_fresh(tables.output, np.int64(at(scratch.listed, first + t)) * width, lane, scratch.near, t)
-        for item in range(BATCH):
-            for t in range(SUMS):
-                scratch.dots[t] = _NONE
-            for t in range(size):
-                for k in range(floats):
-                    scratch.dots[t] += scratch.rows[item, k] * scratch.near[t, k]
-            sign, center = _NONE, _center_of(items, batch, item)
-            if own < size and first + own < items.shared and center > -2:
-                sign = _NONE if at(scratch.listed, first + own) == center else -_ONE
-            gain, lost = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
-            loss += lost
-            if lane % _SHARE == 0:
-                scratch.gains[np.uint64(item * SUMS + own)] = gain
-        sync_warp()
-        for t in range(size):
-            for k in range(floats):
-                before, update = scratch.near[t, k], _NONE
-                for item in range(BATCH):
-                    gain = at(scratch.gains, item * SUMS + t)
-                    scratch.updates[item, k] += gain * before
-                    update += gain * scratch.rows[item, k]
-                scratch.near[t, k] = update
-        for t in range(size):
-            if first + t < items.shared:
-                word = at(scratch.listed, first + t)
-                add(tables.output, tables.output_touched, tables.in_flight, word, lane, scratch.near, t)
-        return loss
-
-    return train_shared
+@device
+def _sign_of(items: Any, batch: Any, item: Any, number: Any, scratch: Any) -> Any:
+    """Return the sign of a negative: 0 for an item whose center it is, or where there is no such item."""
+    center = _center_of(items, batch, item)
+    return -_ONE if center > -2 and at(scratch.listed, number) != center else _NONE
 
 
 def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
@@ -219,7 +171,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
     @device
     def train_own(tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
         """Train each item against the target that it meets alone."""
-        own = lane // _SHARE
+        own = lane // SHARE
         sync_warp()  # nobody still reads the gains
         for t in range(SUMS):
             scratch.dots[t] = _NONE
@@ -231,7 +183,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
         if own < BATCH and center > -2:
             sign = _ONE if positive else _NONE if at(scratch.own, own) == center else -_ONE
         gain, loss = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
-        if lane % _SHARE == 0:
+        if lane % SHARE == 0:
             scratch.gains[np.uint64(own)] = gain
         sync_warp()
         for item in range(BATCH):
@@ -248,9 +200,12 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
 
 
 def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
-    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
-    train_shared, train_own = _train_shared(width, at_once), _train_own(width, at_once)
-    floats, size = chunks_of(width) * FLOATS, group_of(width)
+    read, add = context_reader(width, _context_of), context_adder(width, at_once, _context_of)
+    train_shared, train_own, size = (
+        listed_trainer(width, at_once, _sign_of),
+        _train_own(width, at_once),
+        group_of(width),
+    )
 
     @device
     def train_batch(
@@ -259,21 +214,13 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
         """Train the items of a batch against negatives that they share, and one target each."""
         sync_warp()  # nobody still reads the lists
         _draw(items, positive, batch, words, scratch, lane)
-        for item in range(BATCH):
-            for k in range(floats):
-                scratch.rows[item, k], scratch.updates[item, k] = _NONE, _NONE
-            word = _context_of(items, batch, item)
-            if word >= 0:
-                read_fresh(tables.source, np.int64(word) * width, lane, scratch.rows, item)
+        read(tables, items, batch, scratch, lane)
         sync_warp()
         loss = _NONE
         for first in range(0, items.shared, size):
-            loss += train_shared(tables, items, batch, first, alpha, scratch, lane)
+            loss += train_shared(tables, items, batch, items.shared, first, alpha, scratch, lane)
         loss += train_own(tables, items, positive, batch, alpha, scratch, lane)
-        for item in range(BATCH):
-            word = _context_of(items, batch, item)
-            if word >= 0:
-                add(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.updates, item)
+        add(tables, items, batch, scratch, lane)
         return loss
 
     return train_batch

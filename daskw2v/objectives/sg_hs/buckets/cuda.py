@@ -1,0 +1,148 @@
+"""Skip-gram with hierarchical softmax on an NVIDIA GPU over a bucket: a warp for each run of its steps.
+
+Steps, and their order, are those of `sg_hs.buckets.cpu`. A step is trained BATCH contexts at a time, which stay in
+registers until they have met all nodes of the center's path, group by group. Updates are added atomically, and rows
+that many warps have at a time take shorter steps, as `objectives.cuda.access` says.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, float32, int32
+
+from daskw2v.kernels.cuda.rows import chunks_of
+from daskw2v.kernels.cuda.warp import FLOATS, LANES, SUMS, at, device, kernel, sum_of_lanes, sync_warp
+from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.cuda.access import adds_four
+from daskw2v.objectives.cuda.batches import SHARE, context_adder, context_reader, group_of, half_of, listed_trainer
+from daskw2v.objectives.cuda.shape import WarpTables
+from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
+from daskw2v.sampling.pairs import Pairs, center_of, context_of
+from daskw2v.types import UInt64Array
+from daskw2v.vocabulary.huffman import ALONE
+
+_RUN = 128  # steps that a warp trains, at least
+_DEPTH = 16  # nodes: kernels have room for a multiple of these
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+class _PathScratch(NamedTuple):
+    """Of a warp the nodes of a path, their signs, and gains; of a lane rows, their updates, and sums."""
+
+    listed: Any
+    signs: Any
+    gains: Any
+    rows: Any
+    updates: Any
+    near: Any
+    dots: Any
+
+
+class _Step(NamedTuple):
+    """The pairs of a bucket, and where a step ends among them."""
+
+    pairs: Any
+    stop: int
+
+
+def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64Array) -> None:
+    """Train the pairs of a bucket as `sg_hs.buckets.cpu.train_bucket` does.
+
+    The tables lie on the GPU, and the loss is added to tables.totals[1].
+    """
+    bounds = cut_steps(pairs)
+    n = len(bounds) - 1
+    if n:
+        there, ends, tree = map(cuda.to_device, (pairs, bounds, links))
+        run = compiled(tables.width, -(-max(1, int(links[-1])) // _DEPTH) * _DEPTH, adds_four())
+        warps = max(1, min(tables.max_in_flight, n // _RUN))
+        trained = WarpTables(
+            tables.source, tables.output, 0, tables.source_touched, tables.output_touched, np.float32(warps)
+        )
+        run[warps, LANES, tables.stream](trained, there, ends, stride_of(n), np.float32(alpha), tree, tables.totals)
+        tables.stream.synchronize()  # before what it reads is released
+
+
+@lru_cache(maxsize=64)
+def compiled(width: int, depth: int, at_once: bool) -> Any:
+    """Return the kernel for rows of `width` floats and paths of at most `depth` nodes."""
+    floats, gains_size, near_size = chunks_of(width) * FLOATS, BATCH * SUMS, group_of(width)
+    train_batch = _train_batch(width, at_once)
+
+    @kernel
+    def run(tables: Any, pairs: Any, bounds: Any, stride: Any, alpha: Any, links: Any, totals: Any) -> None:
+        lane = cuda.threadIdx.x
+        scratch = _PathScratch(  # one a line: the simulator knows shared arrays by theirs
+            cuda.shared.array(depth, int32),
+            cuda.shared.array(depth, float32),
+            cuda.shared.array(gains_size, float32),
+            cuda.local.array((BATCH, floats), float32),
+            cuda.local.array((BATCH, floats), float32),
+            cuda.local.array((near_size, floats), float32),
+            cuda.local.array(SUMS, float32),
+        )
+        n, loss = bounds.size - 1, _NONE
+        warp, warps = cuda.blockIdx.x, cuda.gridDim.x
+        for i in range(n * warp // warps, n * (warp + 1) // warps):
+            number = i * stride % n
+            start, step = at(bounds, number), _Step(pairs, at(bounds, number + 1))
+            center = center_of(at(pairs, start), half_of(pairs))
+            sync_warp()  # nobody still reads the path
+            n_nodes = _list_path(center, links, scratch, lane)
+            sync_warp()
+            for batch in range(start, step.stop, BATCH):
+                loss += train_batch(tables, step, batch, n_nodes, alpha, scratch, lane)
+        loss = sum_of_lanes(loss)
+        if lane == 0:
+            cuda.atomic.add(totals, 1, float(loss) / SHARE)  # as many lanes had each of its terms
+
+    return run
+
+
+@device
+def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
+    """List the nodes of a word's path, and their signs; return their number."""
+    n, words, link = int32(0), links.size // 2, np.uint64(at(links, word))
+    below = link != ALONE
+    while below:
+        node = np.int64(link >> np.uint64(2))
+        if lane == 0:
+            scratch.listed[np.uint64(n)] = int32(node)
+            scratch.signs[np.uint64(n)] = -_ONE if link & np.uint64(1) else _ONE
+        n = int32(n + 1)
+        below = link & np.uint64(2) == np.uint64(0)
+        link = np.uint64(at(links, words + node))
+    return n
+
+
+@device
+def _context_of(step: Any, batch: Any, item: Any) -> Any:
+    """Return an item's context, or -1 where the step has no such item."""
+    place = batch + item
+    return np.int32(context_of(at(step.pairs, place), half_of(step.pairs))) if place < step.stop else np.int32(-1)
+
+
+@device
+def _sign_of(step: Any, batch: Any, item: Any, number: Any, scratch: Any) -> Any:
+    """Return the sign of a node: 0 where the step has no such item."""
+    return at(scratch.signs, number) if batch + item < step.stop else _NONE
+
+
+def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
+    read, add = context_reader(width, _context_of), context_adder(width, at_once, _context_of)
+    train_listed, size = listed_trainer(width, at_once, _sign_of), group_of(width)
+
+    @device
+    def train_batch(tables: Any, step: Any, batch: Any, n_nodes: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
+        """Train some contexts of a step against the nodes of its path."""
+        read(tables, step, batch, scratch, lane)
+        loss = _NONE
+        for first in range(0, n_nodes, size):
+            loss += train_listed(tables, step, batch, n_nodes, first, alpha, scratch, lane)
+        add(tables, step, batch, scratch, lane)
+        return loss
+
+    return train_batch
