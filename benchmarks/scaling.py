@@ -110,7 +110,7 @@ def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool
             sys.executable, "-m", "daskw2v", "train", *map(str, text), "--work", output, "--threads", "1",
             "--workers", str(setting.workers), "--seed", str(seeds.pop(0)), *setting.options, *more,
         ]  # fmt: skip
-        seconds, processor_seconds, _ = measure(command, {})
+        seconds, processor_seconds, _ = measure(command, {}, memory=False)
         vectors = Vectors.open(output)
         found = vectors.metadata["metrics"]
         busy = sum(worker["seconds"] for worker in found["workers"])

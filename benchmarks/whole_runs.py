@@ -125,8 +125,11 @@ def memory_of(pid: int) -> int:
     return total
 
 
-def measure(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, int]:
-    """Run a command; return its seconds, the processor seconds of all its processes, and their peak memory."""
+def measure(command: Sequence[str], environment: Mapping[str, str], *, memory: bool = True) -> tuple[float, float, int]:
+    """Run a command; return its seconds, the processor seconds of all its processes, and their peak memory.
+
+    Without `memory` that is 0: whoever looks at it takes a processor's time, and holds up those who ask for memory.
+    """
     began, peak, ended = time.perf_counter(), 0, threading.Event()
     process = subprocess.Popen(
         command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL,
@@ -140,11 +143,12 @@ def measure(command: Sequence[str], environment: Mapping[str, str]) -> tuple[flo
 
     assert process.stderr is not None
     with ThreadPoolExecutor(2) as pool:
-        said, watching = pool.submit(process.stderr.read), pool.submit(watch)
+        said, watching = pool.submit(process.stderr.read), pool.submit(watch) if memory else None
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - began
         ended.set()
-        watching.result()
+        if watching is not None:
+            watching.result()
         if code := os.waitstatus_to_exitcode(status):
             sys.exit(f"{' '.join(command)} ended with {code}: {said.result().decode()}")
     return seconds, usage.ru_utime + usage.ru_stime, peak

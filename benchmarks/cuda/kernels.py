@@ -24,7 +24,7 @@ from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
-from daskw2v.objectives.tree import TREES
+from daskw2v.objectives.tree import trees_of
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack, unpack
 from daskw2v.sampling.skipgrams import Bucket
@@ -95,9 +95,9 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         n, words = 256, 1000
         tables, counts = [np.zeros((words, width), np.float32) for _ in range(2)], zipf_counts(words, 10**6)
         if name == "sg_hs, buckets":
-            rows = rng.choice(words, (2, n), p=counts / counts.sum())
-            pairs = pack(rows[:, np.argsort(rows[1])], np.uint32)
-            paths, steps = paths_of(counts, -(-TREES // params.n_partitions)), cut_steps(pairs)
+            chosen = rng.choice(words, (2, n), p=counts / counts.sum())
+            pairs = pack(chosen[:, np.argsort(chosen[1])], np.uint32)
+            paths, steps = paths_of(counts, trees_of(params, words)), cut_steps(pairs)
             centers = unpack(pairs)[1][steps[:-1]].tolist()
             batches = -(-np.diff(steps) // BATCH)  # each reads its path once
             nodes = sum(k * len(paths[center][0]) for k, center in zip(batches.tolist(), centers, strict=True))

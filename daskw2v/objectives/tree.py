@@ -13,6 +13,7 @@ from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree
 
 TREES = 64  # of all output partitions together, at least
+_LEAST = 16  # words of a tree, at least: words that have trees of their own are told from nothing
 
 
 class PreparedTree(NamedTuple):
@@ -45,7 +46,12 @@ def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
     With one tree for each of 8 partitions a context meets the nodes of one tree for long: Google analogies fell by 1.5
     to 7 %, less with more passes an epoch. Among several trees it finds itself less often at the same nodes.
     """
-    return huffman_forest(counts, -(-TREES // params.n_partitions))
+    return huffman_forest(counts, trees_of(params, len(counts)))
+
+
+def trees_of(params: Params, n_words: int) -> int:
+    """Return the number of trees of a partition of so many words."""
+    return max(1, min(-(-TREES // params.n_partitions), n_words // _LEAST))
 
 
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:

@@ -59,7 +59,7 @@ def test_bucket__equals_its_reference_for_large_partitions():
 
 
 def compare_paths(n, rows, vector_size, rng, n_partitions=8, dtype=np.uint32):
-    """Train n pairs against the nodes of `TREES / n_partitions` trees."""
+    """Train n pairs against the nodes of trees of at least 16 words."""
     tables, counts = tables_of(rows, vector_size, rng), rng.integers(1, 1000, rows[1])
     contexts, centers = (rng.integers(0, size, n) for size in rows)
     params = Params(objective="sg_hs", vector_size=vector_size, n_partitions=n_partitions)

@@ -79,10 +79,11 @@ SMALL = Params(
     min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=2
 )
 ROTATION = Params(
-    strategy="rotation", n_partitions=2, passes_per_epoch=1, negative=2, min_count=1, vector_size=6, window=1,
-    sample=1.0, epochs=1, alpha=0.01,
+    strategy="rotation", n_partitions=2, passes_per_epoch=1, min_count=1, vector_size=6, window=1, sample=1.0, epochs=1,
+    alpha=0.01,
 )  # fmt: skip
-TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), ROTATION]
+ROTATIONS = [ROTATION.replace(negative=2), ROTATION.replace(objective="sg_hs")]
+TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *ROTATIONS]
 
 
 @pytest.mark.parametrize("params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy}")

@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.sg_hs.buckets.cpu import MOST, cut_steps, stride_of, train_bucket
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
 from daskw2v.objectives.sg_hs.buckets.reference import train_bucket as expected_of
+from daskw2v.objectives.tree import linked_trees
 from daskw2v.sampling.pairs import pack
-from daskw2v.vocabulary.huffman import huffman_forest
+from daskw2v.vocabulary.huffman import ALONE, huffman_forest
 
 
 def compare(n, rows, vector_size, rng, n_trees=1, dtype=np.uint32, counts=None):
@@ -81,3 +83,10 @@ def test_steps__are_of_one_center_and_few_pairs(centers):
 @given(st.integers(0, 3000))
 def test_stride__gives_each_step_its_turn(n):
     assert sorted(i * stride_of(n) % n for i in range(n)) == [*range(n)]
+
+
+@pytest.mark.parametrize("n_words", [2, 15, 16, 40, 1000])
+def test_trees_of_a_partition__leave_no_word_without_a_path(n_words):
+    """A small vocabulary would learn nothing."""
+    links = linked_trees(Params(objective="sg_hs", n_partitions=2), np.arange(n_words, 0, -1))
+    assert (links[:n_words] != ALONE).all()

@@ -24,7 +24,7 @@ from daskw2v.objectives.reference import WindowRule
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.sg_hs.buckets import reference as path_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
-from daskw2v.objectives.tree import TREES, PreparedTree
+from daskw2v.objectives.tree import PreparedTree, trees_of
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
@@ -223,7 +223,7 @@ class PathPairs(NamedTuple):
 
     def truth(self) -> Trained:
         (source, output), how = _truth_of_bucket(self)
-        paths = path_reference.paths_of(self.counts, -(-TREES // self.params.n_partitions))
+        paths = path_reference.paths_of(self.counts, trees_of(self.params, len(self.counts)))
         step = partial(reference.train_step, **how)
         _, loss = path_reference.train_bucket(self.pairs, source, output, self.alpha, paths, step)
         return Trained([source, output], np.array([0, loss]))
