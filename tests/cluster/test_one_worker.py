@@ -122,10 +122,13 @@ def test_connect__says_nothing_of_a_call_that_is_interrupted_before_it_begins(mo
             raise KeyboardInterrupt
 
     def interrupt(client):
+        interrupted = threading.Event()
+        client.loop.add_callback(interrupted.wait, 30)  # the loop comes to nothing else before
         with monkeypatch.context() as patch:
             patch.setattr(utils, "threading", SimpleNamespace(Event=Interrupted, get_ident=threading.get_ident))
             with pytest.raises(KeyboardInterrupt):
                 client.sync(client.scheduler.identity)
+        interrupted.set()
         client.submit(os.getpid, pure=False).result()
 
     with connect(ALONE) as client:
