@@ -21,6 +21,7 @@ from daskw2v.vocabulary.partition import Partitions
 
 SPAN = 1 << 15  # corpus positions whose pairs are ordered by center
 _DIGIT = 11  # most bits to sort by at once
+_STEP = 5  # neighbours that are looked at in a row: a loop of constant length unrolls
 
 
 class WindowSize(NamedTuple):
@@ -83,14 +84,14 @@ class _Text(NamedTuple):
     bits
         Number of bits of a row.
     window
-        A tuple as long as the largest window: being part of a type, its length lets loops over neighbours unroll.
+        Largest window, in steps of _STEP: more neighbours than count are no harm.
     """
 
     codes: UInt32Array
     extents: UInt32Array
     positions: Int64Array
     bits: np.uint32
-    window: tuple[int, ...]
+    window: np.uint64
 
 
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
@@ -143,8 +144,9 @@ def deal_pairs(
         Groups of partitions whose buckets stand side by side.
     """
     n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.most - 1).bit_length()
-    codes, extents = np.zeros(n_tokens + 2 * windows.window, np.uint32), np.empty(n_tokens, np.uint32)
-    text = _Text(codes, extents, segment.positions, np.uint32(bits), (0,) * windows.window)
+    window = -(-windows.window // _STEP) * _STEP
+    codes, extents = np.zeros(n_tokens + 2 * window, np.uint32), np.empty(n_tokens, np.uint32)
+    text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(window))
     _read(segment, windows, n, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
@@ -172,14 +174,14 @@ def deal_pairs(
 @kernel
 def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
     """Find place and window of each token."""
-    tokens, bounds, window = segment.tokens, segment.bounds, windows.window
+    tokens, bounds = segment.tokens, segment.bounds
     for i in range(len(tokens)):
         part, row = place_of(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
-        text.codes[i + window] = part << text.bits | row
+        text.codes[np.uint64(i) + text.window] = part << text.bits | row
     for sentence in range(len(bounds) - 1):
         first, last = bounds[sentence], bounds[sentence + 1]
         for i in range(first, last):
-            reach = reach_of(window, windows.shrink, windows.key, segment.positions[i])
+            reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
             text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
@@ -198,7 +200,7 @@ def _row(code: Any, bits: Any) -> Any:
 
 def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int32Array:
     """Return the centers first..last-1 ordered by partition and row."""
-    ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[len(text.window) :]
+    ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[int(text.window) :]
     bits = int(text.bits) + (partitions.n - 1).bit_length()
     n_digits = -(-bits // _DIGIT)
     for digit in range(n_digits):
@@ -231,26 +233,26 @@ def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
 
     All neighbours within the largest window are looked at: a loop that always takes as many steps is foreseen.
     """
-    window = np.uint64(len(text.window))
     for center in range(np.uint64(first), np.uint64(last)):
         before, after = _extents(text, center)
-        of_center = sizes[text.codes[center + window] >> text.bits]
-        for far in range(len(text.window)):
-            of_center[_before(text, center, far) >> text.bits] += np.uint64(window - np.uint64(far) <= before)
-        for far in range(len(text.window)):
-            of_center[_after(text, center, far) >> text.bits] += np.uint64(np.uint64(far) < after)
+        of_center = sizes[text.codes[center + text.window] >> text.bits]
+        for start in range(0, np.int64(text.window), _STEP):
+            for k in range(_STEP):
+                far = np.uint64(start + k)
+                of_center[_before(text, center, far) >> text.bits] += np.uint64(text.window - far <= before)
+                of_center[_after(text, center, far) >> text.bits] += np.uint64(far < after)
 
 
 @inline
 def _before(text: Any, center: Any, far: Any) -> Any:
     """Return the code of a neighbour before a center, the farthest first."""
-    return text.codes[center + np.uint64(far)]
+    return text.codes[center + far]
 
 
 @inline
 def _after(text: Any, center: Any, far: Any) -> Any:
     """Return the code of a neighbour after a center, the nearest first."""
-    return text.codes[center + np.uint64(len(text.window) + 1 + far)]
+    return text.codes[center + text.window + np.uint64(1) + far]
 
 
 @kernel
@@ -259,16 +261,20 @@ def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
 
     All neighbours are looked at, as by `_count`: those that are no context are written behind all pairs.
     """
-    half, window = half_of(entries), np.uint64(len(text.window))
+    half, window = half_of(entries), text.window
     for number in order:
         center = np.uint64(number)
         code = text.codes[center + window]
         row, of_center = _row(code, text.bits) << half, places[code >> text.bits]
         before, after = _extents(text, center)
-        for far in range(len(text.window)):
-            _put(_before(text, center, far), window - np.uint64(far) <= before, text, row, of_center, entries)
-        for far in range(len(text.window)):
-            _put(_after(text, center, far), np.uint64(far) < after, text, row, of_center, entries)
+        for start in range(0, np.int64(window), _STEP):
+            for k in range(_STEP):
+                far = np.uint64(start + k)
+                _put(_before(text, center, far), window - far <= before, text, row, of_center, entries)
+        for start in range(0, np.int64(window), _STEP):
+            for k in range(_STEP):
+                far = np.uint64(start + k)
+                _put(_after(text, center, far), far < after, text, row, of_center, entries)
 
 
 @inline
@@ -285,7 +291,8 @@ def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, wr
     """Move the place of each bucket on by the negatives of some centers' pairs, and write them there if `write`."""
     half = half_of(entries)
     for center in order:
-        code, at = text.codes[center + len(text.window)], np.int64(center + len(text.window))
+        at = np.int64(center) + np.int64(text.window)
+        code = text.codes[at]
         own, row = np.int64(code >> text.bits), _row(code, text.bits) << half
         state = draw(noise.key, text.positions[center])
         before, after = _extents(text, center)
