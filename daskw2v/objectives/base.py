@@ -223,9 +223,9 @@ class Objective:
     touched
         How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
         whose windows are trained many at a time.
-    touched_in_partition
-        How many items of a batch touch each row of a partition, by table, from the Params, the counts of its words and
-        the number of all words; for those whose buckets a GPU trains.
+    targets_in_partition
+        How many items of a batch touch each row of an output partition, from the Params, the counts of its words, how
+        often all words occur, and `partition_table`'s result; for those whose buckets a GPU trains.
     reached
         Marks the rows that training may read; without it replicas take whole tables.
     column_trainers
@@ -248,7 +248,7 @@ class Objective:
     follows: bool = False
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
-    touched_in_partition: Callable[[Params, Int64Array, int], dict[str, Float64Array]] | None = None
+    targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
     reached: Reach | None = None
     of_words: tuple[str, ...] = ("input", "output")
 

@@ -7,11 +7,11 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.noise import BATCH, PreparedNoise
-from daskw2v.objectives.tree import PreparedTree, linked_trees
+from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.types import Float64Array, Int64Array
-from daskw2v.vocabulary.huffman import ALONE
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
+from daskw2v.vocabulary.huffman import ALONE, followed
 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
@@ -29,26 +29,30 @@ def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float
     return {"input": _contexts(prepared.params) * share, "output": nodes}
 
 
-def words_in_partition(params: Params, counts: Int64Array, total: int) -> dict[str, Float64Array]:
-    """Return how many items of a batch of pairs touch each row of a partition, by table, shape (rows,).
+def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Float64Array:
+    """Return how many items of a batch of pairs touch each row of an input partition, shape (rows,).
 
     Parameters
     ----------
     counts, total
         Occurrences of the partition's words, and of all words.
     """
+    return BATCH * _shares(params, counts, total)
+
+
+def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
+    """Return the same of an output partition: each item has a center, and a batch has negatives."""
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, params.ns_exponent)
-    _, each = split_negatives(RULES[params.negative_rule], params.negative)
+    each = split_negatives(RULES[params.negative_rule], params.negative)[1]
     negative = max(params.negative, each + BATCH)  # of a batch, at most, drawn in the partition
-    return {"input": share, "output": share + negative * noise / noise.sum()}
+    return np.asarray(share + negative * noise / noise.sum())
 
 
-def nodes_in_partition(params: Params, counts: Int64Array, total: int) -> dict[str, Float64Array]:
-    """Return the same where the items of a batch have the same center, and its targets are the nodes on a path."""
-    share = _shares(params, counts, total)
+def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UInt64Array) -> Float64Array:
+    """Return the same where a batch has one center, and targets are the nodes on its path: `tree.linked_trees`."""
     nodes = np.zeros(len(counts))
-    _add_linked(linked_trees(params, counts), share, nodes)
-    return {"input": BATCH * share, "output": nodes}
+    _add_linked(links, _shares(params, counts, total), nodes)
+    return nodes
 
 
 def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
@@ -75,7 +79,7 @@ def _add_linked(links: Any, share: Any, nodes: Any) -> None:
         link = links[word]
         below = link != ALONE
         while below:
-            node = np.int64(link >> np.uint64(2))
+            node, _, is_root = followed(link)
             nodes[node] += share[word]
-            below = link & np.uint64(2) == 0
+            below = not is_root
             link = links[len(share) + node]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.errors import ParameterError
-from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.jit import inline, kernel
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -106,6 +106,12 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
             n_nodes += len(words) - 1
     links[-1] = depth
     return links
+
+
+@inline
+def followed(link: Any) -> Any:
+    """Return the node that a link of `huffman_forest` leads to, the turn there, and whether it is a root."""
+    return np.int64(link >> np.uint64(2)), np.int64(link & np.uint64(1)), link & np.uint64(2) != np.uint64(0)
 
 
 def _parents(counts: Int64Array) -> tuple[Int32Array, UInt8Array]:

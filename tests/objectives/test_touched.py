@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
-from daskw2v.objectives.touched import nodes_in_partition, words_in_partition
-from daskw2v.objectives.tree import path_of
+from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition, words_in_partition
+from daskw2v.objectives.tree import linked_trees, path_of
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import keep_thresholds
 
 WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
@@ -53,24 +54,29 @@ def test_touched__is_what_lies_below_a_node(objective):
     np.testing.assert_allclose(touched_of(params, counts)["output"], expected)
 
 
+def test_contexts_in_partition__are_those_of_a_batch():
+    params, counts = Params(sample=1e-3), np.array([500, 70, 30])
+    kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
+    found = contexts_in_partition(params, counts, 10_000)
+    assert found.sum() == pytest.approx(4)
+    np.testing.assert_allclose(found, 4 * kept / kept.sum())
+
+
 @pytest.mark.parametrize(("rule", "negative"), [("tns", 5), ("sns", 9), ("bns", 5)])
 def test_words_in_partition__are_those_of_a_batch(rule, negative):
     """Items of noise each draw a negative of their own."""
     params, counts = Params(negative=5, sample=1e-3, negative_rule=rule), np.array([500, 70, 30])
-    touched = words_in_partition(params, counts, 10_000)
-    assert touched["input"].sum() == pytest.approx(4)
-    assert touched["output"].sum() == pytest.approx(4 + negative)
-    kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
-    np.testing.assert_allclose(touched["input"], 4 * kept / kept.sum())
+    found = words_in_partition(params, counts, 10_000, word_table(counts, 0.75))
+    assert found.sum() == pytest.approx(4 + negative)
+    assert (found > contexts_in_partition(params, counts, 10_000)).all()
 
 
 def test_nodes_in_partition__are_below_roots_what_a_batch_touches_once():
     params, counts = Params(objective="sg_hs", n_partitions=32, sample=1e-3), np.arange(40, 0, -1)
-    touched = nodes_in_partition(params, counts, 10_000)
+    found = nodes_in_partition(params, counts, 10_000, linked_trees(params, counts))
     kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
-    np.testing.assert_allclose(touched["input"], 4 * kept / kept.sum())
     expected = np.zeros(40)
     for share, (nodes, _) in zip(kept / kept.sum(), paths_of(counts, 2), strict=True):
         expected[nodes] += share
-    np.testing.assert_allclose(touched["output"], expected)
-    assert touched["output"].max() < 1, "there are two trees"
+    np.testing.assert_allclose(found, expected)
+    assert found.max() < 1, "there are two trees"

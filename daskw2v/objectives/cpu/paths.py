@@ -14,7 +14,7 @@ from daskw2v.objectives.cpu.centers import RUN, Targets, WindowTargets, output_r
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, load_int64
 from daskw2v.objectives.tree import PreparedTree
-from daskw2v.vocabulary.huffman import ALONE
+from daskw2v.vocabulary.huffman import ALONE, followed
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
 
@@ -73,11 +73,11 @@ def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any,
     n, link, words = 0, links[word], len(links) // 2
     below = link != ALONE
     while below:
-        node = np.int64(link >> np.uint64(2))
+        node, turn, is_root = followed(link)
         rows[w, n] = output_row(tables, node)
-        signs[w, n] = np.float32(1 - 2 * np.int64(link & np.uint64(1)))
+        signs[w, n] = np.float32(1 - 2 * turn)
         n += 1
-        below = link & np.uint64(2) == 0
+        below = not is_root
         link = links[words + node]
     _fill_up(rows, signs, w, n)
     return n

@@ -57,7 +57,7 @@ SG_HS = Objective(
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     partition_table=linked_trees,
     touched=touched_nodes,
-    touched_in_partition=nodes_in_partition,
+    targets_in_partition=nodes_in_partition,
     reached=reached_nodes,
     of_words=("input",),
 )

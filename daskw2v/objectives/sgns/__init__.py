@@ -69,6 +69,6 @@ SGNS = Objective(
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     touched=touched_words,
-    touched_in_partition=words_in_partition,
+    targets_in_partition=words_in_partition,
     reached=reached_words,
 )

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import cycle, islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from daskw2v.cluster.gpus import RESOURCE, a_gpu_each
 from daskw2v.errors import ClusterError
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import Columns, DeviceTables, PartTables
+from daskw2v.objectives.touched import contexts_in_partition
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer
@@ -178,14 +179,14 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
 
     def _make_ready(self) -> None:
         self._in_flight = self._pieces.room(self._max_in_flight)
-        self._likely = lru_cache(maxsize=64)(self._find_likely)
+        self._likely = dict[tuple[str, int], Any]()
 
-    def _find_likely(self, table: str, number: int) -> Any:
+    def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:
         """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
-        touched_in_partition = self._objective.touched_in_partition
-        assert touched_in_partition is not None  # all objectives have it whose buckets a GPU trains
-        touched = touched_in_partition(self._params, self._counts(number), self._total)
-        return self._cuda.to_device(self._pieces.crowded(touched[table], self._in_flight))
+        if (table, number) not in self._likely:
+            touched = touched_in(self._params, self._counts(number), self._total, *more)
+            self._likely[table, number] = self.to_device(self._pieces.crowded(touched, self._in_flight))
+        return self._likely[table, number]
 
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
@@ -193,7 +194,12 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         """Train the bucket of two partitions, as `PartitionTrainer.train` says; each thread has a stream."""
         stream, put = self._cuda.stream(), self._cuda.to_device
         tables, totals = (self._inputs[input], self._outputs[output]), put(np.zeros(2))
-        likely = self._likely("input", input), self._likely("output", output)
+        targets_in_partition = self._objective.targets_in_partition
+        assert targets_in_partition is not None  # all objectives have it whose buckets a GPU trains
+        likely = (
+            self._likely_rows("input", input, contexts_in_partition),
+            self._likely_rows("output", output, targets_in_partition, words),
+        )
         memory = DeviceTables(*tables, self._width, 0, self._in_flight, *likely, totals, stream)
         try:
             self._train(bucket, memory, alpha, self._params, words, key)

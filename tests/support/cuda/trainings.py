@@ -39,10 +39,8 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
     if name == "sg_hs, buckets":
-        pairs, tables = (
-            pack(np.sort(rng.integers(0, n_words, (2, n_tokens))), np.uint32),
-            tables_of([n_words] * 2, d, rng),
-        )
+        pairs = pack(np.sort(rng.integers(0, n_words, (2, n_tokens))), np.uint32)
+        tables = tables_of([n_words] * 2, d, rng)
         return PathPairs(params, pairs, tables, counts, likely(tables, rng))
     if name == "sgns, buckets":
         items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]

@@ -22,7 +22,7 @@ from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
 from daskw2v.sampling.pairs import Pairs, center_of, context_of
 from daskw2v.types import UInt64Array
-from daskw2v.vocabulary.huffman import ALONE
+from daskw2v.vocabulary.huffman import ALONE, followed
 
 _RUN = 128  # steps that a warp trains, at least
 _DEPTH = 16  # nodes: kernels have room for a multiple of these
@@ -108,12 +108,12 @@ def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
     n, words, link = int32(0), links.size // 2, np.uint64(at(links, word))
     below = link != ALONE
     while below:
-        node = np.int64(link >> np.uint64(2))
+        node, turn, is_root = followed(link)
         if lane == 0:
             scratch.listed[np.uint64(n)] = int32(node)
-            scratch.signs[np.uint64(n)] = -_ONE if link & np.uint64(1) else _ONE
+            scratch.signs[np.uint64(n)] = -_ONE if turn else _ONE
         n = int32(n + 1)
-        below = link & np.uint64(2) == np.uint64(0)
+        below = not is_root
         link = np.uint64(at(links, words + node))
     return n
 
