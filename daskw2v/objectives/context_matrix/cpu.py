@@ -17,7 +17,7 @@ from daskw2v.objectives.base import Columns, PartTables
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
 from daskw2v.objectives.context_matrix.updates import adam, pull
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.hidden import OWN, dots_hidden
+from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
 from daskw2v.objectives.noise import BATCH
 from daskw2v.types import Float32Array, UInt64Array
@@ -105,7 +105,7 @@ def _train_run(
         ones, powers = address(mantissa) + (b - first) * between, address(exponent) + (b - first) * between
         for j in range(left, right):
             for g in range(groups):
-                dots_hidden(vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
+                dots_hidden(vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile, EACH)
             for g in range(groups):
                 for at in range(0, between, half):
                     gradients_each(

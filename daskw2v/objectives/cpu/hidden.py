@@ -8,7 +8,7 @@ A hidden vector stays as it is until all of its targets are updated, as in word2
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -31,6 +31,7 @@ from daskw2v.objectives.cpu.steps import (
 )
 
 OWN = MAX_TARGETS - 1  # where, among the values of a hidden vector of a batch, that of its own target stands
+EACH = (0,) * MAX_TARGETS  # as long as a hidden vector has values
 _MOST = 10  # contexts that one pass over the columns takes: those of the usual window
 
 _i64 = ir.IntType(64)
@@ -112,44 +113,68 @@ def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
     return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
 
+class Registers(NamedTuple):
+    """What registers hold at a time, as lengths of tuples: being part of a type, they let loops unroll.
+
+    Parameters
+    ----------
+    batch
+        Rows of a batch.
+    tile
+        Targets of a group, which all rows meet.
+    each
+        Values of a row: of the group's targets, and last of its own target.
+    """
+
+    batch: tuple[int, ...]
+    tile: tuple[int, ...]
+    each: tuple[int, ...]
+
+
+def registers_of(batch: int, size: int) -> Registers:
+    """Return the registers of a batch against groups of so many targets; two batches' values fill whole registers."""
+    return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
+
+
 def targets_met(
-    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any
+    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, each: int = MAX_TARGETS
 ) -> list[tuple[Any, int, list[int]]]:
     """Return each target's row, the place of its values, and the hidden vectors that it meets: first the shared."""
     everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
     alone = rows_at(builder, own, stride, n) if n > 1 else []
-    return everyone + [(row, OWN, [c]) for c, row in enumerate(alone)]
+    return everyone + [(row, each - 1, [c]) for c, row in enumerate(alone)]
 
 
 @intrinsic
 def dots_hidden(
     typingctx: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
-    batch: Any, tile: Any,
+    batch: Any, tile: Any, each: Any,
 ) -> Any:  # fmt: skip
     """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
 
     The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
     `shared`, as many as `tile` is long; those of a batch meet one each of the targets listed at `own`. Entries of the
     first list stand `apart` from each other, those of targets `stride`, and the next step's targets `ahead` bytes
-    behind. `values` receives MAX_TARGETS floats for each hidden vector.
+    behind. `values` receives as many floats for each hidden vector as the tuple `each` is long: those of the shared
+    targets, and last that of its own.
     """
     i = types.int64
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         hidden, apart, shared, own, ahead, stride, width, values = args[:8]
         xs = rows_at(builder, hidden, apart, len(batch))
-        targets = targets_met(builder, shared, own, stride, len(batch), tile)
+        targets = targets_met(builder, shared, own, stride, len(batch), tile, len(each))
         nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
-        slots: list[Any] = [None] * max(SLOTS, len(batch) * MAX_TARGETS)
+        slots: list[Any] = [None] * (SLOTS * -(-len(batch) * len(each) // SLOTS))
         for _, place, met in targets:
             for c in met:
-                slots[c * MAX_TARGETS + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
+                slots[c * len(each) + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
         with columns(builder, width) as k:
             v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
             for row, place, met in targets:
                 o = simd.load(builder, builder.gep(row, [k]), LANES)
                 for c in met:
-                    total = slots[c * MAX_TARGETS + place]
+                    total = slots[c * len(each) + place]
                     builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
             bring(builder, nexts, k)
         totals = [None if slot is None else builder.load(slot) for slot in slots]
@@ -158,7 +183,7 @@ def dots_hidden(
             simd.store(builder, place, simd.sums(builder, totals[s : s + SLOTS]))
         return context.get_dummy_value()
 
-    return types.void(i, i, i, i, i, i, i, i, batch, tile), codegen
+    return types.void(i, i, i, i, i, i, i, i, batch, tile, each), codegen
 
 
 @intrinsic
@@ -206,7 +231,7 @@ def _updates(
 @intrinsic
 def _updates_in_place(
     typingctx: Any, vectors: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
-    tile: Any,
+    tile: Any, each: Any,
 ) -> Any:  # fmt: skip
     """Move targets, and the vectors listed at `vectors`, along the gradient; a row that stands twice moves twice.
 
@@ -218,10 +243,11 @@ def _updates_in_place(
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         vectors, shared, own, ahead, stride, width, values = args[:7]
         n = len(batch)
-        xs, targets = rows_at(builder, vectors, stride, n), targets_met(builder, shared, own, stride, n, tile)
+        xs = rows_at(builder, vectors, stride, n)
+        targets = targets_met(builder, shared, own, stride, n, tile, len(each))
         nexts = [row for those in (own, vectors) for row in rows_at(builder, builder.add(those, ahead), stride, n)]
         data = floats(builder, values)
-        g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
+        g = {(c, t): splat_of(builder, data, c * len(each) + t) for _, t, met in targets for c in met}
         with columns(builder, width) as k:
             v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
             updates: list[Any] = [simd.constant(0.0, LANES)] * n
@@ -238,12 +264,12 @@ def _updates_in_place(
             bring(builder, nexts, k)
         return context.get_dummy_value()
 
-    return types.void(i, i, i, i, i, i, i, batch, tile), codegen
+    return types.void(i, i, i, i, i, i, i, batch, tile, each), codegen
 
 
 @inline
 def train_rows(
-    scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, n: Any, batch: Any, tile: Any
+    scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, n: Any, registers: Any
 ) -> None:
     """Train n rows against groups of targets that all meet, and against one each.
 
@@ -258,21 +284,24 @@ def train_rows(
         Addresses of the lists of the rows, and of the targets that one row each meets; with the stride of the others.
     n
         Number of rows, whole batches.
-    targets, width, alpha, batch, tile
+    targets, width, alpha
         As in `train_hidden`.
+    registers
+        `Registers`; n rows have whole SLOTS of values.
     """
     values, stride, ahead = scratch.values, targets.stride, targets.ahead
-    n_values, step = n * MAX_TARGETS, 8 * stride
+    batch, tile, each = registers
+    n_values, step = n * len(each), 8 * stride
     for g in range(targets.groups):
         shared = targets.rows + g * len(tile) * step
         for i in range(0, n, len(batch)):
-            at, rows, alone = values + 4 * i * MAX_TARGETS, vectors + i * step, own + i * step
-            dots_hidden(rows, stride, shared, alone, ahead, stride, width, at, batch, tile)
+            at, rows, alone = values + 4 * i * len(each), vectors + i * step, own + i * step
+            dots_hidden(rows, stride, shared, alone, ahead, stride, width, at, batch, tile, each)
         signs = targets.signs + 4 * g * n_values
         gradients_each(values, n_values, signs, alpha, scratch.mantissa, scratch.exponent, tile)
         for i in range(0, n, len(batch)):
-            at, rows, alone = values + 4 * i * MAX_TARGETS, vectors + i * step, own + i * step
-            _updates_in_place(rows, shared, alone, ahead, stride, width, at, batch, tile)
+            at, rows, alone = values + 4 * i * len(each), vectors + i * step, own + i * step
+            _updates_in_place(rows, shared, alone, ahead, stride, width, at, batch, tile, each)
 
 
 @inline
@@ -304,7 +333,7 @@ def train_hidden(
     step = len(tile) * stride * 8
     for g in range(targets.groups):
         values, shared = scratch.values + g * n_values * 4, targets.rows + g * step
-        dots_hidden(hidden, apart, shared, own, ahead, stride, width, values, batch, tile)
+        dots_hidden(hidden, apart, shared, own, ahead, stride, width, values, batch, tile, EACH)
     for g in range(targets.groups):
         values = scratch.values + g * n_values * 4
         if n == 1:

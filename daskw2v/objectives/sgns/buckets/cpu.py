@@ -20,9 +20,9 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import draw
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
-from daskw2v.objectives.cpu.hidden import OWN, train_rows
+from daskw2v.objectives.cpu.hidden import OWN, Registers, registers_of, train_rows
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
-from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes
+from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
 from daskw2v.sampling.hierarchy import row_of_negative
 from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
@@ -31,6 +31,7 @@ from daskw2v.types import Float32Array, UInt64Array
 ALONE = HotRows(0, 0, 0, 1)  # no copies
 NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # sets the draws of noise apart from those of pairs
 ITEMS = 2 * BATCH  # of a batch; registers hold BATCH of them at a time
+_DIFFERS = 2  # of a batch's signs: from those of most batches of the kind; half of it, as they stand there already
 _LISTED = RUN // 2  # batches whose targets are listed at once
 SLICE = _LISTED - 1  # batches, at most: the last one prefetches what stands behind its rows
 
@@ -81,117 +82,128 @@ def train_bucket(
     tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
     loss = _train(
         Items(pairs, negative, key), Items(noise, shared, key ^ NOISE), tables, np.float32(alpha), words, scratch,
-        (0,) * BATCH, _tile(negative), _tile(shared),
+        _registers(negative), _registers(shared),
     )  # fmt: skip
     return len(pairs), float(loss)
 
 
-def _tile(negative: int) -> tuple[int, ...]:
-    return (0,) * group_sizes(negative, OWN)[1] if negative else ()
+def _registers(negative: int) -> Registers:
+    return registers_of(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
 
 
 @lru_cache(maxsize=256)
 def _scratch(thread: int, width: int, negative: int) -> Scratch:
     """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
     groups, size = group_sizes(max(negative, 1), OWN)
-    rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * MAX_TARGETS
+    rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * (OWN + 1)
     none = np.empty(0, np.float32)
     return make_scratch(Tables(none, none, width, ALONE), 1, _LISTED, groups, rows, signs, ITEMS)
 
 
 @kernel
 def _train(
-    pairs: Any, noise: Any, tables: Any, alpha: Any, words: Any, scratch: Any, batch: Any, tile: Any, noise_tile: Any
+    pairs: Any, noise: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any, of_noise: Any
 ) -> Any:
     """Train slices of pairs and of noise in turn, in proportion.
 
-    `scratch.sizes` has a 1 for each batch whose signs are not those of most batches of the kind.
-    `pairs` and `noise` are `Items`; `batch` and the tiles are tuples as long as registers hold items, and a group of
-    each kind has negatives.
+    `pairs` and `noise` are `Items`; `registers` and `of_noise` are `Registers`. `scratch.sizes` has a 1 for each batch
+    listed before whose signs are not those of most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
     n_pairs, n_noise = (len(pairs.pairs) + ITEMS - 1) // ITEMS, (len(noise.pairs) + ITEMS - 1) // ITEMS
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
-        _train_slice(pairs, first, last, True, tables, alpha, words, scratch, batch, tile)
+        _train_slice(pairs, first, last, True, tables, alpha, words, scratch, registers)
         if n_noise == 0:
             continue
         scratch.sizes[:] = 1
         first, last = i * n_noise // n, (i + 1) * n_noise // n
-        _train_slice(noise, first, last, False, tables, alpha, words, scratch, batch, noise_tile)
+        _train_slice(noise, first, last, False, tables, alpha, words, scratch, of_noise)
         scratch.sizes[:] = 1
     return loss_of(scratch)
 
 
 @kernel
 def _train_slice(
-    items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, batch: Any,
-    tile: Any,
-) -> None:  # fmt: skip
+    items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any
+) -> None:
     """Train the batches first..last-1, at most SLICE; batch i has the items i * ITEMS and the next."""
-    work, size, width = scratch_addresses(scratch), len(tile), tables.width
+    work, size, width = scratch_addresses(scratch), len(registers.tile), tables.width
     groups = max(items.shared + size - 1, 1) // max(size, 1)
-    n_shared, n_signs = groups * size, groups * ITEMS * MAX_TARGETS
-    rows = scratch.rows[: (n_shared + 2 * ITEMS) * _LISTED].reshape(-1, _LISTED)
+    n_rows, n_signs = groups * size + 2 * ITEMS, groups * ITEMS * len(registers.each)
     signs = scratch.signs[: _LISTED * n_signs].reshape(_LISTED, groups, -1)
-    _draw(items, first, last, positive, table_addresses(tables), words, scratch, rows, signs, size)
-    own, vectors = work.rows + n_shared * _LISTED * 8, work.rows + (n_shared + ITEMS) * _LISTED * 8
+    _draw(items, first, last, positive, table_addresses(tables), words, scratch, n_rows, signs, registers)
     for i in range(last - first):
-        at = 8 * i
-        shared = WindowTargets(work.rows + at, _LISTED, 8, groups, work.signs + 4 * n_signs * i)
-        train_rows(work, vectors + at, shared, own + at, width, alpha, ITEMS, batch, tile)
+        own = work.rows + 8 * n_rows * i
+        vectors = own + 8 * ITEMS
+        shared = WindowTargets(vectors + 8 * ITEMS, 1, 8 * n_rows, groups, work.signs + 4 * n_signs * i)
+        train_rows(work, vectors, shared, own, width, alpha, ITEMS, registers)
 
 
 @inline
 def _draw(
-    items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, scratch: Any, rows: Any, signs: Any,
-    size: Any,
+    items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, scratch: Any, n_rows: Any, signs: Any,
+    registers: Any,
 ) -> None:  # fmt: skip
-    """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise."""
-    n, n_shared, groups, row = last - first, len(rows) - 2 * ITEMS, signs.shape[1], 4 * tables.width
-    pairs, source, output, states, meets = items.pairs, tables.source, tables.output, scratch.states, scratch.sizes
-    half = half_of(pairs)
+    """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise.
+
+    The rows of a batch stand side by side: of its centers, of its contexts, and of the negatives that it shares. Loops
+    of constant length with unsigned indices become vector code.
+    """
+    pairs, source, output, row = items.pairs, tables.source, tables.output, 4 * tables.width
+    rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, half_of(items.pairs)
+    n, n_shared, width, whole = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
+    shared, tile = np.uint64(2 * ITEMS), np.uint64(len(registers.tile))
+    n_whole = min(n, len(pairs) // ITEMS - first)
     for i in range(n):
         states[i] = draw(items.key, first + i)
     for k in range(n_shared):
-        drawn = rows[k]
         for i in range(n):
-            drawn[i] = output + row_of_negative(states[i], k, words) * row
-    _sign(items.shared, n, signs, meets, size)
-    for item in range(ITEMS):
-        own, vectors = rows[n_shared + item], rows[n_shared + ITEMS + item]
-        start, lane = first * ITEMS + item, item * MAX_TARGETS
-        inside = min(n, max((len(pairs) - start + ITEMS - 1) // ITEMS, 0))
-        for i in range(inside):
-            pair = pairs[start + i * ITEMS]
-            own[i] = output + center_of(pair, half) * row  # of no word where that is in another partition
-            vectors[i] = source + context_of(pair, half) * row
-        for k in range(items.shared):
-            drawn = rows[k]
-            for i in range(inside):
-                meets[i] |= np.int64(drawn[i] == own[i])
-        for i in range(inside):
-            if meets[i]:
-                for k in range(items.shared):
-                    signs[i, k // size, lane + k % size] = np.float32(0.0 if rows[k, i] == own[i] else -1.0)
-        for i in range(0 if positive else inside):
-            drawn_row = output + row_of_negative(states[i], items.shared + item, words) * row
-            signs[i, groups - 1, lane + OWN] = np.float32(0.0 if drawn_row == own[i] else -1.0)
-            own[i] = drawn_row
-        for i in range(inside, n):  # no item is left: any rows stand here, and do not move
-            own[i], vectors[i] = rows[n_shared, i], source
-            signs[i, :, lane : lane + MAX_TARGETS] = 0.0
+            rows[np.uint64(i) * width + shared + np.uint64(k)] = output + row_of_negative(states[i], k, words) * row
+    for i in range(n_whole):
+        at, start = np.uint64(i) * width, np.uint64((first + i) * ITEMS)
+        for item in range(whole):
+            rows[at + item] = output + center_of(pairs[start + item], half) * row  # of no word in another partition
+        for item in range(whole):
+            rows[at + whole + item] = source + context_of(pairs[start + item], half) * row
+    for i in range(n_whole, n):
+        at, start = i * n_rows, (first + i) * ITEMS
+        inside = len(pairs) - start
+        for item in range(ITEMS):
+            pair = pairs[start + min(item, inside - 1)]  # where no item is left, any rows stand, and do not move
+            rows[at + item] = output + center_of(pair, half) * row
+            rows[at + ITEMS + item] = source + context_of(pair, half) * row
+        changes[i] |= _DIFFERS
+    for k in range(shared, width, max(tile, np.uint64(1))):
+        for i in range(n_whole):
+            at, same = np.uint64(i) * width, False
+            for t in range(tile):
+                drawn = rows[at + k + t]
+                for item in range(whole):
+                    same |= rows[at + item] == drawn
+            if same:
+                changes[i] |= _DIFFERS
+    for i in range(n):
+        at, inside = i * n_rows, min(ITEMS, len(pairs) - (first + i) * ITEMS)
+        if changes[i]:
+            _sign(rows[at : at + n_rows], items.shared, inside, signs[i], registers)
+            changes[i] //= _DIFFERS
+        for item in range(0 if positive else ITEMS):
+            drawn = output + row_of_negative(states[i], items.shared + item, words) * row
+            if item < inside:
+                own = (item + 1) * len(registers.each) - 1
+                signs[i, -1, own] = np.float32(0.0 if drawn == rows[at + item] else -1.0)
+            rows[at + item] = drawn
 
 
 @inline
-def _sign(shared: Any, n: Any, signs: Any, meets: Any, size: Any) -> None:
-    """Write the signs of those of n batches that `meets` tells of, as if no center were among its negatives."""
-    for i in range(n):
-        if meets[i]:
-            meets[i] = 0
-            signs[i] = 0.0
-            for item in range(ITEMS):
-                for k in range(shared):
-                    signs[i, k // size, item * MAX_TARGETS + k % size] = -1.0
-                signs[i, -1, item * MAX_TARGETS + OWN] = 1.0
+def _sign(rows: Any, shared: Any, inside: Any, signs: Any, registers: Any) -> None:
+    """Write the signs of a batch, of which so many items are inside; a center is no negative of its own."""
+    size, n_each = len(registers.tile), len(registers.each)
+    signs[:] = 0.0
+    for item in range(inside):
+        for k in range(shared):
+            same = rows[item] == rows[2 * ITEMS + k]
+            signs[k // size, item * n_each + k % size] = np.float32(0.0 if same else -1.0)
+        signs[-1, (item + 1) * n_each - 1] = 1.0
