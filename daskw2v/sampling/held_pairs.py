@@ -23,6 +23,13 @@ from daskw2v.sampling.skipgrams import LAST, Bucket, Dealer, Stretch, cut_stretc
 from daskw2v.types import Int64Array
 
 
+class PieceTotals(NamedTuple):
+    """The words of a piece before subsampling, and the seconds that it took to deal it."""
+
+    words: int
+    seconds: float
+
+
 @by_fields
 class PairsPart(NamedTuple):
     """The pairs of a piece of text in the buckets of a group of input partitions, output group after output group.
@@ -33,19 +40,15 @@ class PairsPart(NamedTuple):
         Pairs, and noise as of `Bucket`, bucket by bucket, shapes (n,) and (m,).
     pair_edges, noise_edges
         Bounds of the buckets among them, shape (buckets + 1,) int64.
+    totals
+        Those of the piece, of which all groups have a part.
     """
 
     pairs: Pairs
     pair_edges: Int64Array
     noise: Pairs
     noise_edges: Int64Array
-
-
-class PieceTotals(NamedTuple):
-    """The words of a piece before subsampling, and the seconds that it took to deal it."""
-
-    words: int
-    seconds: float
+    totals: PieceTotals
 
 
 @dataclass
@@ -56,23 +59,23 @@ class HeldPairs:
     ----------
     client
         The cluster.
-    totals
-        `PieceTotals` of each piece.
     parts
         By group of inputs the `PairsPart` of each piece.
     together
         Number of pieces of a slice.
+    totals
+        `PieceTotals` of all pieces together.
     """
 
     client: Client
-    totals: list[Future]
     parts: list[list[Future]]
     together: int
+    totals: Future
 
     @property
     def n_slices(self) -> int:
         """Number of slices."""
-        return -(-len(self.totals) // self.together)
+        return -(-len(self.parts[0]) // self.together)
 
     def of_group(self, inputs: int) -> list[list[Future]]:
         """Return the parts of a group of inputs, by slice: what a task that trains them is given."""
@@ -82,17 +85,17 @@ class HeldPairs:
     @property
     def words(self) -> int:
         """Number of known tokens in the stretch before subsampling; waits for all pieces."""
-        return sum(piece.words for piece in self._dealt)
+        return self._dealt.words
 
     @property
     def deal_seconds(self) -> float:
         """Seconds of the tasks that dealt; waits for all pieces."""
-        return sum(piece.seconds for piece in self._dealt)
+        return self._dealt.seconds
 
     @cached_property
-    def _dealt(self) -> list[PieceTotals]:
-        found: list[PieceTotals] = gather(self.client, self.totals, "Dealing pairs")
-        return found
+    def _dealt(self) -> PieceTotals:
+        found: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
+        return found[0]
 
 
 def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
@@ -107,25 +110,33 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
         for number, piece in enumerate(pieces)
     ]
 
-    def taken(place: int, name: str) -> list[Future]:
-        keys = [f"{name}-{future.key}" for future in dealt]
-        found: list[Future] = client.map(itemgetter(place), dealt, key=keys, priority=1)
+    def taken(group: int) -> list[Future]:
+        keys = [f"pairs-{group}-{future.key}" for future in dealt]
+        found: list[Future] = client.map(itemgetter(group), dealt, key=keys, priority=1)
         return found
 
-    parts = [taken(1 + group, f"pairs-{group}") for group in range(dealer.n_groups)]
-    return HeldPairs(client, taken(0, "totals"), parts, together)
+    parts = [taken(group) for group in range(dealer.n_groups)]
+    # From the parts of one group: a worker takes them anyway
+    totals = client.submit(_totals, *parts[0], key=f"totals-{key}", priority=1)
+    return HeldPairs(client, parts, together, totals)
 
 
-def _deal(dealer: Dealer, stretch: Stretch) -> tuple[PieceTotals | PairsPart, ...]:
-    """Task: deal a piece of text; return its totals, and what each group of inputs has of it."""
+def _deal(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
+    """Task: deal a piece of text; return what each group of inputs has of it."""
     began = time.monotonic()
     words, (pairs, *others) = deal_piece(dealer, stretch)
     noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
-    parts = [
-        PairsPart(*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
+    of_groups = [
+        (*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
         for group in range(dealer.n_groups)
     ]
-    return PieceTotals(words, time.monotonic() - began), *parts
+    totals = PieceTotals(words, time.monotonic() - began)
+    return tuple(PairsPart(*of_group, totals) for of_group in of_groups)
+
+
+def _totals(*parts: PairsPart) -> PieceTotals:
+    """Task: add up the totals of pieces."""
+    return PieceTotals(sum(part.totals.words for part in parts), sum(part.totals.seconds for part in parts))
 
 
 def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:

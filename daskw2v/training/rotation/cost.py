@@ -121,7 +121,7 @@ def rotation_cost(
     train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
     copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
-    dealing_tasks = 2 + plan.groups if held else 1  # of a piece
+    dealing_tasks = 1 + plan.groups if held else 1  # of a piece
     seconds = {
         "text": (load.pairs * c.deal + pieces * (c.piece + dealing_tasks * c.result)) / min(everyone, pieces / passes),
         "store": max((stored + filed) / hardware.nodes / hardware.storage, filed * c.file / hardware.busy(plan.tasks)),
