@@ -234,8 +234,8 @@ class Params(Settings):
     )
     warmup: float | None = setting(
         None,
-        "share of all work that one replica does before the others start; when not given min(0.1, n_replicas/80), but "
-        "at most 2**20 words for each replica",
+        "share of all work that one replica does before the others start; when not given 1/80 for each of the others, "
+        "but at most 0.1, and 2**20 words for each",
         number(0, 1),
         stage="train",
         used_by=("averaging",),

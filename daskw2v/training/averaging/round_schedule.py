@@ -49,7 +49,7 @@ ROUNDS = 8  # an epoch, of one replica: it is heard of as often, and may be save
 _MERGES = 8  # an epoch for each of several replicas, of the rows of the most frequent words
 _STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
-_WARM = 1 << 20  # words of the warm-up for each replica, at most; a longer one gains nothing
+_WARM = 1 << 20  # words of the warm-up for each replica but one, at most; a longer one gains nothing
 _RARER = 4  # times as many rows are merged as many times less often
 
 
@@ -77,10 +77,10 @@ def round_sizes(params: Params, length: int, n_words: int) -> RoundSizes:
 
 def warm_share(params: Params, total: float) -> float:
     """Return the share of all work, of `total` words of all epochs, that one replica does alone at first."""
-    n = params.n_replicas
-    if n == 1:
+    others = params.n_replicas - 1
+    if others == 0:
         return 0.0
-    return min(0.1, n / 80, n * _WARM / total) if params.warmup is None else params.warmup
+    return min(0.1, others / 80, others * _WARM / total) if params.warmup is None else params.warmup
 
 
 def levels(params: Params, n_words: int) -> list[int]:
