@@ -7,7 +7,7 @@ import pytest
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.training.cost.base import Hardware
-from daskw2v.training.cost.constants import MACHINE_E
+from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
 from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost
 
@@ -17,7 +17,7 @@ LOAD = zipf(1e9, TYPES, Params(vector_size=D))
 
 def cost(nodes, threads, processes, p, groups, dtype):
     hardware = Hardware("", nodes, threads, processes, math.inf, 1e8)
-    return rotation_cost(LOAD, p, 2, hardware, MACHINE_E, groups, dtype)
+    return rotation_cost(LOAD, p, 2, hardware, MACHINE_B, groups, dtype)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
@@ -25,7 +25,7 @@ def test_rotation_cost__counts_the_bytes_of_rows_that_are_sent(dtype, size):
     """Each with its entry in the table of negatives. A group has the four threads of a process."""
     found = cost(4, 4, 1, 16, 4, dtype)
     rows = moves(4, 2, 4) * TYPES * (size * padded(D) + 8)
-    assert found.sent == pytest.approx(rows + 3 / 4 * MACHINE_E.pair_bytes * LOAD.pairs)
+    assert found.sent == pytest.approx(rows + 3 / 4 * MACHINE_B.pair_bytes * LOAD.pairs)
     pairs = max(0.0, found.sent - rows - 4 * found.seconds["train"] * 1e8 * 1448 / 1514)  # sent while others train
     assert found.seconds["travel"] == pytest.approx((rows + pairs) / 4 / (1e8 * 1448 / 1514))
 
@@ -34,22 +34,22 @@ def test_rotation_cost__of_pairs_that_memory_does_not_hold_is_that_of_their_file
     """Three passes may take .15 of all memory, half of them twice."""
 
     def cost_in(passes):
-        memory = 3 * 1.5 * MACHINE_E.pair_bytes * LOAD.pairs / 2 / 0.15 * passes
+        memory = 3 * 1.5 * MACHINE_B.pair_bytes * LOAD.pairs / 2 / 0.15 * passes
         hardware = Hardware("", 1, 8, 1, memory, 1e8, storage=1e8)
-        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_E, 4)
+        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_B, 4)
 
     held, filed = cost_in(1.01), cost_in(0.99)
     assert held.seconds["store"] == pytest.approx(4 * LOAD.words / 1e8)
-    assert filed.seconds["store"] == pytest.approx((4 * LOAD.words + 2 * MACHINE_E.pair_bytes * LOAD.pairs) / 1e8)
-    assert filed.disk == pytest.approx(held.disk + MACHINE_E.pair_bytes * LOAD.pairs / 2)
+    assert filed.seconds["store"] == pytest.approx((4 * LOAD.words + 2 * MACHINE_B.pair_bytes * LOAD.pairs) / 1e8)
+    assert filed.disk == pytest.approx(held.disk + MACHINE_B.pair_bytes * LOAD.pairs / 2)
     assert filed.memory < held.memory
     assert filed.seconds["tasks"] < held.seconds["tasks"]
 
 
 def test_run_cost__of_pairs_that_epochs_share_is_that_of_their_files():
     hardware, params = Hardware("", 1, 8, 1, math.inf, 1e8, storage=1e8), Params(strategy="rotation", epochs=2)
-    alone, shared = (run_cost(params.replace(pair_epochs=n), LOAD, hardware, MACHINE_E) for n in (1, 2))
-    pairs = 2 * MACHINE_E.pair_bytes * LOAD.pairs
+    alone, shared = (run_cost(params.replace(pair_epochs=n), LOAD, hardware, MACHINE_B) for n in (1, 2))
+    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs
     assert shared.seconds["store"] == pytest.approx(alone.seconds["store"] + pairs / 1e8)
 
 
@@ -64,10 +64,10 @@ def test_rotation_cost__beyond_the_clusters_memory_goes_through_files():
 
     def cost_in(tables, dtype):
         hardware = Hardware("", 1, 8, 1, tables * LOAD.tables / 0.3, 1e8, storage=1e8)
-        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_E, 4, dtype)
+        return rotation_cost(LOAD, 16, 2, hardware, MACHINE_B, 4, dtype)
 
     held, filed = cost_in(1.01, "float32"), cost_in(0.99, "float32")
-    pairs = 2 * MACHINE_E.pair_bytes * LOAD.pairs + 4 * LOAD.words
+    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs + 4 * LOAD.words
     assert held.seconds["store"] == pytest.approx(pairs / 1e8)
     assert filed.seconds["store"] == pytest.approx((pairs + 2 * 2 * 4 * LOAD.tables) / 1e8)
     assert filed.seconds["train"] > held.seconds["train"]

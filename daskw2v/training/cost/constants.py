@@ -66,13 +66,13 @@ class Constants:
     hop: float
 
 
-# Machine E (Intel Xeon, 2.6 GHz, 2 cores), idle, `python -m benchmarks.scale_model --skip-runs --parts 1`:
+# Machine B (AMD EPYC Genoa, 2 cores), nearly idle, `python -m benchmarks.scale_model --parts 10 --rates 1000`:
 # kernels of sgns with 5 negatives
-MACHINE_E = Constants(
-    window=Line(1.28e-08, 3.24e-10), far=Line(7.14e-08, 9.6e-10), warm=Line(8.4e-09, 4.74e-10),
-    cold=Line(8.43e-08, 1.62e-09), crowded=1.03, read=8.0e-09, deal=1.9e-08, pair_bytes=4, piece=0.0003,
-    copy=5.2e-10, merge=1.93e-10, send=3.4e-10, file=1.65e-09, bucket_task=0.0036, bucket=0.00002, task=0.0011,
-    result=0.0015, hop=0.0058,
+MACHINE_B = Constants(
+    window=Line(1.67e-08, 3.85e-10), far=Line(6.2e-08, 7.9e-10), warm=Line(1.86e-08, 3.62e-10),
+    cold=Line(7.05e-08, 8.55e-10), crowded=1.18, read=5.57e-9, deal=1.42e-08, pair_bytes=4, piece=0.00083,
+    copy=2.7e-10, merge=1.18e-10, send=2.3e-10, file=1.49e-09, bucket_task=0.0034, bucket=0.00002, task=0.001,
+    result=0.0013, hop=0.0058,
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5
@@ -88,6 +88,6 @@ def constants_of(params: Params, device: str) -> Constants | None:
     times = (1 + params.negative) / (1 + _NEGATIVES)
     window, far, warm, cold = (
         Line(times * line.fixed, times * line.column)
-        for line in (MACHINE_E.window, MACHINE_E.far, MACHINE_E.warm, MACHINE_E.cold)
+        for line in (MACHINE_B.window, MACHINE_B.far, MACHINE_B.warm, MACHINE_B.cold)
     )
-    return replace(MACHINE_E, window=window, far=far, warm=warm, cold=cold)
+    return replace(MACHINE_B, window=window, far=far, warm=warm, cold=cold)
