@@ -55,7 +55,7 @@ def test_rounds__warm_up_is_one_replicas():
     warm = [r for r in rounds if r.n_replicas == 1]
     assert warm[-1].stop == 26_250  # 7 / 80 of 300,000
     assert all((r.n_replicas, len(r.steps)) == (8, 16) for r in rounds[len(warm) :])
-    assert len(warm) == 2  # a tenth of 12
+    assert len(warm) == 2  # 7 / 80 of 12, rounded up
     assert len(rounds) - len(warm) == 3 * 8 * 8 // 16
     assert AveragingRounds(Params(n_replicas=1, epochs=1), 1000, 10)[0].stop == 125
 

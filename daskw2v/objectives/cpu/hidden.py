@@ -114,7 +114,7 @@ def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
 
 
 class Registers(NamedTuple):
-    """What registers hold at a time, as lengths of tuples: being part of a type, they let loops unroll.
+    """Sizes of a step of `train_rows`, as lengths of tuples: being part of a type, they let loops unroll.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Registers(NamedTuple):
     tile
         Targets of a group, which all rows meet.
     each
-        Values of a row: of the group's targets, and last of its own target.
+        Values of a row: first those of the group's targets, last that of its own target.
     """
 
     batch: tuple[int, ...]
@@ -132,17 +132,23 @@ class Registers(NamedTuple):
 
 
 def registers_of(batch: int, size: int) -> Registers:
-    """Return the registers of a batch against groups of so many targets; two batches' values fill whole registers."""
+    """Return the registers of batches of so many rows against groups of `size` targets.
+
+    A row has an even number of values, so that those of eight rows fill whole SLOTS.
+    """
     return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
 
 
 def targets_met(
-    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, each: int = MAX_TARGETS
+    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, n_values: int = MAX_TARGETS
 ) -> list[tuple[Any, int, list[int]]]:
-    """Return each target's row, the place of its values, and the hidden vectors that it meets: first the shared."""
+    """Return each target's row, its place among the n_values of a vector, and the hidden vectors that it meets.
+
+    First the targets that all meet, then those of one vector each.
+    """
     everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
     alone = rows_at(builder, own, stride, n) if n > 1 else []
-    return everyone + [(row, each - 1, [c]) for c, row in enumerate(alone)]
+    return everyone + [(row, n_values - 1, [c]) for c, row in enumerate(alone)]
 
 
 @intrinsic

@@ -20,7 +20,7 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import draw
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
-from daskw2v.objectives.cpu.hidden import OWN, Registers, registers_of, train_rows
+from daskw2v.objectives.cpu.hidden import EACH, OWN, Registers, registers_of, train_rows
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
 from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
@@ -95,7 +95,7 @@ def _registers(negative: int) -> Registers:
 def _scratch(thread: int, width: int, negative: int) -> Scratch:
     """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
     groups, size = group_sizes(max(negative, 1), OWN)
-    rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * (OWN + 1)
+    rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * len(EACH)
     none = np.empty(0, np.float32)
     return make_scratch(Tables(none, none, width, ALONE), 1, _LISTED, groups, rows, signs, ITEMS)
 
