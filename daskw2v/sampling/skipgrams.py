@@ -146,6 +146,16 @@ def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> 
     return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
 
 
+def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
+    """Return the most positions that so many threads of one of the workers deal at once.
+
+    They do not fall with more threads, as those of `dealt_length` may. `workers` is None if pairs are written.
+    """
+    piece = piece_length(n_partitions, length)
+    joined = 0 if workers is None else min(threads * dealt_length(n_partitions, length, 1), length // workers)
+    return max(threads * piece, joined)
+
+
 def most_of_slice(n_partitions: int, length: int) -> int:
     """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
     return n_partitions**2 * _SLICE + piece_length(n_partitions, length)

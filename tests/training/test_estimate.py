@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskw2v import train
@@ -125,6 +125,7 @@ def test_estimate__never_falls_with_longer_vectors(params, width, more):
     assert small.bytes <= large.bytes
 
 
+@example(RUNS["rotation"], 47, 1)  # where pieces of text get shorter
 @given(st.sampled_from([*RUNS.values()]), st.integers(1, 32), st.integers(0, 32))
 def test_estimate__never_falls_with_more_threads(params, threads, more):
     small, large = (of(params, workers=Workers(2, n)) for n in (threads, threads + more))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
-from daskw2v.sampling.skipgrams import dealt_length, most_of_slice
+from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
@@ -76,7 +76,6 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
     length = text.words // passes_of_epoch(params)
-    piece = min(text.words, dealt_length(n, length, workers.n * workers.threads if fits.pairs else None))
     pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
     words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
     task: Sizes = {
@@ -95,9 +94,10 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         """Return the memory of tasks that deal pieces of the next pass, side by side."""
         if not threads:
             return {}
+        dealt = most_dealt(n, length, threads, workers.n if fits.pairs else None)
         return {
-            "text": threads * (POSITION + 2 * INT + LONG) * piece,
-            "pairs being dealt": threads * _pairs(params, text, min(text.left, piece)),
+            "text": (POSITION + 2 * INT + LONG) * min(threads * text.words, dealt),
+            "pairs being dealt": _pairs(params, text, min(threads * text.left, dealt)),
             "open shards": open_shards(text),
         }
 
