@@ -22,9 +22,10 @@ def quality(bench: Bench) -> None:
         "quality", f"sgns, d=128, {options.epochs} epochs on {10 * options.parts} MB of text", [*SCORES, "seconds"],
         ".4f",
     )  # fmt: skip
-    ways: dict[str, dict[str, Any]] = {"cpu": {}}
-    for n in in_flight_up_to(room, min(room, options.fewest)):
+    ways: dict[str, dict[str, Any]] = {}
+    for n in reversed(in_flight_up_to(room, min(room, options.fewest))):  # what wants a GPU, and most warps, first
         ways[f"cuda, max_in_flight={n:,}"] = {"device": "cuda", "max_in_flight": n}
+    ways["cpu"] = {}
     params = settled(Params(vector_size=128, epochs=options.epochs))
     for number, (name, how) in enumerate(ways.items()):
         place = Place(bench.text.path, bench.folder / f"models-{number}", cache, 1, judge=by_both_offsets, **how)

@@ -116,7 +116,7 @@ def _fastest(rows: list[Row]) -> str | None:
 
 
 def _quality(rows: list[Row]) -> str | None:
-    """Return the scores of the processor, and of the most warps in flight."""
+    """Return the scores of the most warps in flight, and of the processor."""
     if not rows:
         return None
     chosen = {row["name"]: row for row in (rows[0], rows[-1])}
