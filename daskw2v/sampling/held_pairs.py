@@ -146,21 +146,20 @@ def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Arr
     return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
 
 
-def take_buckets(parts: Sequence[PairsPart], number: int, size: int) -> list[Bucket]:
-    """Return the buckets of a slice that a group of outputs has, as `skipgrams.read_buckets` does.
+def take_bucket(parts: Sequence[PairsPart], place: int) -> Bucket:
+    """Return a bucket of a slice, as `skipgrams.read_buckets` does.
 
     Parameters
     ----------
     parts
         What the slice's pieces have of a group of inputs.
-    number, size
-        The group of outputs, and its partitions.
+    place
+        Of the bucket among those of the group.
     """
-    places = range(number * size**2, (number + 1) * size**2)
 
-    def joined(place: int, entries: str, edges: str) -> Pairs:
+    def joined(entries: str, edges: str) -> Pairs:
         ends = (getattr(part, edges)[place : place + 2] for part in parts)
         found = [np.asarray(getattr(part, entries))[a:b] for part, (a, b) in zip(parts, ends, strict=True)]
         return np.concatenate(found)
 
-    return [Bucket(joined(k, "pairs", "pair_edges"), joined(k, "noise", "noise_edges")) for k in places]
+    return Bucket(joined("pairs", "pair_edges"), joined("noise", "noise_edges"))

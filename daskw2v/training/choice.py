@@ -97,10 +97,22 @@ def choose(found: list[Candidate]) -> tuple[Candidate, str]:
 
 
 def choose_in(found: list[Candidate], place: Place) -> tuple[Candidate, str]:
-    """Return one of some candidates, and why: the first where a single worker holds it, as nothing is to be divided."""
-    if place.hardware.nodes == 1 and found[0].fits:
+    """Return one of some candidates, and why.
+
+    A single worker that holds the first one takes it, as nothing is to be divided between workers. But threads of a
+    processor that train one replica write into each other's rows: several of them take what gives one thread's bits.
+    """
+    if place.hardware.nodes > 1 or not found[0].fits:
+        return choose(found)
+    threads = place.hardware.threads
+    if threads == 1 or place.gpus:
         return found[0], "there is one worker"
-    return choose(found)
+    same = [
+        candidate for candidate in found if candidate.fits and find_strategy(candidate.params.strategy).deterministic
+    ]
+    if not same:
+        return found[0], "there is one worker"
+    return min(same, key=_seconds), f"there is one worker, of {threads} threads, and no two of them train the same row"
 
 
 def choose_strategy(

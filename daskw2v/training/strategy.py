@@ -208,6 +208,8 @@ class Strategy:
     describe_run
         Yields what a report shows beside the strategy's name, such as the number of replicas and merges, given the
         Params in the model's manifest and the number of rounds.
+    deterministic
+        Whether any number of a processor's threads gives the same bits.
     also_reads
         Fields of Params and Resources that it reads though their `used_by` does not name it, as a plug-in's may.
     """
@@ -222,4 +224,5 @@ class Strategy:
     check: Callable[[Params], None] = field(default=lambda _: None)
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
     describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
+    deterministic: bool = False
     also_reads: tuple[str, ...] = ()

@@ -37,11 +37,16 @@ class TaskClock:
     """Measures a task: its seconds, and those in which its process compiled kernels."""
 
     def __init__(self) -> None:
-        self._began, self._compiled = time.perf_counter(), compilation.here.seconds
+        self._read = self._now()
 
     def read(self) -> tuple[float, float]:
-        """Return both, the last two fields of `TaskTotals`."""
-        return time.perf_counter() - self._began, compilation.here.seconds - self._compiled
+        """Return both since the last time, or since the beginning: the last two fields of `TaskTotals`."""
+        before, self._read = self._read, self._now()
+        return self._read[0] - before[0], self._read[1] - before[1]
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.perf_counter(), compilation.here.seconds
 
 
 class WorkerShare(NamedTuple):

@@ -43,7 +43,33 @@ def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (froz
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
     for text in (SMALL_TEXT, LONG_TEXT):
-        assert chosen(text, place(n=1))[0].params == PLAIN
+        assert chosen(text, place(n=1, threads=1))[0].params == PLAIN
+
+
+@pytest.mark.parametrize("objective", ["sgns", "sg_hs"])
+def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
+    best, why = chosen(SMALL_TEXT, place(n=1, threads=2), AUTO.replace(objective=objective))
+    assert best.params == Params(objective=objective, strategy="rotation")
+    assert "2 threads" in why
+
+
+@pytest.mark.parametrize(
+    ("params", "resources", "vocabulary"),
+    [
+        (AUTO.replace(objective="cbow_ns"), Resources(), 10**4),
+        (AUTO.replace(n_replicas=1), Resources(hot_rows=20), 10**4),
+        (AUTO, Resources(), 3000),
+    ],
+    ids=["has_no_other_kernel", "is_asked_for", "has_few_words"],
+)
+def test_choose__keeps_one_replica_of_several_threads_where_it(params, resources, vocabulary):
+    text = replace(SMALL_TEXT, vocabulary=vocabulary)
+    assert chosen(text, place(n=1), params, resources)[0].params.strategy == "averaging"
+
+
+def test_choose__keeps_one_replica_on_a_gpu():
+    where = place(n=1, threads=16)._replace(gpus={Workers(1, 16, 80 * GB): 80 * GB})
+    assert chosen(LONG_TEXT, where, resources=Resources(device="cuda"))[0].params == PLAIN
 
 
 def test_choose__keeps_one_replica_where_text_is_short():

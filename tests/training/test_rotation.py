@@ -64,6 +64,35 @@ def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbe
             same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)
 
 
+@pytest.mark.parametrize("changes", [*VARIANTS.values(), {"pair_epochs": 2}], ids=[*VARIANTS, "files"])
+def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_step(
+    client, text, tmp_path, monkeypatch, changes
+):
+    """What is known of each pass is the same, too: pairs and losses of its steps, and the rows that are evaluated."""
+    played, params, told = in_memory.play, PARAMS.replace(**changes), {}
+
+    def watched(client, context, *rest):
+        steps = played(client, context, *rest)  # is submitted before anybody asks for a step
+        return (record(context, step) for step in steps)
+
+    def record(context, step):
+        rows = bucket_task.join_partitions(context, *client.gather(step.input))
+        seen.append((step.totals, rows))
+        return step
+
+    for name, at_once in (("pass", 2), ("step", 0)):
+        seen = []
+        monkeypatch.setattr(in_memory, "_at_once", lambda *_, at_once=at_once: at_once)
+        monkeypatch.setattr(in_memory, "play", watched)
+        vectors = train(text, work=tmp_path / name, params=params, resources=RESOURCES, client=client)
+        trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
+        told[name] = np.array(trained), [rows for _, rows in seen][1::2], vectors
+        assert {len(totals) for totals, _ in seen} == {1 if name == "pass" else 2}, "the groups, together or not"
+    np.testing.assert_allclose(*(found[0] for found in told.values()), rtol=1e-12)
+    np.testing.assert_array_equal(*(found[1] for found in told.values()))
+    same(*(found[2] for found in told.values()))
+
+
 BFLOAT16 = PARAMS.replace(sent_dtype="bfloat16")
 
 
@@ -313,7 +342,7 @@ def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monke
     monkeypatch.setattr(in_memory, "gather", watch)
     monkeypatch.setattr(client, "_gather_remote", watch_fetches(client, fetched := []))
     train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
-    assert {type(value).__name__ for value in seen} == {"TaskTotals"}
+    assert {type(value).__name__ for of_task in seen for value in of_task} == {"TaskTotals"}
     assert {key.split("-")[0] for key in fetched} >= {"totals", "weights"}
     assert not any(key.startswith(("buckets", "input", "output", "deal", "pairs")) for key in fetched), "nor otherwise"
 

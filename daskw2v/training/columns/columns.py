@@ -371,4 +371,5 @@ COLUMNS = Strategy(
     find_kernel=lambda objective, device: device.row_trainer.find_kernel(objective),
     start=_start,
     memory=run_memory,
+    deterministic=True,
 )

@@ -1,7 +1,7 @@
 """The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.held_pairs import PairsPart, take_buckets
+from daskw2v.sampling.held_pairs import PairsPart, take_bucket
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 from daskw2v.sampling.weights import PartitionCounts
@@ -28,7 +28,7 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import PartitionTrainer, find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
-from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
+from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
@@ -58,7 +58,8 @@ class PartitionOrigin:
 
 PartitionRows: TypeAlias = Float32Array | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
-PairSource: TypeAlias = Place | Sequence[Sequence[PairsPart]]  # files, or the parts of a group of inputs by slice
+HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
+PairSource: TypeAlias = Place | HeldParts
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
 
 
@@ -68,6 +69,13 @@ class RotationState:
 
     input: list[HeldPartition]
     output: list[HeldPartition]
+
+
+class TrainedStep(NamedTuple):
+    """A step that is done: the totals of its tasks, and what holds each input partition after it, or after its pass."""
+
+    totals: list[TaskTotals]
+    input: list[HeldPartition]
 
 
 def state_at(origin: PartitionOrigin, n: int) -> RotationState:
@@ -93,6 +101,16 @@ class RotationContext:
     partitions: Partitions
     counts: PartitionCounts
     max_in_flight: int | None
+
+    @property
+    def group_size(self) -> int:
+        """Number of partitions in a group."""
+        return group_size(self.run.params)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of partitions of each table."""
+        return self.partitions.n // self.group_size
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
         """Return a partition's rows, shape (rows, D), from wherever they are."""
@@ -162,26 +180,29 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]
 
 
+BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # those of a round have no partition in common
+
+
 @gpu_memory_watched()
 def train_buckets(
-    rounds: Sequence[Sequence[BucketWork]],
+    steps: Sequence[BucketRounds],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
     pairs: PairSource,
     context: RotationContext,
     threads: int,
     home: Store | None = None,
-) -> tuple[PartitionMap, PartitionMap, TaskTotals]:
-    """Task: train all buckets of a group of input and a group of output partitions.
+) -> tuple[PartitionMap, PartitionMap, list[TaskTotals]]:
+    """Task: train buckets of some groups of input and output partitions.
 
     Parameters
     ----------
-    rounds
-        Buckets; those of a round have no partition in common. Each slice of the text goes through all rounds.
+    steps
+        One after the other. Each slice of the text goes through all rounds of a step.
     inputs, outputs
         For each partition what holds it, perhaps among others.
     pairs
-        Where the pairs of the pass are, or by slice those of the group of inputs.
+        Where the pairs of the pass are, or those of the groups of inputs.
     context
         What all tasks share.
     threads
@@ -192,7 +213,7 @@ def train_buckets(
     Returns
     -------
     inputs, outputs, totals
-        The trained partitions, and the task's totals.
+        The trained partitions, and the totals of each step; those of the last tell whether all rows are finite.
     """
     clock, words = TaskClock(), dict[int, UInt64Array]()
 
@@ -214,7 +235,12 @@ def train_buckets(
         context.max_in_flight,
     )
 
-    done = _train_slices(trainer, rounds, words, pairs, threads)
+    done, size = list[TaskTotals](), context.group_size
+    with ThreadPoolExecutor(threads) as pool:
+        for rounds in steps:
+            found = _train_step(trainer, rounds, words, _buckets_of(pairs, rounds, size, pool), pool)
+            trained, loss = sum(n for n, _ in found), sum(loss for _, loss in found)
+            done.append(TaskTotals(trained, loss, True, 0, this_worker(), *clock.read()))
     attempt, finite = new_attempt(), list[bool]()
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
@@ -226,44 +252,78 @@ def train_buckets(
         write_parts(home, f"{table}-{k}-{attempt}", [0, len(kept)], kept[:, : params.vector_size])
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
-    roundings = {work.output: work.rounding for work in rounds[-1]}
+    roundings = {work.output: work.rounding for work in steps[-1][-1]}
     trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}
     trained_outputs = {k: keep(OUTPUT, k, trainer.take_output(k)) for k in outputs}
-    trained, loss = sum(n for n, _ in done), sum(loss for _, loss in done)
-    totals = TaskTotals(trained, loss, all(finite), 0, this_worker(), *clock.read())
-    return trained_inputs, trained_outputs, totals
+    last, (seconds, compiling) = done.pop(), clock.read()
+    totals = last._replace(finite=all(finite), seconds=last.seconds + seconds, compiling=last.compiling + compiling)
+    return trained_inputs, trained_outputs, [*done, totals]
 
 
-def _train_slices(
+class _FileBuckets:
+    """The buckets of a step, from files: a slice is read while the one before is trained."""
+
+    def __init__(self, place: Place, rounds: BucketRounds, size: int, pool: Executor) -> None:
+        self._place, self._size, self._pool = place, size, pool
+        self._groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
+        self._n, self._coming = len(rounds[0][0].alphas), pool.submit(self._read, 0)
+
+    def _read(self, number: int) -> dict[tuple[int, int], list[Bucket]]:
+        return {groups: read_buckets(self._place, number, *groups) for groups in self._groups}
+
+    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
+        """Return what gives each bucket of a slice; slices come one after the other."""
+        now = self._coming.result()
+        if number + 1 < self._n:
+            self._coming = self._pool.submit(self._read, number + 1)
+        return lambda work: now[work.output // self._size, work.input // self._size][_place_of(work, self._size)]
+
+
+class _HeldBuckets:
+    """The buckets of a step, from what workers hold; each is put together by the thread that trains it."""
+
+    def __init__(self, parts: HeldParts, size: int) -> None:
+        self._parts, self._size = parts, size
+
+    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
+        """Return what gives each bucket of a slice."""
+
+        def bucket_of(work: BucketWork) -> Bucket:
+            before = work.output // self._size * self._size**2  # places of the groups of outputs before
+            parts = self._parts[work.input // self._size][number]
+            return take_bucket(parts, before + _place_of(work, self._size))
+
+        return bucket_of
+
+
+def _buckets_of(pairs: PairSource, rounds: BucketRounds, size: int, pool: Executor) -> _FileBuckets | _HeldBuckets:
+    return _FileBuckets(pairs, rounds, size, pool) if isinstance(pairs, Place) else _HeldBuckets(pairs, size)
+
+
+def _place_of(work: BucketWork, size: int) -> int:
+    """Return the place of a bucket among those of its two groups."""
+    return work.output % size * size + work.input % size
+
+
+def _train_step(
     trainer: PartitionTrainer,
-    rounds: Sequence[Sequence[BucketWork]],
+    rounds: BucketRounds,
     words: Mapping[int, UInt64Array],
-    pairs: PairSource,
-    threads: int,
+    buckets: _FileBuckets | _HeldBuckets,
+    pool: Executor,
 ) -> list[tuple[int, float]]:
-    """Train slice after slice, each in all rounds, and read the next one meanwhile; return pairs and loss by bucket."""
-    size, n_slices = len(rounds[0]), len(rounds[0][0].alphas)
-    outputs, inputs = rounds[0][0].output // size, rounds[0][0].input // size
+    """Train slice after slice, each in all rounds; return pairs and loss by bucket."""
 
-    def read(number: int) -> list[Bucket]:
-        if isinstance(pairs, Place):
-            return read_buckets(pairs, number, outputs, inputs)
-        return take_buckets(pairs[number], outputs, size)
-
-    def train(buckets: Sequence[Bucket], number: int, work: BucketWork) -> tuple[int, float]:
-        bucket = buckets[work.output % size * size + work.input % size]
+    def train(bucket_of: Callable[[BucketWork], Bucket], number: int, work: BucketWork) -> tuple[int, float]:
         (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
-        return trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
+        alpha, bucket = work.alphas[number], bucket_of(work)
+        return trainer.train(work.input, work.output, bucket, alpha, words[work.output], key)
 
     done = list[tuple[int, float]]()
-    with ThreadPoolExecutor(threads) as pool:
-        coming = pool.submit(read, 0)
-        for number in range(n_slices):
-            now = coming.result()
-            if number + 1 < n_slices:
-                coming = pool.submit(read, number + 1)
-            for works in rounds:
-                done += pool.map(partial(train, now, number), works)
+    for number in range(len(rounds[0][0].alphas)):
+        now = partial(train, buckets.slice(number), number)
+        for works in rounds:
+            done += pool.map(now, works)
     return done
 
 

@@ -27,7 +27,7 @@ _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" 
 class RotationTasks(NamedTuple):
     """How a cluster trains p partitions: number of their groups, tasks side by side, and threads of each task.
 
-    A task trains two groups, as in `rotation.in_memory`; its threads are those of a worker.
+    A task trains two groups, or all of them, as in `rotation.in_memory`; its threads are those of a worker.
     """
 
     groups: int
@@ -80,7 +80,7 @@ def rotation_cost(
 
     Terms, and where they are in the code:
 
-    text: `held_pairs.hold_pairs` and `take_buckets`, or the same of `skipgrams` through files.
+    text: `held_pairs.hold_pairs` and `take_bucket`, or the same of `skipgrams` through files.
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
     all that tasks take (`rotation.out_of_core`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
@@ -98,8 +98,11 @@ def rotation_cost(
     pairs = load.pairs * c.pair_bytes
     held = fits and fits_pairs(pairs / passes, pair_epochs, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
+    one_worker = hardware.nodes * hardware.processes == 1
     if not fits:
         plan = plan._replace(threads=1)
+    elif one_worker and hardware.threads >= plan.groups and sent_dtype == Params.sent_dtype:
+        plan = rotation_tasks(p, 1, hardware)  # one task a pass
     length = int(load.words / passes)
     slices = math.ceil(length / slice_length(p, length))
     n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups

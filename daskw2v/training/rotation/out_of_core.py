@@ -18,6 +18,7 @@ from daskw2v.training.rotation.bucket_task import (
     PartitionOrigin,
     RotationContext,
     RotationState,
+    TrainedStep,
     bucket_works,
     train_buckets,
 )
@@ -35,8 +36,8 @@ def play(
     steps: Iterator[list[list[BucketRound]]],
     grams: SkipGrams,
     place: Store,
-) -> Iterator[list[TaskTotals]]:
-    """Train a pass; yield the totals of each step when all of it is done.
+) -> Iterator[TrainedStep]:
+    """Train a pass; yield each step when all of it is done.
 
     Files lie below `place`; those that a step's replace are deleted.
     """
@@ -47,15 +48,15 @@ def play(
             works = [bucket_works(context, this, of) for of in rounds]
             inputs = {work.input: state.input[work.input] for work in works[0]}
             outputs = {work.output: state.output[work.output] for work in works[0]}
-            jobs[number] = (works, inputs, outputs, grams.place, context, 1, place / FOLDER)
-        totals = []
-        for _, (inputs, outputs, total) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
-            totals.append(total)
+            jobs[number] = ([works], inputs, outputs, grams.place, context, 1, place / FOLDER)
+        totals: list[TaskTotals] = []
+        for _, (inputs, outputs, done) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
+            totals += done
             for table, trained in ((state.input, inputs), (state.output, outputs)):
                 for k, origin in trained.items():
                     _remove(table[k], k)
                     table[k] = {k: origin}
-        yield totals
+        yield TrainedStep(totals, list(state.input))
 
 
 def _remove(held: HeldPartition, partition: int) -> None:

@@ -32,6 +32,13 @@ def passes_of_epoch(params: Params) -> int:
     return params.passes_per_epoch or min(_MOST, -(-_PASSES // params.epochs))
 
 
+def group_size(params: Params) -> int:
+    """Return the number of partitions in a group."""
+    p = params.n_partitions
+    sizes = range(1, _GROUP + 1) if params.n_groups is None else [p // params.n_groups]
+    return max(size for size in sizes if p % size == 0)
+
+
 class PartitionPair(NamedTuple):
     """An input partition and an output partition, whose bucket is trained."""
 
@@ -80,9 +87,7 @@ class RotationPasses:
 
     def __init__(self, params: Params, length: int) -> None:
         self._params, self._length = params, length
-        sizes = range(1, _GROUP + 1) if params.n_groups is None else [params.n_partitions // params.n_groups]
-        self._passes = passes_of_epoch(params)
-        self._group = max(size for size in sizes if params.n_partitions % size == 0)
+        self._passes, self._group = passes_of_epoch(params), group_size(params)
 
     @property
     def n_steps(self) -> int:

@@ -12,7 +12,7 @@ through the work directory (`out_of_core`). Pairs are held by workers, too, or l
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -40,6 +40,7 @@ from daskw2v.training.rotation.bucket_task import (
     OUTPUT,
     PartitionOrigin,
     RotationContext,
+    TrainedStep,
     join_partitions,
     save_partition,
     state_at,
@@ -94,9 +95,9 @@ class RotationRun:
         this = self._passes[number]
         if self._fits.pairs:
             held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
-            return self._train(number, this, lambda: held)
+            return self._reports(number, this, held, self._steps(number, this, held), 0.0)
         self._dealing = in_background(self._deal, this, self._dealing)
-        return self._train(number, this, self._dealing.result)
+        return self._train_dealt(number, this, self._dealing)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
         """Deal the pairs of a pass into files, after those of the pass before, which may be the same."""
@@ -105,27 +106,33 @@ class RotationRun:
         home = _home(self._place, self._params, this)
         return build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
 
-    def _train(
-        self, number: int, this: RotationPass, dealt: Callable[[], SkipGrams | HeldPairs]
-    ) -> Iterator[RoundReport]:
-        """Train the pairs of a pass; yield a report for each step."""
+    def _train_dealt(self, number: int, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
+        """Wait for the files of a pass, and train it."""
         began = time.monotonic()
-        grams = dealt()
+        grams = dealing.result()
         waited = time.monotonic() - began
+        yield from self._reports(number, this, grams, self._steps(number, this, grams), waited)
+
+    def _steps(self, number: int, this: RotationPass, grams: SkipGrams | HeldPairs) -> Iterator[TrainedStep]:
+        """Train the pairs of a pass; return an iterator over its steps."""
         how = (self._client, self._context, self._state, this, self._passes.steps(number, grams.n_slices))
         if isinstance(grams, HeldPairs) or self._fits.model:
-            steps = in_memory.play(*how, grams, f"{self._session}-{number}")
-        else:
-            steps = out_of_core.play(*how, grams, self._place)
-        for step, totals in enumerate(steps, 1):
-            share = step / self._passes.n_steps
+            return in_memory.play(*how, grams, f"{self._session}-{number}")
+        return out_of_core.play(*how, grams, self._place)
+
+    def _reports(
+        self, number: int, this: RotationPass, grams: SkipGrams | HeldPairs, steps: Iterator[TrainedStep], waited: float
+    ) -> Iterator[RoundReport]:
+        """Yield a report for each step of a pass, whose files were waited for so many seconds."""
+        for number_of_step, step in enumerate(steps, 1):
+            share = number_of_step / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            rows = InputRows(join_partitions, [self._context, *self._state.input]) if self._fits.model else None
+            rows = InputRows(join_partitions, [self._context, *step.input]) if self._fits.model else None
             words, seconds = grams.words, waited
             if isinstance(grams, HeldPairs):
                 seconds = grams.deal_seconds / total_threads(self._client)
             yield RoundReport(
-                progress, self._passes.alpha(number, share), totals, rows, int(words * share),
+                progress, self._passes.alpha(number, share), step.totals, rows, int(words * share),
                 {"deal_seconds": round(seconds, 4)},
             )  # fmt: skip
 
@@ -232,4 +239,5 @@ ROTATION = Strategy(
     check=_check,
     lighter=_lighter,
     describe_run=_describe_run,
+    deterministic=True,
 )
