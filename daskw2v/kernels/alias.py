@@ -41,19 +41,18 @@ def alias_table(weights: Float64Array) -> UInt64Array:
             f"{len(weights)} weights with sum {total} make no distribution.",
             "Give fewer than 2**31 finite weights >= 0, at least one of them above zero.",
         )
-    return np.asarray(_build(weights * (len(weights) / total)))
+    n = len(weights)
+    table, rest = np.empty(n, np.uint64), (np.arange(n), *np.empty((2, n), np.int64))
+    _build(weights * (n / total), *rest, table)
+    return table
 
 
 @kernel
-def _build(scaled: Any) -> Any:
-    n = len(scaled)
-    threshold = scaled.copy()
-    alias = np.arange(n)
-    small = np.empty(n, np.int64)
-    large = np.empty(n, np.int64)
-    n_small, n_large = 0, 0
+def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> None:
+    """Write the table; `threshold` has the scaled weights, `alias` the outcomes, and `small` and `large` are room."""
+    n, n_small, n_large = len(table), 0, 0
     for i in range(n):
-        if scaled[i] < 1.0:
+        if threshold[i] < 1.0:
             small[n_small] = i
             n_small += 1
         else:
@@ -70,11 +69,9 @@ def _build(scaled: Any) -> Any:
             small[n_small] = j
             n_small += 1
     # What is left has weight one up to rounding, so that its alias, itself, is right.
-    table = np.empty(n, np.uint64)
     for i in range(n):
         share = np.uint64(min(max(threshold[i], 0.0), 1.0) * 4294967295.0)
         table[i] = (share << _HALF) | np.uint64(alias[i])
-    return table
 
 
 @inline

@@ -97,7 +97,6 @@ def _same_middle(a: UInt8Array, i: int, b: UInt8Array, j: int, length: int) -> b
 def _look_up(
     begins: Int64Array,
     ends: Int64Array,
-    weights: Int64Array | None,
     heads: UInt64Array,
     tails: UInt64Array,
     hashes: UInt64Array,
@@ -112,7 +111,7 @@ def _look_up(
         entry = table[slot, 2]
         other = (table[slot, 0] ^ heads[i]) | (table[slot, 1] ^ tails[i]) | ((entry >> _32) ^ np.uint64(length + 1))
         found = np.uint64((other == 0) & (length <= 16))
-        table[slot, 3] += found if weights is None else found * np.uint64(weights[i])
+        table[slot, 3] += found
         codes[i] = np.int64(entry & _CODE) - 1
         missed[n_missed] = i
         n_missed += _ONE - found
@@ -157,7 +156,6 @@ def _encode(
     data: UInt8Array,
     begins: Int64Array,
     ends: Int64Array,
-    weights: Int64Array | None,
     codes: Int32Array,
     memory: Any,
     n_types: int,
@@ -170,16 +168,26 @@ def _encode(
     while done < n and n_types + _BATCH <= len(memory.hashes):
         stop = min(done + _BATCH, n)
         a, b, c = begins[done:stop], ends[done:stop], codes[done:stop]
-        w = None if weights is None else weights[done:stop]
         _digest(data, a, b, heads, tails, hashes, memory.table)
-        for m in range(_look_up(a, b, w, heads, tails, hashes, c, missed, memory.table)):
+        for m in range(_look_up(a, b, heads, tails, hashes, c, missed, memory.table)):
             i = missed[m]
             slot = _find(data, a[i], b[i] - a[i], heads[i], tails[i], hashes[i], n_types, memory)
             c[i] = np.int64(memory.table[slot, 2] & _CODE) - 1
             n_types = max(n_types, c[i] + 1)
-            memory.table[slot, 3] += _ONE if w is None else np.uint64(w[i])
+            memory.table[slot, 3] += _ONE
         done = stop
     return done, n_types
+
+
+@kernel
+def _add(codes: Int32Array, more: Int64Array, hashes: UInt64Array, table: UInt64Array) -> None:
+    """Add to the counts of words that are in the table."""
+    slots = np.uint64(len(table) - 1)
+    for i in range(len(codes)):
+        slot = hashes[codes[i]] & slots
+        while np.int64(table[slot, 2] & _CODE) - 1 != codes[i]:
+            slot = (slot + _ONE) & slots
+        table[slot, 3] += np.uint64(more[i])
 
 
 @kernel
@@ -300,12 +308,14 @@ class Dictionary:
         done = 0
         while True:
             rest = slice(done, None)
-            weight = None if weights is None else weights[rest]
-            step, self._n = _encode(data, begins[rest], ends[rest], weight, codes[rest], self._memory, self._n)
+            step, self._n = _encode(data, begins[rest], ends[rest], codes[rest], self._memory, self._n)
             done += step
             if done == len(begins):
-                return codes
+                break
             self._grow()
+        if weights is not None:
+            _add(codes, weights - 1, self._memory.hashes, self._memory.table)
+        return codes
 
     def _reserve(self, n_bytes: int) -> None:
         """Make room for that many bytes of new words."""

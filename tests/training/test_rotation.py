@@ -11,6 +11,7 @@ from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
+from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
 
 PARAMS = Params(
@@ -91,6 +92,19 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     np.testing.assert_allclose(*(found[0] for found in told.values()), rtol=1e-12)
     np.testing.assert_array_equal(*(found[1] for found in told.values()))
     same(*(found[2] for found in told.values()))
+
+
+def test_rotation__gives_kernels_arrays_of_one_kind_in_all_passes(client, text, tmp_path, monkeypatch):
+    """Each other kind, be it read-only in place of writeable, is compiled anew: that took five seconds."""
+    seen, trained = set(), CpuPartitionTrainer.train
+
+    def train_bucket(trainer, input, output, bucket, alpha, words, key):
+        seen.add(tuple((a.dtype, a.flags.writeable, a.flags.c_contiguous) for a in (*bucket, words)))
+        return trained(trainer, input, output, bucket, alpha, words, key)
+
+    monkeypatch.setattr(CpuPartitionTrainer, "train", train_bucket)
+    train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
+    assert len(seen) == 1
 
 
 BFLOAT16 = PARAMS.replace(sent_dtype="bfloat16")

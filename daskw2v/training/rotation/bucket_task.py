@@ -219,7 +219,8 @@ def train_buckets(
 
     def open_outputs() -> Iterator[tuple[int, Float32Array]]:
         for k, held in outputs.items():
-            words[k] = context.words(k, held[k])
+            words[k] = context.words(k, held[k]).view()
+            words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
             yield k, context.rows_as_held(OUTPUT, k, held[k])
 
     params = context.run.params

@@ -80,10 +80,11 @@ def train_bucket(
     """
     shared = max(each - 1, 0)
     tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
-    loss = _train(
-        Items(pairs, negative, key), Items(noise, shared, key ^ NOISE), tables, np.float32(alpha), words, scratch,
-        _registers(negative), _registers(shared),
-    )  # fmt: skip
+    of_pairs = Items(pairs, negative, key), tables, np.float32(alpha), words, scratch, _registers(negative)
+    if len(noise):
+        loss = _train_with_noise(*of_pairs, Items(noise, shared, key ^ NOISE), _registers(shared))
+    else:
+        loss = _train(*of_pairs)
     return len(pairs), float(loss)
 
 
@@ -101,22 +102,31 @@ def _scratch(thread: int, width: int, negative: int) -> Scratch:
 
 
 @kernel
-def _train(
-    pairs: Any, noise: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any, of_noise: Any
-) -> Any:
-    """Train slices of pairs and of noise in turn, in proportion.
+def _train(pairs: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any) -> Any:
+    """Train slices of pairs. `pairs` are `Items`; `registers` are `Registers`.
 
-    `pairs` and `noise` are `Items`; `registers` and `of_noise` are `Registers`. `scratch.sizes` has a 1 for each batch
-    listed before whose signs are not those of most batches of the kind.
+    `scratch.sizes` has a 1 for each batch listed before whose signs are not those of most batches of the kind.
     """
+    scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
+    n_pairs = (len(pairs.pairs) + ITEMS - 1) // ITEMS
+    n = (n_pairs + SLICE - 1) // SLICE
+    for i in range(n):
+        first, last = i * n_pairs // n, (i + 1) * n_pairs // n
+        _train_slice(pairs, first, last, True, tables, alpha, words, scratch, registers)
+    return loss_of(scratch)
+
+
+@kernel
+def _train_with_noise(
+    pairs: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any, noise: Any, of_noise: Any
+) -> Any:
+    """Train slices of pairs and of noise in turn, in proportion: code of its own, since most runs need none of it."""
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
     n_pairs, n_noise = (len(pairs.pairs) + ITEMS - 1) // ITEMS, (len(noise.pairs) + ITEMS - 1) // ITEMS
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
         _train_slice(pairs, first, last, True, tables, alpha, words, scratch, registers)
-        if n_noise == 0:
-            continue
         scratch.sizes[:] = 1
         first, last = i * n_noise // n, (i + 1) * n_noise // n
         _train_slice(noise, first, last, False, tables, alpha, words, scratch, of_noise)
