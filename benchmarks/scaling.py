@@ -1,9 +1,11 @@
 """Whole runs on one worker and on two, by strategy: does another worker pay?
 
 Each run is `daskw2v train` in a process of its own and an empty folder, with compiled kernels, on workers of one
-thread. All are compared with the plain run: one replica on one worker. They run in turn. With averaging there are as
-many replicas as workers; with rotation there are `--partitions` on any number. Texts are the first parts of the 100 MB
-corpus, which begins again after ten, and one made of `--types` words by Zipf's law, whose vectors are not judged.
+thread, or of `--threads`. All are compared with the plain run: one replica on one worker of one thread. They run in
+turn. With averaging there are as many replicas as workers; threads of a worker train one replica without locks
+(Hogwild). With rotation there are `--partitions` on any number. The digest is that of the vectors of seed 1: the same
+bits have the same one. Texts are the first parts of the 100 MB corpus, which begins again after ten, and one made of
+`--types` words by Zipf's law, whose vectors are not judged.
 
 Processor seconds are those of all processes of a run: client, scheduler, workers. Those of training are the workers'
 from the first round to the published model, and one worker lives in the client's process. Where others use the machine,
@@ -12,11 +14,13 @@ workers. Other than training is what part of the workers' time, while the model 
 tasks: dealing of pairs, merging, sending, waiting.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
-        [--strategies averaging rotation] [--workers 1 2] [--partitions 8] [--passes P] [--epochs 1] [--times 5]
-        [--json]
+        [--objective sgns] [--strategies averaging rotation] [--workers 1 2] [--threads 1] [--partitions 8] [--passes P]
+        [--epochs 1] [--times 5] [--json]
 """
 
 import argparse
+import hashlib
+import itertools
 import statistics
 import sys
 import tempfile
@@ -32,6 +36,7 @@ from benchmarks.options import Smoke, parsed
 from benchmarks.quality import judged
 from benchmarks.whole_runs import MB, SCORES, measure, text_of
 from daskw2v.config.params import Params
+from daskw2v.errors import counted
 from daskw2v.models.vectors import Vectors
 
 PLAIN = "plain"
@@ -60,6 +65,7 @@ class Row:
     training_processor_ratio: float
     other: float
     sent_megabytes: float
+    digest: str
     scores: dict[str, float]
 
 
@@ -74,32 +80,34 @@ class Run(NamedTuple):
     sent: int
     words: int
     types: int
+    digest: str
     scores: dict[str, float]
 
 
 class Setting(NamedTuple):
-    """Options of `train`, and the workers."""
+    """Options of `train`, the workers, and the threads of each."""
 
     workers: int
+    threads: int
     options: tuple[str, ...]
 
 
 def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, Setting]]:
     """Yield the runs by name, the plain one first."""
-    yield PLAIN, Setting(1, ())
+    yield PLAIN, Setting(1, 1, ("--strategy", "averaging"))
     for strategy in options.strategies:
-        for n in options.workers:
+        for n, threads in itertools.product(options.workers, options.threads):
             if strategy == "rotation":
                 how = {"--n-partitions": options.partitions}
                 if options.passes is not None:
                     how["--passes-per-epoch"] = options.passes
-            elif n > 1:
+            elif n * threads > 1:
                 how = {"--n-replicas": n}
             else:
                 continue  # one replica is the plain run
             yield (
-                f"{strategy}, {n} worker{'s' if n > 1 else ''}",
-                Setting(n, ("--strategy", strategy, *(str(part) for pair in how.items() for part in pair))),
+                f"{strategy}, {counted(n, 'worker')}{f' of {threads} threads' if threads > 1 else ''}",
+                Setting(n, threads, ("--strategy", strategy, *(str(part) for pair in how.items() for part in pair))),
             )
 
 
@@ -107,8 +115,9 @@ def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool
     """Train with the next seed; see what it took, and judge the vectors if asked to."""
     with tempfile.TemporaryDirectory(dir=text[0].parent) as output:
         command = [
-            sys.executable, "-m", "daskw2v", "train", *map(str, text), "--work", output, "--threads", "1",
-            "--workers", str(setting.workers), "--seed", str(seeds.pop(0)), *setting.options, *more,
+            sys.executable, "-m", "daskw2v", "train", *map(str, text), "--work", output,
+            "--threads", str(setting.threads), "--workers", str(setting.workers),
+            "--seed", str(seeds.pop(0)), *setting.options, *more,
         ]  # fmt: skip
         seconds, processor_seconds, _ = measure(command, {}, memory=False)
         vectors = Vectors.open(output)
@@ -123,6 +132,7 @@ def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool
             sum(worker["sent"] for worker in found["workers"]),
             found["words"],
             len(vectors),
+            hashlib.sha256(vectors.vectors[:].tobytes()).hexdigest()[:6],
             {name: score for name, score in judged(vectors).items() if name in SCORES} if judge else {},
         )
 
@@ -130,7 +140,7 @@ def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool
 def compare(name: str, text: Sequence[Path], d: int, more: Sequence[str], options: argparse.Namespace) -> list[Row]:
     """Run all settings in turn on a text."""
     size = sum(path.stat().st_size for path in text) / MB
-    more = ["--vector-size", str(d), "--epochs", str(options.epochs), *more]
+    more = ["--objective", options.objective, "--vector-size", str(d), "--epochs", str(options.epochs), *more]
     runs = {
         key: partial(run, text, setting, more, name == WIKI, list(range(1, options.times + 1)))
         for key, setting in settings_of(options)
@@ -160,6 +170,7 @@ def compare(name: str, text: Sequence[Path], d: int, more: Sequence[str], option
                 median("training_processor_seconds") / median("training_processor_seconds", PLAIN),
                 median("other"),
                 median("sent") / MB,
+                these[0].digest,
                 {score: statistics.mean(one.scores[score] for one in these) for score in these[0].scores},
             )
         )
@@ -172,7 +183,7 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
     print(f"\n{first.text}, {first.megabytes:g} MB, {first.types:,} words, d={first.d}:\n", file=out)
     columns = (
         "seconds", "speed-up", "processor s", "of plain", "ns a word", "training s", "speed-up", "processor s",
-        "of plain", "other than training", "sent, MB", *first.scores,
+        "of plain", "other than training", "sent, MB", "digest", *first.scores,
     )  # fmt: skip
     print(f"| run | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}", file=out)
     for row in rows:
@@ -181,7 +192,8 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
             f"| {row.run} | {row.seconds:.1f} ({row.spread}) | {row.speed_up:.2f} | {row.processor_seconds:.1f} | "
             f"{row.processor_ratio:.2f} | {row.nanoseconds_a_word:.0f} | {row.training_seconds:.1f} | "
             f"{row.training_speed_up:.2f} | {row.training_processor_seconds:.1f} | "
-            f"{row.training_processor_ratio:.2f} | {row.other:.0%} | {row.sent_megabytes:,.0f} |{scores}",
+            f"{row.training_processor_ratio:.2f} | {row.other:.0%} | {row.sent_megabytes:,.0f} | {row.digest} |"
+            f"{scores}",
             file=out, flush=True,
         )  # fmt: skip
 
@@ -197,8 +209,17 @@ def texts_of(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str, l
 
 
 SMOKE = Smoke(
-    {"parts": 0.05, "types": 2000, "words": 20_000, "sizes": [16], "times": 1},
-    (WIKI, ZIPF, PLAIN, "averaging, 2 workers", "rotation, 1 worker", "rotation, 2 workers"),
+    {"parts": 0.05, "types": 2000, "words": 20_000, "sizes": [16], "times": 1, "workers": [1, 2], "threads": [1, 2]},
+    (
+        WIKI,
+        ZIPF,
+        PLAIN,
+        "averaging, 1 worker of 2 threads",
+        "averaging, 2 workers",
+        "rotation, 1 worker",
+        "rotation, 1 worker of 2 threads",
+        "rotation, 2 workers",
+    ),
 )
 
 
@@ -211,6 +232,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300], help="vector_size")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of each worker")
+    parser.add_argument("--objective", choices=("sgns", "sg_hs", "cbow_ns", "cbow_hs"), default=Params.objective)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--passes", type=int, default=Params.passes_per_epoch, help="of rotation, an epoch")
     parser.add_argument("--epochs", type=int, default=1)
@@ -224,7 +247,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _, setting in settings_of(options):  # compiles
-            run([text_of(folder, 0.01)], setting, ["--epochs", "1"], False, [1])
+            run([text_of(folder, 0.01)], setting, ["--objective", options.objective, "--epochs", "1"], False, [1])
         for text, paths, more in texts_of(folder, options):
             for d in options.sizes:
                 found = compare(text, paths, d, [part for pair in more.items() for part in pair], options)

@@ -1,8 +1,9 @@
 """Whole runs as a user has them: from a text file to vectors on disk, against gensim and fastText.
 
 Each run is a process of its own, in an empty folder: it starts Python, reads one plain file (which the system has in
-memory), counts words, trains, and writes its vectors. daskw2v is its command line, with its defaults: one replica, on
-so many threads. It runs warm, with compiled kernels as every run but a machine's first finds them, and cold, without.
+memory), counts words, trains, and writes its vectors. daskw2v is its command line, with its defaults, on so many
+threads: one replica on one, rotation on several. It runs warm, with compiled kernels as every run but a machine's first
+finds them, and cold, without.
 gensim reads by `corpus_file`, its fastest way, and saves its KeyedVectors; fastText has no subwords, and saves
 its model.
 All have the same vector_size, window, negative, sample, min_count, alpha and epochs, and run in turn.

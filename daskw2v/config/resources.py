@@ -23,8 +23,8 @@ from daskw2v.config.sizes import MEMORY, SIZE
 class Resources(Settings):
     """Everything that must not change the vectors: where, how wide, and how much memory.
 
-    More than one thread in a training task is the exception (Hogwild): results are then statistically, not
-    bitwise, the same.
+    More than one thread in a training task of `averaging` is the exception (Hogwild): results are then statistically,
+    not bitwise, the same. And which strategy `auto` takes depends on the workers.
 
     Raises
     ------

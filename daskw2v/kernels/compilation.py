@@ -62,7 +62,7 @@ def compiling_said(client: Client, listener: progress.Listener) -> Iterator[None
     def hear(event: tuple[float, dict[str, Any]]) -> None:
         if not seconds:
             with suppress(Exception):  # its own thread is told by the next report of a stage
-                say("compiling kernels, once (about 15 s)")
+                say("compiling kernels, once (about 7 s)")
         seconds[event[1]["worker"]] = seconds.get(event[1]["worker"], 0.0) + event[1]["seconds"]
 
     _heard.add(client)

@@ -33,7 +33,7 @@ def messages(client, function):
 
 def test_compiling_said__tells_that_workers_compile_and_how_long(client):
     began, ended = messages(client, compile_anew)
-    assert began == ("compile", "compiling kernels, once (about 15 s)")
+    assert began == ("compile", "compiling kernels, once (about 7 s)")
     assert ended[0] == "compile"
     assert re.fullmatch(r"kernels were compiled in \d+ s", ended[1])
 
