@@ -74,3 +74,15 @@ def test_rotation_cost__beyond_the_clusters_memory_goes_through_files():
     assert filed.memory < held.memory
     assert cost_in(0.76, "bfloat16").seconds["store"] == held.seconds["store"]
     assert held.seconds["store"] < cost_in(0.74, "bfloat16").seconds["store"] < filed.seconds["store"]
+
+
+def test_rotation_cost__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
+    """Eight partitions are two groups: two threads train both, one after the other has them twice."""
+    tables = 2 * TYPES * 4 * D
+    whole, rounded, alone = (
+        cost(1, n, 1, 8, None, dtype) for n, dtype in ((2, "float32"), (2, "bfloat16"), (1, "float32"))
+    )
+    assert whole.seconds["copies"] == pytest.approx(2 * tables * MACHINE_B.copy)
+    assert alone.seconds["copies"] == pytest.approx(2 * 2 * tables * MACHINE_B.copy)
+    assert rounded.seconds["copies"] == pytest.approx(2 * 2 * tables * MACHINE_B.copy / 2), "by two tasks"
+    assert whole.seconds["waiting"] < rounded.seconds["waiting"]
