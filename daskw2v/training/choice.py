@@ -104,13 +104,9 @@ def choose_in(found: list[Candidate], place: Place) -> tuple[Candidate, str]:
     """
     if place.hardware.nodes > 1 or not found[0].fits:
         return choose(found)
-    threads = place.hardware.threads
-    if threads == 1 or place.gpus:
-        return found[0], "there is one worker"
-    same = [
-        candidate for candidate in found if candidate.fits and find_strategy(candidate.params.strategy).deterministic
-    ]
-    if not same:
+    threads = 1 if place.gpus else place.hardware.threads
+    same = [one for one in found if one.fits and find_strategy(one.params.strategy).deterministic]
+    if threads == 1 or not same:
         return found[0], "there is one worker"
     return min(same, key=_seconds), f"there is one worker, of {threads} threads, and no two of them train the same row"
 

@@ -1,5 +1,6 @@
 """Rotation: the same bits on any cluster, whatever dies; and only what a run needs lies and travels."""
 
+import itertools
 import os
 import signal
 
@@ -92,6 +93,16 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     np.testing.assert_allclose(*(found[0] for found in told.values()), rtol=1e-12)
     np.testing.assert_array_equal(*(found[1] for found in told.values()))
     same(*(found[2] for found in told.values()))
+
+
+def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
+    """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
+    asked = itertools.cycle([0, 2, 2, 0, 2])  # groups at once: as if other workers were there at times
+    monkeypatch.setattr(in_memory, "_at_once", lambda *_: next(asked))
+    params = PARAMS.replace(epochs=4)
+    found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
+    monkeypatch.setattr(in_memory, "_at_once", lambda *_: 0)
+    same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
 def test_rotation__gives_kernels_arrays_of_one_kind_in_all_passes(client, text, tmp_path, monkeypatch):

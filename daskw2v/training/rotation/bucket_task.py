@@ -65,10 +65,11 @@ HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionM
 
 @dataclass
 class RotationState:
-    """The model between two steps: what holds each partition of both tables."""
+    """The model between two steps: what holds each partition of both tables, and the pass that is submitted next."""
 
     input: list[HeldPartition]
     output: list[HeldPartition]
+    coming: int
 
 
 class TrainedStep(NamedTuple):
@@ -78,9 +79,9 @@ class TrainedStep(NamedTuple):
     input: list[HeldPartition]
 
 
-def state_at(origin: PartitionOrigin, n: int) -> RotationState:
-    """Return the state whose 2 n partitions are all at an origin."""
-    return RotationState([{k: origin} for k in range(n)], [{k: origin} for k in range(n)])
+def state_at(origin: PartitionOrigin, n: int, coming: int = 0) -> RotationState:
+    """Return the state before a pass, whose 2 n partitions are all at an origin."""
+    return RotationState([{k: origin} for k in range(n)], [{k: origin} for k in range(n)], coming)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from daskw2v.training.cost.constants import Constants
 from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits_pairs
-from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
 from daskw2v.vocabulary.partition import Partitions
 
 HOPS = 3  # tasks one after the other between two steps
@@ -98,11 +98,11 @@ def rotation_cost(
     pairs = load.pairs * c.pair_bytes
     held = fits and fits_pairs(pairs / passes, pair_epochs, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
-    one_worker = hardware.nodes * hardware.processes == 1
+    n_groups, workers = plan.groups, hardware.nodes * hardware.processes
     if not fits:
         plan = plan._replace(threads=1)
-    elif one_worker and hardware.threads >= plan.groups and sent_dtype == Params.sent_dtype:
-        plan = rotation_tasks(p, 1, hardware)  # one task a pass
+    elif is_one_task(workers, hardware.threads, n_groups, sent_dtype):
+        plan = rotation_tasks(p, 1, hardware)
     length = int(load.words / passes)
     slices = math.ceil(length / slice_length(p, length))
     n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups
@@ -124,7 +124,7 @@ def rotation_cost(
     train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
     copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
-    dealing_tasks = 1 + plan.groups if held else 1  # of a piece
+    dealing_tasks = 1 + n_groups if held else 1  # of a piece
     seconds = {
         "text": (load.pairs * c.deal + pieces * (c.piece + dealing_tasks * c.result)) / min(everyone, pieces / passes),
         "store": max((stored + filed) / hardware.nodes / hardware.storage, filed * c.file / hardware.busy(plan.tasks)),

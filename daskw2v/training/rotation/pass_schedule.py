@@ -39,6 +39,11 @@ def group_size(params: Params) -> int:
     return max(size for size in sizes if p % size == 0)
 
 
+def is_one_task(workers: int, at_once: int, n_groups: int, sent_dtype: str) -> bool:
+    """Tell whether a pass is one task: one worker trains all groups at once, and rounds no partition between steps."""
+    return workers == 1 and at_once >= n_groups and sent_dtype == Params.sent_dtype
+
+
 class PartitionPair(NamedTuple):
     """An input partition and an output partition, whose bucket is trained."""
 

@@ -86,7 +86,7 @@ class RotationRun:
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
-        self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n)
+        self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
         (self._place / out_of_core.FOLDER).remove()
         _remove_trained(self._place, self._params, [self._passes[n] for n in range(number, len(self))])
 
