@@ -34,7 +34,7 @@ from daskw2v.objectives.cpu.steps import (
 from daskw2v.objectives.noise import Negatives
 from daskw2v.sampling.dealing import reach_of
 from daskw2v.types import Float32Array
-from daskw2v.vocabulary.huffman import Tree
+from daskw2v.vocabulary.huffman import Tree, taken
 
 START = 64  # ticks over which slots begin, so that they do not end their pieces together
 _TILE = (0,) * MAX_TARGETS  # a group of targets; what fills it up does not count
@@ -285,7 +285,7 @@ def _find_targets(word: Any, position: Any, model: Any, targets: Any, tops: Any,
     rows, signs, row = scratch.rows, scratch.signs, 4 * model.width
     output, tree, negatives = address(model.rows) + model.n_words * row, targets.tree, targets.negatives
     start, n, copies = np.int64(0), np.int64(negatives.negative + 1), np.int64(0)
-    if len(tree.nodes) > 0:
+    if len(tree.steps) > 0:
         start, n = tree.starts[word], tree.starts[word + 1] - tree.starts[word]
     groups, size = _spread(n)
     signs[: groups * MAX_TARGETS] = 0.0
@@ -293,11 +293,11 @@ def _find_targets(word: Any, position: Any, model: Any, targets: Any, tops: Any,
     state = draw(negatives.key, position)
     for t in range(n):
         at = t // size * MAX_TARGETS + t % size
-        if len(tree.nodes) > 0:  # from the leaf up, so that copies come last
-            node = tree.nodes[start + n - 1 - t]
+        if len(tree.steps) > 0:  # from the leaf up, so that copies come last
+            node, turn = taken(tree.steps[start + n - 1 - t])
             copies += node < targets.top
             rows[at] = (tops if node < targets.top else output) + node * row
-            signs[at] = np.float32(1 - 2 * np.int32(tree.turns[start + n - 1 - t]))
+            signs[at] = np.float32(1 - 2 * turn)
         elif t == 0:
             rows[at], signs[at] = output + word * row, 1.0
         else:

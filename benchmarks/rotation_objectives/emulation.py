@@ -190,7 +190,7 @@ class _Paths:
         none = np.empty(0, np.float32)
         self._links, self._width = [linked_trees(params, own) for own in counts], width
         depth = max(int(links[-1]) for links in self._links)
-        tree = PreparedTree(params, Tree(*np.zeros((3, 0), np.int64)), depth)
+        tree = PreparedTree(params, Tree(*np.zeros((2, 0), np.int64)), depth)
         self._scratch = path_scratch(tree, Tables(none, none, width, HotRows(0, 0, 0, 1)))
 
     def train(

@@ -29,21 +29,22 @@ _float = ir.FloatType()
 _i32 = ir.IntType(32)
 
 
-def _lanes() -> int:
-    """Return the floats of one register of the processor that Numba compiles for.
+def _registers() -> tuple[int, int]:
+    """Return the number of vector registers of the processor that Numba compiles for, and the floats of one.
 
     That is this host, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
     """
     told = numba.config.CPU_FEATURES
-    features = llvmlite.binding.get_host_cpu_features().flatten() if told is None else told
-    known = features.split(",")
+    known = (llvmlite.binding.get_host_cpu_features().flatten() if told is None else told).split(",")
     if "+avx512f" in known:
-        return 16
-    return 8 if "+avx" in known else 4
+        return 32, 16
+    if "+avx" in known:
+        return 16, 8
+    return 32 if "+neon" in known else 16, 4
 
 
 SLOTS = 16  # sums that a step works with, whatever the host
-LANES = _lanes()  # floats of one register
+REGISTERS, LANES = _registers()  # of the processor, and floats of each
 
 
 def padded(width: int) -> int:
@@ -146,8 +147,8 @@ def broadcast(builder: Any, vector: Any, lane: int, lanes: int) -> Any:
 
 
 def splat(builder: Any, scalar: Any, lanes: int) -> Any:
-    """Return a float32 scalar in every lane."""
-    undefined = ir.Constant(vector_of(lanes), ir.Undefined)
+    """Return a scalar in every lane."""
+    undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
     return broadcast(builder, builder.insert_element(undefined, scalar, _i32(0)), 0, lanes)
 
 

@@ -12,6 +12,7 @@ from daskw2v.objectives.noise import PreparedNoise, negatives_of
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import BoolArray
+from daskw2v.vocabulary.huffman import taken
 
 Marks = Mapping[str, BoolArray]
 
@@ -48,4 +49,4 @@ def _mark_negatives(positions: Any, key: Any, table: Any, n: Any, marks: Any) ->
 def _mark_paths(tree: Any, words: Any, marks: Any) -> None:
     for word in words:
         for k in range(tree.starts[word], tree.starts[word + 1]):
-            marks[tree.nodes[k]] = True
+            marks[taken(tree.steps[k])[0]] = True

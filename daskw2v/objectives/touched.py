@@ -11,7 +11,7 @@ from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
-from daskw2v.vocabulary.huffman import ALONE, followed
+from daskw2v.vocabulary.huffman import ALONE, followed, taken
 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
@@ -70,7 +70,7 @@ def _contexts(params: Params) -> int:
 def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
     for word in range(len(share)):
         for k in range(tree.starts[word], tree.starts[word + 1]):
-            nodes[tree.nodes[k]] += share[word]
+            nodes[taken(tree.steps[k])[0]] += share[word]
 
 
 @kernel

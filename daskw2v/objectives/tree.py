@@ -31,8 +31,8 @@ def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
 
 
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of what `prepare_tree` builds, by its name: starts, and the nodes and turns of each path."""
-    return {"Huffman tree": n_words * (8 + (4 + 1) * (n_words.bit_length() + 3))}
+    """Return the bytes of what `prepare_tree` builds, by its name: starts, and the steps of each path."""
+    return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}
 
 
 def tree_tables(params: Params, n_words: int) -> dict[str, int]:
@@ -57,4 +57,5 @@ def trees_of(params: Params, n_words: int) -> int:
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
     """Return the nodes of a word's path, from the leaf up, and their signs: +1 for turn 0, -1 for turn 1."""
     path = slice(tree.starts[word], tree.starts[word + 1])
-    return tree.nodes[path][::-1].astype(np.int64), 1.0 - 2.0 * tree.turns[path][::-1].astype(np.float64)
+    of_word = Tree(tree.steps[path][::-1], tree.starts)
+    return of_word.nodes.astype(np.int64), 1.0 - 2.0 * of_word.turns.astype(np.float64)

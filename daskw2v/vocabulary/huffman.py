@@ -22,17 +22,31 @@ class Tree(NamedTuple):
 
     Parameters
     ----------
-    nodes
-        Inner nodes on the paths, root first, word by word, shape (n,) int32.
-    turns
-        Turn at each of them, 0 to the rarer child or 1 to the more frequent one, shape (n,) uint8.
+    steps
+        Inner nodes on the paths, root first, word by word, shape (n,) int32: the node's number where the path turns to
+        the rarer child (turn 0), and its complement where it turns to the more frequent one (turn 1).
     starts
-        Bounds of the words' paths in both, shape (V + 1,) int64.
+        Bounds of the words' paths, shape (V + 1,) int64.
     """
 
-    nodes: Int32Array
-    turns: UInt8Array
+    steps: Int32Array
     starts: Int64Array
+
+    @property
+    def nodes(self) -> Int32Array:
+        """Return the inner nodes on the paths, shape (n,) int32."""
+        return self.steps ^ (self.steps >> 31)
+
+    @property
+    def turns(self) -> UInt8Array:
+        """Return the turn at each of them, shape (n,) uint8."""
+        return (self.steps < 0).astype(np.uint8)
+
+
+@inline
+def taken(step: Any) -> Any:
+    """Return the node of a step of a path, and the turn there."""
+    return (~step, 1) if step < 0 else (step, 0)
 
 
 def huffman_tree(counts: Int64Array) -> Tree:
@@ -42,7 +56,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     newer ones. So the tree depends only on counts. Words of equal count, also of count 0, form a balanced subtree: no
     path is longer than about 120 turns.
 
-    Building takes up to 26 bytes for each word; then the result takes 8 bytes for each word and 5 for each turn, and 14
+    Building takes up to 26 bytes for each word; then the result takes 8 bytes for each word and 4 for each turn, and 14
     more bytes for each word. Five million words with Zipf's counts have 25 turns on average.
 
     Parameters
@@ -63,7 +77,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     n_words = len(counts)
     _check(counts)
     if n_words < 2:
-        return Tree(np.empty(0, np.int32), np.empty(0, np.uint8), np.zeros(n_words + 1, np.int64))
+        return Tree(np.empty(0, np.int32), np.zeros(n_words + 1, np.int64))
     return Tree(*_ways(*_parents(counts)))
 
 
@@ -180,11 +194,10 @@ def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
     starts = np.zeros(n_words + 1, np.int64)
     for word in range(n_words):
         starts[word + 1] = starts[word] + depths[parents[word]] + 1
-    way_nodes = np.empty(starts[-1], np.int32)
-    way_turns = np.empty(starts[-1], np.uint8)
+    steps = np.empty(starts[-1], np.int32)
     for word in range(n_words):
         thing = word
         for place in range(starts[word + 1] - 1, starts[word] - 1, -1):
-            way_nodes[place], way_turns[place] = parents[thing], turns[thing]
+            steps[place] = ~parents[thing] if turns[thing] else parents[thing]
             thing = n_words + parents[thing]
-    return way_nodes, way_turns, starts
+    return steps, starts

@@ -92,13 +92,20 @@ def test_huge_zeros__are_zeros_from_the_start_of_a_page(n):
 
 
 @pytest.mark.parametrize(
-    ("features", "lanes"), [("", 4), ("+sse2,-avx", 4), ("+avx,+avx2,-avx512f", 8), ("+avx,+avx512f,+avx512vl", 16)]
+    ("features", "number", "lanes"),
+    [
+        ("", 16, 4),
+        ("+sse2,-avx", 16, 4),
+        ("+fp-armv8,+neon", 32, 4),
+        ("+avx,+avx2,-avx512f", 16, 8),
+        ("+avx,+avx512f,+avx512vl", 32, 16),
+    ],
 )
-def test_lanes__are_those_of_the_processor_that_numba_compiles_for(monkeypatch, features, lanes):
+def test_registers__are_those_of_the_processor_that_numba_compiles_for(monkeypatch, features, number, lanes):
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
-    assert simd._lanes() == lanes
+    assert simd._registers() == (number, lanes)
 
 
-def test_lanes__are_this_hosts_where_numba_is_told_nothing(monkeypatch):
+def test_registers__are_this_hosts_where_numba_is_told_nothing(monkeypatch):
     monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
-    assert simd._lanes() in (4, 8, 16)
+    assert simd._registers() in ((16, 4), (32, 4), (16, 8), (32, 16))

@@ -23,7 +23,8 @@ counts_of = st.one_of(
 
 def ways(counts):
     """Each word's way: a list of (node, turn)."""
-    nodes, turns, starts = huffman_tree(np.array(counts, np.int64))
+    tree = huffman_tree(np.array(counts, np.int64))
+    nodes, turns, starts = tree.nodes, tree.turns, tree.starts
     assert (nodes.dtype, turns.dtype, starts.dtype) == (np.int32, np.uint8, np.int64)
     assert len(starts) == len(counts) + 1
     assert (starts[0], starts[-1]) == (0, len(nodes))

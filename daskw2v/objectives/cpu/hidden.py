@@ -21,6 +21,7 @@ from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import LANES, SLOTS
 from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
+    at_once,
     bring,
     columns,
     floats,
@@ -175,14 +176,18 @@ def dots_hidden(
         for _, place, met in targets:
             for c in met:
                 slots[c * len(each) + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
-        with columns(builder, width) as k:
-            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
-            for row, place, met in targets:
-                o = simd.load(builder, builder.gep(row, [k]), LANES)
-                for c in met:
-                    total = slots[c * len(each) + place]
-                    builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
-            bring(builder, nexts, k)
+        together = at_once(len(batch), -(-sum(len(met) for _, _, met in targets) // len(batch)))
+        for first in range(0, len(batch), together):
+            those = range(first, first + together)
+            with columns(builder, width) as k:
+                v = {c: simd.load(builder, builder.gep(xs[c], [k]), LANES) for c in those}
+                for row, place, met in targets:
+                    some = [c for c in met if c in those]
+                    o = simd.load(builder, builder.gep(row, [k]), LANES) if some else None
+                    for c in some:
+                        total = slots[c * len(each) + place]
+                        builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
+                bring(builder, nexts if first == 0 else [], k)
         totals = [None if slot is None else builder.load(slot) for slot in slots]
         for s in range(0, len(slots), SLOTS):
             place = builder.gep(floats(builder, values), [_i64(s)])

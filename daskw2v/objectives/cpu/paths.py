@@ -1,22 +1,29 @@
 """Targets of hierarchical softmax on the CPU: the inner nodes on a word's path, in groups of one size.
 
-A path is spread evenly over its groups, so that few targets only fill up the last one.
+A path is spread evenly over its groups, so that few targets only fill up the last one. It is read from the leaf up:
+rows near the leaf gain most from being prefetched.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
+from daskw2v.kernels import simd
 from daskw2v.kernels.jit import inline
 from daskw2v.objectives.base import Tables
 from daskw2v.objectives.cpu.centers import RUN, Targets, WindowTargets, output_row
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
-from daskw2v.objectives.cpu.steps import MAX_TARGETS, load_int64
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, floats, load_int64
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.vocabulary.huffman import ALONE, followed
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
+
+_i32, _i64 = ir.IntType(32), ir.IntType(64)
 
 
 def spread(n_nodes: int) -> tuple[int, int]:
@@ -57,14 +64,69 @@ def write_paths(words: Any, tree: Any, tables: Any, rows: Any, signs: Any, sizes
         Receives the numbers of nodes, shape (at least n,).
     """
     for w in range(len(words)):
-        start, stop = tree.starts[words[w]], tree.starts[words[w] + 1]
-        n = stop - start
-        for i in range(n):
-            node = stop - 1 - i
-            rows[w, i] = output_row(tables, tree.nodes[node])
-            signs[w, i] = np.float32(1 - 2 * np.int32(tree.turns[node]))
-        _fill_up(rows, signs, w, n)
-        sizes[w] = n
+        place = w * rows.shape[1]
+        sizes[w] = write_path(words[w], tree, tables, address(rows) + 8 * place, address(signs) + 4 * place)
+
+
+@inline
+def write_path(word: Any, tree: Any, tables: Any, rows: Any, signs: Any) -> Any:
+    """List a word's path; return its length.
+
+    Parameters
+    ----------
+    word, tree, tables
+        As in `write_paths`.
+    rows, signs
+        Addresses that receive the rows and signs of all groups, MAX_TARGETS for each.
+    """
+    start, stop = tree.starts[word], tree.starts[word + 1]
+    groups, size = _spread(stop - start)
+    table, row = tables.output, 4 * tables.width
+    for g in range(groups):
+        last = stop - g * size
+        _list_steps(
+            address(tree.steps) + 4 * last, min(last - start, size), table, row, tables.hot.rows,
+            tables.hot.output * row, rows + 8 * g * size, signs + 4 * g * size,
+        )  # fmt: skip
+    return stop - start
+
+
+@intrinsic
+def _list_steps(
+    typingctx: Any, end: Any, n: Any, table: Any, row: Any, hot_rows: Any, shift: Any, rows: Any, signs: Any
+) -> Any:
+    """List the rows and signs of the last n steps before the address `end`, 1 to MAX_TARGETS, the last one first.
+
+    The table's rows take `row` bytes; the copies of the first `hot_rows` are `shift` bytes behind them. All
+    MAX_TARGETS entries are written: those behind the n are the first row once more, and do not count.
+    """
+    i = types.int64
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        end, n, table, row, hot_rows, shift, rows, signs = args
+        many = range(MAX_TARGETS)
+        small, large = ir.VectorType(_i32, MAX_TARGETS), ir.VectorType(_i64, MAX_TARGETS)
+        counts = builder.icmp_signed("<", ir.Constant(large, [*many]), simd.splat(builder, n, MAX_TARGETS))
+        backwards = ir.Constant(small, [*reversed(many)])
+        there = builder.shuffle_vector(counts, ir.Constant(counts.type, ir.Undefined), backwards)
+        before = builder.inttoptr(builder.sub(end, _i64(4 * MAX_TARGETS)), ir.IntType(8).as_pointer())
+        nothing = ir.Constant(small, [0] * MAX_TARGETS)
+        read = simd.call(builder, "llvm.masked.load.v8i32.p0", small, before, _i32(4), there, nothing)
+        steps = builder.shuffle_vector(read, nothing, backwards)
+        steps = builder.select(counts, steps, simd.broadcast(builder, steps, 0, MAX_TARGETS))
+        turns = builder.ashr(steps, ir.Constant(small, [31] * MAX_TARGETS))
+        nodes = builder.zext(builder.xor(steps, turns), large)
+        of_row = builder.zext(simd.splat(builder, builder.trunc(row, _i32), MAX_TARGETS), large)
+        hot = builder.icmp_signed("<", nodes, simd.splat(builder, hot_rows, MAX_TARGETS))
+        copies = builder.select(hot, simd.splat(builder, shift, MAX_TARGETS), ir.Constant(large, [0] * MAX_TARGETS))
+        places = builder.add(builder.mul(nodes, of_row), simd.splat(builder, table, MAX_TARGETS))
+        builder.store(builder.add(places, copies), builder.inttoptr(rows, large.as_pointer()), align=8)
+        one = ir.Constant(small, [1] * MAX_TARGETS)
+        told = builder.sitofp(builder.or_(turns, one), simd.vector_of(MAX_TARGETS))  # -1 or 1
+        simd.store(builder, floats(builder, signs), builder.select(counts, told, simd.constant(0.0, MAX_TARGETS)))
+        return context.get_dummy_value()
+
+    return types.void(i, i, i, i, i, i, i, i), codegen
 
 
 @inline

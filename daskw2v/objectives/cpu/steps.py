@@ -39,7 +39,7 @@ from numba.extending import intrinsic
 
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import FAST
-from daskw2v.kernels.simd import LANES, SLOTS
+from daskw2v.kernels.simd import LANES, REGISTERS, SLOTS
 
 MAX_TARGETS = SLOTS // 2  # of one group: two contexts times eight targets fill the slots
 _LIMIT = 30.0  # |x.y| beyond which a sigmoid is 0 or 1 to float32
@@ -118,6 +118,11 @@ def bring(builder: Any, rows: list[Any], k: Any) -> None:
         simd.prefetch(builder, builder.gep(row, [k]))
 
 
+def at_once(contexts: int, targets: int) -> int:
+    """Return how many contexts meet so many targets at once: all sums, and what is multiplied, fit the registers."""
+    return next((n for n in (4, 2) if n <= contexts and n * targets + n + 1 <= REGISTERS), 1)
+
+
 def _dots(contexts: int) -> Any:
     @intrinsic
     def dots(typingctx: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any, values: Any, tile: Any) -> Any:
@@ -134,13 +139,16 @@ def _dots(contexts: int) -> Any:
             nexts = rows_at(builder, args[2], args[3], len(tile))[: (len(tile) + 1) // 2]
             zero = simd.constant(0.0, LANES)
             totals = [[cgutils.alloca_once_value(builder, zero) for _ in ys] for _ in xs]
-            with columns(builder, args[4]) as k:
-                v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
-                for t, row in enumerate(ys):
-                    o = simd.load(builder, builder.gep(row, [k]), LANES)
-                    for value, of_context in zip(v, totals, strict=True):
-                        builder.store(simd.fma(builder, value, o, builder.load(of_context[t])), of_context[t])
-                bring(builder, nexts, k)
+            together = at_once(contexts, len(tile))
+            for first in range(0, contexts, together):
+                those = slice(first, first + together)
+                with columns(builder, args[4]) as k:
+                    v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs[those]]
+                    for t, row in enumerate(ys):
+                        o = simd.load(builder, builder.gep(row, [k]), LANES)
+                        for value, of_context in zip(v, totals[those], strict=True):
+                            builder.store(simd.fma(builder, value, o, builder.load(of_context[t])), of_context[t])
+                    bring(builder, nexts if first == 0 else [], k)
             slots: list[Any] = [None] * (SLOTS * -(-contexts // 2))
             for c, of_context in enumerate(totals):
                 for t, total in enumerate(of_context):

@@ -26,9 +26,9 @@ def path_targets(shape: Shape, depth: int) -> Aim:
         start, stop = at(tree.starts, word), at(tree.starts, word + 1)
         n = int32(stop - start)
         for k in range(lane, (n + size - 1) // size * size, LANES):
-            node = stop - 1 - k if k < n else start
-            listed[np.uint64(k)] = at(tree.nodes, node)
-            signs[np.uint64(k)] = (-_ONE if at(tree.turns, node) else _ONE) if k < n else _NONE
+            step = at(tree.steps, stop - 1 - k if k < n else start)
+            listed[np.uint64(k)] = ~step if step < 0 else step
+            signs[np.uint64(k)] = (-_ONE if step < 0 else _ONE) if k < n else _NONE
         return n
 
     return Aim(longest, size, write, top=shape.top)

@@ -98,12 +98,12 @@ def _cbow_ns(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
 
 def _sg_hs(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
     kernel = needed("daskw2v.objectives.sg_hs.cuda", "cuda").compiled(setting.shape, DEPTH)
-    return _over_pieces(kernel, Tree(_INTEGERS, np.zeros(2, np.uint8), _LONGS))
+    return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
 def _cbow_hs(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
     kernel = needed("daskw2v.objectives.cbow_hs.cuda", "cuda").compiled(setting.shape, DEPTH, True)
-    return _over_pieces(kernel, Tree(_INTEGERS, np.zeros(2, np.uint8), _LONGS))
+    return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
 def _buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
