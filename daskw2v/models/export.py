@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from daskw2v.errors import MissingExtraError, ParameterError
+from daskw2v.errors import ParameterError
+from daskw2v.extras import Extra
 from daskw2v.models.files import writing
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.static import write_static
@@ -11,11 +12,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
 from daskw2v.store.urls import Location, as_url
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError:
-    pa = pq = None
+pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
 def export(
@@ -70,8 +67,6 @@ def _by_name(url: str) -> str | None:
 
 def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
     """Write columns word, count and vector, row group by row group."""
-    if pa is None:
-        raise MissingExtraError("Parquet needs pyarrow.", "Run: pip install 'daskw2v[arrow]'.")
     vocabulary, vector_type = vectors.vocabulary, pa.list_(pa.float32(), vectors.vector_size)
     schema = pa.schema([("word", pa.string()), ("count", pa.int64()), ("vector", vector_type)])
     with pq.ParquetWriter(f, schema) as writer:

@@ -14,15 +14,11 @@ from daskw2v.corpus.formats.parquet import reading_parquet
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError
+from daskw2v.extras import Extra
 from daskw2v.store.retries import TIMEOUT
 
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.csv as pa_csv
-    import pyarrow.parquet as pq
-except ImportError:  # build_graph tells the user
-    pa = pc = pa_csv = pq = None
+pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
+pa_csv, pq = Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 _COLUMNS = 1 << 12  # most of a text file
 _ROWS = 1 << 16  # rows of a Parquet file read at once

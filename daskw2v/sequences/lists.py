@@ -6,15 +6,12 @@ from functools import partial
 from typing import Any
 
 from daskw2v.errors import DamageError
+from daskw2v.extras import Extra
 from daskw2v.store.checksums import twice
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError:  # find_sources or write_sessions tells the user
-    pa = pq = None
+pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
 def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> None:

@@ -14,17 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.corpus.files import TextBlock
+from daskw2v.extras import Extra
 from daskw2v.sequences.edges import EdgeList, read_edges
 from daskw2v.sequences.lists import read_column, write_columns
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt, run_once
 from daskw2v.store.storage import Store
 
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-except ImportError:  # find_sources tells the user
-    pa = pc = None
+pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory
 _NAMES = 1 << 21  # names in a file

@@ -26,7 +26,7 @@ from daskw2v.corpus.formats import PARQUET, TEXT
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
-from daskw2v.extras import needed
+from daskw2v.extras import Extra, needed
 from daskw2v.progress import Watching
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.lists import write_lists
@@ -35,11 +35,7 @@ from daskw2v.store.stage import OpenStage, Stage
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
-try:
-    import pandas as pd
-    import pyarrow as pa
-except ImportError:  # write_sessions tells the user
-    pd = pa = None
+pd, pa = Extra("pandas", "events"), Extra("pyarrow", "events")
 
 COLUMN = "items"
 _HOME, _EXTRA = "sessions", "events"

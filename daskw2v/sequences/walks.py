@@ -17,6 +17,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import is_number
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
+from daskw2v.extras import Extra
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.progress import Watching
 from daskw2v.sequences.edges import EdgeList
@@ -29,10 +30,7 @@ from daskw2v.shards.layout import digest
 from daskw2v.store.stage import OpenStage, Stage
 from daskw2v.store.storage import Store
 
-try:
-    import pyarrow as pa
-except ImportError:  # build_graph tells the user
-    pa = None
+pa = Extra("pyarrow", "arrow")
 
 COLUMN = "walk"
 _HOME = "walks"
@@ -151,7 +149,7 @@ def _write(graph: StoredGraph, walks: Walks, files: Sequence[str], client: Clien
 
 
 def _write_part(
-    home: Store, file: str, walks: Walks, number: int, part: int, n_parts: int, graph: Graph, names: "pa.Array"
+    home: Store, file: str, walks: Walks, number: int, part: int, n_parts: int, graph: Graph, names: Any
 ) -> None:
     """Task: write the walks of round `number` from the nodes of a part."""
     arrays = Graph(_plain(graph.starts), _plain(graph.targets), _plain(graph.weights))

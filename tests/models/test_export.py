@@ -1,3 +1,5 @@
+import sys
+
 import fsspec
 import numpy as np
 import pyarrow as pa
@@ -6,7 +8,6 @@ import pytest
 from safetensors.numpy import load_file
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.models import export as module
 from daskw2v.models import vectors as vectors_module
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
@@ -91,7 +92,7 @@ def test_export__refuses_to_pack_what_is_packed_already(vectors, tmp_path, name)
 
 
 def test_export__names_the_extra_that_parquet_needs(vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "pa", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"daskw2v\[arrow\]"):
         export(vectors, str(tmp_path / "v.parquet"))
     assert list(tmp_path.iterdir()) == []

@@ -13,13 +13,9 @@ from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
+from daskw2v.extras import Extra
 
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-except ImportError:  # find_sources tells the user
-    pa = pc = pq = None
+pa, pc, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 _BATCH = 1 << 20  # bytes of a column decoded at once
 _ROWS = 1 << 12  # most rows decoded at once, whatever sizes the file declares
