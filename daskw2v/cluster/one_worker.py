@@ -10,6 +10,8 @@ from concurrent.futures import CancelledError
 import dask
 from distributed import LocalCluster
 
+from daskw2v.cluster.heap import bound_heap
+
 _CONFIG = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
@@ -34,6 +36,7 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
     dashboard_link = None
 
     def __init__(self, threads: int | None) -> None:
+        bound_heap()
         with dask.config.set(_CONFIG):
             super().__init__(
                 n_workers=1,

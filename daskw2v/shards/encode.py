@@ -11,6 +11,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.console import listening
+from daskw2v.cluster.heap import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -252,10 +253,12 @@ def encode_sources(
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     with listening(listener, client) as listen:
         stage = Stage(store, home, partial(run_tasks, client), listen, "encode", "bytes")
-        return stage.make(
+        corpus = stage.make(
             partial(find_corpus, sources, store, params),
             partial(_build, identity, sources, store, params, resources),
         )
+    trim_heap()  # of a worker in this process
+    return corpus
 
 
 def _build(

@@ -91,6 +91,7 @@ def train_rounds(
             listener(progress_of(entry, total))
         history.append({**entry, **report.facts})
         evaluate(history[-1], report.rows)
+        del report  # which holds the rows of a round that the next one replaces
         if due() and not waiting and coming < len(run):
             _save(run, place, coming, history)
             saved = time.monotonic()

@@ -1,6 +1,7 @@
 """The training loop: what it plays, writes and tells, whatever the strategy."""
 
 import math
+import weakref
 
 import pytest
 
@@ -76,6 +77,26 @@ def test_loop__submits_rounds_ahead(place):
     assert run.log == [
         "restore 0", "submit 0", "submit 1", "wait 0", "submit 2", "wait 1", "submit 3", "wait 2", "wait 3",
     ]  # fmt: skip
+
+
+def test_loop__holds_no_rows_of_a_round_while_the_next_one_is_trained(place):
+    class Rows:
+        """Rows of a model."""
+
+    held = weakref.WeakSet()
+
+    class RunOfRows(CountingRun):
+        def _wait(self, number):
+            for report in super()._wait(number):
+                assert len(held) == (0 if report.facts["half"] == 1 else 1), "those of this round's last report"
+                rows = Rows()
+                held.add(rows)
+                yield report._replace(rows=rows)
+                del rows
+
+    run = RunOfRows(ahead=2)
+    play(run, place)
+    assert run.log.count("wait 3") == 1
 
 
 @pytest.mark.parametrize("ahead", [1, 3])

@@ -14,7 +14,7 @@ from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
-from daskw2v.training.rotation.memory import AHEAD, SENT_BYTES, fits_model, fits_pairs
+from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead
 from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
 from daskw2v.vocabulary.partition import Partitions
 
@@ -140,7 +140,7 @@ def rotation_cost(
     rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
     kept = load.tables + 8 * load.types if fits else 0.0
-    memory = kept + max(rows_of_tasks, dealing) + (AHEAD * pairs / passes if held else 0.0)
+    memory = kept + max(rows_of_tasks, dealing) + (passes_ahead(workers) * pairs / passes if held else 0.0)
     disk = load.tables * (1 if fits else 2) + (0.0 if held else pairs / passes)
     return Forecast(seconds, sent + dealt, memory / hardware.nodes, disk)
 

@@ -14,7 +14,6 @@ from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_ep
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
-AHEAD = 3  # passes whose pairs are there: of one that is trained, and of two that are dealt in its gaps and behind it
 _SHARE = 0.3  # of the cluster's memory that a model may take: training copies, and what Dask keeps, need the rest
 _PAIRS_SHARE = 0.15  # that the pairs of these passes may take
 _TWICE = 1.5  # a part that another worker took is there twice until its pass is trained
@@ -42,7 +41,15 @@ def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -
 
 def fits_pairs(of_pass: float, pair_epochs: int, memory: float) -> bool:
     """Tell whether it holds pairs that take so many bytes a pass, and that no two epochs share."""
-    return pair_epochs == 1 and AHEAD * _TWICE * of_pass <= _PAIRS_SHARE * memory
+    return pair_epochs == 1 and passes_ahead(2) * _TWICE * of_pass <= _PAIRS_SHARE * memory
+
+
+def passes_ahead(workers: int) -> int:
+    """Return the passes whose pairs are there: of one that is trained, and of one that is dealt in its gaps.
+
+    Several workers have gaps at other times, and deal one more.
+    """
+    return 2 if workers == 1 else 3
 
 
 def _pairs_of_pass(params: Params, text: Text) -> float:
@@ -88,7 +95,11 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits.model else {}
     kept = {"model": held / workers.n} if fits.model else {}
     twice = _TWICE if workers.n > 1 else 1.0
-    ahead = {"pairs of passes": AHEAD * twice * _pairs_of_pass(params, text) / workers.n} if fits.pairs else {}
+    ahead = (
+        {"pairs of passes": passes_ahead(workers.n) * twice * _pairs_of_pass(params, text) / workers.n}
+        if fits.pairs
+        else {}
+    )
 
     def dealing(threads: int) -> Sizes:
         """Return the memory of tasks that deal pieces of the next pass, side by side."""

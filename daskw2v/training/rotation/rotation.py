@@ -46,7 +46,7 @@ from daskw2v.training.rotation.bucket_task import (
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
-from daskw2v.training.rotation.memory import AHEAD, OUT_OF_CORE, Fits, fits_memory, run_memory
+from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.vocabulary.partition import Partitions
@@ -68,7 +68,6 @@ class RotationRun:
     """
 
     unit, trained, threads = "pass", "partition", 1
-    ahead = AHEAD
 
     def __init__(
         self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
@@ -79,6 +78,7 @@ class RotationRun:
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._state = state_at(PartitionOrigin(), context.partitions.n)
         self._dealing: Future[SkipGrams] | None = None
+        self.ahead = passes_ahead(len(workers_known(client)))
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
