@@ -4,10 +4,15 @@ import numpy as np
 
 from daskw2v.types import Float32Array
 
+_ROWS = 256  # widened at once: some hundred KB, which stay in the cache
+
 
 def lengths(vectors: Float32Array) -> Float32Array:
     """Return the length of each of n vectors, shape (n,) float32; 1 for a zero vector."""
-    found: Float32Array = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
+    found = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), _ROWS):
+        rows = vectors[start : start + _ROWS].astype(np.float64)
+        found[start : start + _ROWS] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     found[found == 0] = 1
     return found
 
