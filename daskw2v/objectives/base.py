@@ -232,6 +232,10 @@ class Objective:
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     of_words
         The tables whose rows are words': they mean the same in a later model, whatever its vocabulary.
+    hot_rows
+        Rows of a table of which threads of a processor have copies, all threads together, where Resources leave them
+        open; as measured. What all threads know and the table does not is a step that all take at once: it diverges
+        where it is too long.
     """
 
     name: str
@@ -251,6 +255,7 @@ class Objective:
     targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
     reached: Reach | None = None
     of_words: tuple[str, ...] = ("input", "output")
+    hot_rows: int = 254
 
 
 def is_finite(rows: Float32Array) -> bool:

@@ -41,4 +41,5 @@ CBOW_HS = Objective(
     touched=touched_nodes,
     reached=reached_nodes,
     of_words=("input",),
+    hot_rows=2048,
 )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from daskw2v.objectives.base import Columns, HotRows, PartTables, Tables
+from daskw2v.objectives.base import Columns, HotRows, Objective, PartTables, Tables
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
@@ -18,18 +18,13 @@ from daskw2v.types import Float32Array, UInt64Array
 _T = TypeVar("_T")
 
 _CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
-_HOT_ROWS = 254  # of all threads together, where their number is left open
 
 
-def hot_rows_of(threads: Threads) -> int:
-    """Return the number of rows that each thread copies.
-
-    Where it is left open, the more threads there are, the fewer: what all of them know and the tables do not is a step
-    that all take at once, and diverges where it is too long (16 threads with 255 rows each do).
-    """
+def hot_rows_of(objective: Objective, threads: Threads) -> int:
+    """Return the number of rows that each thread copies; where it is left open, the more threads, the fewer."""
     if threads.n == 1:
         return 0
-    return _HOT_ROWS // threads.n if threads.hot_rows is None else threads.hot_rows
+    return objective.hot_rows // threads.n if threads.hot_rows is None else threads.hot_rows
 
 
 class CpuTrainer(DeviceTrainer):
@@ -53,7 +48,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
     """
 
     def _hot_rows(self) -> int:
-        return min(hot_rows_of(self._threads), *self._lengths.values())
+        return min(hot_rows_of(self._objective, self._threads), *self._lengths.values())
 
     def _rows_behind(self) -> int:
         return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows

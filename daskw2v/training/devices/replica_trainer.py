@@ -82,7 +82,7 @@ class ReplicaTrainer(DeviceTrainer):
         blocks: Mapping[str, Sequence[Float32Array | SomeRows]],
         threads: Threads,
     ) -> None:
-        self._train = self.find_kernel(objective)
+        self._train, self._objective = self.find_kernel(objective), objective
         self._threads, self._touched = threads, touched
         self._columns = params.vector_size
         self._width = padded(params.vector_size)  # whole cache lines; the padding stays zero

@@ -10,7 +10,9 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.base import Rate
+from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.registry import OBJECTIVES, find_objective
+from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, threads_of
 from daskw2v.training.devices.cpu import hot_rows_of
@@ -177,12 +179,13 @@ def test_find_device__names_what_exists():
 
 def test_hot_rows__are_shared_out_where_their_number_is_open():
     """Copies that together know too much that the tables do not make a step too long: the model diverges."""
-    for n in range(2, 300):
-        assert n * hot_rows_of(threads_of(n, Resources())) <= 254
-    assert hot_rows_of(threads_of(2, Resources())) == 127
-    assert hot_rows_of(threads_of(16, Resources(hot_rows=31))) == 31
-    assert hot_rows_of(threads_of(16, Resources(hot_rows=0))) == 0
-    assert hot_rows_of(threads_of(1, Resources(hot_rows=31))) == 0, "nobody else writes"
+    for objective, total in ((SG_HS, 254), (CBOW_HS, 2048)):
+        for n in range(2, 300):
+            assert n * hot_rows_of(objective, threads_of(n, Resources())) <= total
+        assert hot_rows_of(objective, threads_of(2, Resources())) == total // 2
+        assert hot_rows_of(objective, threads_of(16, Resources(hot_rows=31))) == 31
+        assert hot_rows_of(objective, threads_of(16, Resources(hot_rows=0))) == 0
+        assert hot_rows_of(objective, threads_of(1, Resources(hot_rows=31))) == 0, "nobody else writes"
 
 
 def test_threads_of__says_what_resources_say():
