@@ -10,7 +10,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
-from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree
+from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree, nodes_of, turns_of
 
 TREES = 64  # of all output partitions together, at least
 _LEAST = 16  # words of a tree, at least: words that have trees of their own are told from nothing
@@ -56,6 +56,5 @@ def trees_of(params: Params, n_words: int) -> int:
 
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
     """Return the nodes of a word's path, from the leaf up, and their signs: +1 for turn 0, -1 for turn 1."""
-    path = slice(tree.starts[word], tree.starts[word + 1])
-    of_word = Tree(tree.steps[path][::-1], tree.starts)
-    return of_word.nodes.astype(np.int64), 1.0 - 2.0 * of_word.turns.astype(np.float64)
+    steps = tree.steps[tree.starts[word] : tree.starts[word + 1]][::-1]
+    return nodes_of(steps).astype(np.int64), 1.0 - 2.0 * turns_of(steps).astype(np.float64)

@@ -35,17 +35,27 @@ class Tree(NamedTuple):
     @property
     def nodes(self) -> Int32Array:
         """Return the inner nodes on the paths, shape (n,) int32."""
-        return self.steps ^ (self.steps >> 31)
+        return nodes_of(self.steps)
 
     @property
     def turns(self) -> UInt8Array:
         """Return the turn at each of them, shape (n,) uint8."""
-        return (self.steps < 0).astype(np.uint8)
+        return turns_of(self.steps)
+
+
+def nodes_of(steps: Int32Array) -> Int32Array:
+    """Return the node of each step of paths, shape (n,) int32."""
+    return steps ^ (steps >> 31)
+
+
+def turns_of(steps: Int32Array) -> UInt8Array:
+    """Return the turn at each step of paths, shape (n,) uint8."""
+    return (steps < 0).astype(np.uint8)
 
 
 @inline
 def taken(step: Any) -> Any:
-    """Return the node of a step of a path, and the turn there."""
+    """Return the node of one step, and the turn there, in a kernel."""
     return (~step, 1) if step < 0 else (step, 0)
 
 

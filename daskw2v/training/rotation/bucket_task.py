@@ -28,6 +28,7 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import PartitionTrainer, find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.rotation.bucket_queue import train_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, UInt16Array, UInt64Array
@@ -314,7 +315,7 @@ def _train_step(
     buckets: _FileBuckets | _HeldBuckets,
     pool: Executor,
 ) -> list[tuple[int, float]]:
-    """Train slice after slice, each in all rounds; return pairs and loss by bucket."""
+    """Train slice after slice, each in all rounds; return pairs and loss by bucket, in order."""
 
     def train(bucket_of: Callable[[BucketWork], Bucket], number: int, work: BucketWork) -> tuple[int, float]:
         (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
@@ -324,8 +325,7 @@ def _train_step(
     done = list[tuple[int, float]]()
     for number in range(len(rounds[0][0].alphas)):
         now = partial(train, buckets.slice(number), number)
-        for works in rounds:
-            done += pool.map(now, works)
+        done += train_in_order(pool, now, [work for works in rounds for work in works])
     return done
 
 
