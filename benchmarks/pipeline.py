@@ -112,12 +112,12 @@ RUNS = {"daskw2v": run_ours, GENSIM: run_gensim}
 
 def measure(tool: str, text: Path, folder: str) -> Took:
     """Run a tool in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.pipeline", "--child", tool, str(text), folder]
     if tool == WC:
         began = time.perf_counter()
         subprocess.run(["wc", "-w", str(text)], check=True, capture_output=True)
         seconds = time.perf_counter() - began
         return Took(seconds, seconds, seconds, 0.0)
+    command = [sys.executable, "-m", "benchmarks.pipeline", "--child", tool, str(text), folder]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     first, again, encoding = answer["seconds"]
     return Took(first, again, encoding, answer["peak"] / 1e6)

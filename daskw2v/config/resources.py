@@ -82,8 +82,8 @@ class Resources(Settings):
     block_size: str | int = setting("64 MiB", "text read by one task and held by one shard", SIZE)
     hot_rows: int | None = setting(
         None,
-        "most used rows: on cpu each of several threads trains its own copy of them, 254 / threads when not given, or "
-        "2,048 / threads for cbow_hs; on cuda no warp keeps a copy of them from window to window, 0 when not given",
+        "most used rows: on cpu each of several threads trains its own copy of them, as many as suit objective and "
+        "threads when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         integer(0, 4096),
         used_by=("averaging", "cpu", "cuda"),
         optional=True,

@@ -42,11 +42,10 @@ def train_in_order(pool: Executor, train: Callable[[_W], _R], works: Sequence[_W
     for number, n in enumerate(waiting):
         if not n:
             submit(number)
-    results: dict[int, _R] = {}
     try:
-        while len(results) < len(works):
+        for _ in works:
             number, future = done.get()
-            results[number] = future.result()
+            future.result()  # raises its error
             for follower in followers[number]:
                 waiting[follower] -= 1
                 if not waiting[follower]:
@@ -54,7 +53,7 @@ def train_in_order(pool: Executor, train: Callable[[_W], _R], works: Sequence[_W
     finally:
         for future in futures.values():
             future.cancel()
-    return [results[number] for number in range(len(works))]
+    return [futures[number].result() for number in range(len(works))]
 
 
 def _dependencies(works: Sequence[Work]) -> tuple[list[list[int]], list[int]]:
