@@ -47,7 +47,7 @@ class Speed:
     objective: str
     threads: int
     hot_rows: int | None
-    flush_words: int
+    flush_words: int | None
     seconds: float
     words_per_second: float
     spread: str
@@ -60,7 +60,7 @@ class Quality:
     objective: str
     threads: int
     hot_rows: int | None
-    flush_words: int
+    flush_words: int | None
     score: str
     mean: float
     low: float
@@ -79,7 +79,7 @@ def widths(threads: Sequence[int], rows: Sequence[int], flushes: Sequence[int]) 
 
 
 def name_of(width: Threads) -> str:
-    flush = f", flush {width.flush_words}" if width.hot_rows else ""
+    flush = f", flush {width.flush_words or 'as chosen'}" if width.hot_rows else ""
     return f"{width.n} thread(s), {width.hot_rows} rows{flush}"
 
 

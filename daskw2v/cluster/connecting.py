@@ -67,7 +67,8 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
             yield client
         return
     given = options(resources.workers)
-    cluster = _start_processes(resources, given) if _are_processes(resources, given) else OneWorker(resources.threads)
+    started = _are_processes(resources, given)
+    cluster = _start_processes(resources, given) if started else OneWorker(resources.threads, **given)
     with interruptible(), ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster)))
         client.register_plugin(QuietTasks())
@@ -81,7 +82,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
 def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
     """Tell whether local workers are processes: as asked for, or where one worker in this process would not do."""
     needs = {"workers": resources.workers > 1, "memory_limit": resources.memory_limit != "auto",
-             "host": resources.host is not None, "device": bool(given)}  # fmt: skip
+             "host": resources.host is not None, "device": "worker_class" in given}  # fmt: skip
     needing = [f"{name}={getattr(resources, name)!r}" for name, needed in needs.items() if needed]
     if resources.processes is False and needing:
         raise ParameterError(

@@ -27,7 +27,7 @@ class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
 
 
 def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
-    """Return the options of a local cluster whose workers have one GPU each.
+    """Return the options of a local cluster whose workers have one GPU each; one worker takes the first.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
     """
     options: dict[str, Any] = {"resources": {RESOURCE: 1}}
     gpus = visible_gpus()
-    if numba.config.ENABLE_CUDASIM or (n_workers == 1 and not gpus):  # the worker reports what is missing
+    if numba.config.ENABLE_CUDASIM or n_workers == 1:  # it reports what is missing
         return options
     if len(gpus) < n_workers:
         raise ClusterError(

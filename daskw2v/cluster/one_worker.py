@@ -6,6 +6,7 @@ holds, for ever. So it does neither that nor spill. What a run takes is checked 
 
 import ctypes
 from concurrent.futures import CancelledError
+from typing import Any
 
 import dask
 from distributed import LocalCluster
@@ -31,11 +32,13 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
     ----------
     threads
         Threads of the worker; as many as there are cores when not given.
+    options
+        Further options of Dask's LocalCluster.
     """
 
     dashboard_link = None
 
-    def __init__(self, threads: int | None) -> None:
+    def __init__(self, threads: int | None, **options: Any) -> None:
         bound_heap()
         with dask.config.set(_CONFIG):
             super().__init__(
@@ -45,6 +48,7 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
                 processes=False,
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # where Dask always answers whether it lives
+                **options,
             )
 
     def close(self, timeout: float | None = None) -> None:

@@ -205,8 +205,8 @@ class Params(Settings):
     )  # fmt: skip
     rounds_per_epoch: int | None = setting(
         None,
-        "rounds an epoch, which end with a merge of all rows; when not given, 8 of one replica, of several as many as "
-        "merges take",
+        "rounds an epoch, which end with a merge of all rows; when not given, one of one replica, or more of "
+        "long text, and of several as many as merges take",
         integer(1),
         stage="train",
         used_by=("averaging",),

@@ -88,11 +88,13 @@ class Resources(Settings):
         used_by=("averaging", "cpu", "cuda"),
         optional=True,
     )
-    flush_words: int = setting(
-        512,
-        "centers after which a thread adds its copies of the 16 most used rows to the tables",
+    flush_words: int | None = setting(
+        None,
+        "centers after which a thread adds its copies of the 16 most used rows to the tables; the more threads, the "
+        "fewer when not given",
         integer(1, 8192),
         used_by=("averaging", "cpu"),
+        optional=True,
     )
     max_in_flight: int | None = setting(
         None,

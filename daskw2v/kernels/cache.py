@@ -57,7 +57,7 @@ def cache_folder() -> str:
     return folder
 
 
-class _Locator(caching._CacheLocator):
+class Locator(caching._CacheLocator):
     """Finds a kernel's files by its module's name."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -76,7 +76,7 @@ class _Locator(caching._CacheLocator):
         return str(self._line)
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any], _: str) -> "_Locator":
+    def from_function(cls, function: Callable[..., Any], _: str) -> "Locator":
         """Return the locator of a function."""
         return cls(function)
 
@@ -84,17 +84,26 @@ class _Locator(caching._CacheLocator):
 class _Implementation(caching.CompileResultCacheImpl):
     """Numba's own, at our place."""
 
-    _locator_classes = (_Locator,)
+    _locator_classes = (Locator,)
 
 
-class _Files(caching.IndexDataCacheFile):
-    """An index and its files, none of which two processes write."""
+class UniqueFiles:
+    """An index and its files, none of which two processes write; what Numba, or numba-cuda, has of them is mixed in."""
+
+    _data_name_pattern: str
+    _save_data: Callable[[str, Any], None]
+    _save_index: Callable[[dict[Any, str]], None]
+    _load_index: Callable[[], dict[Any, str]]
 
     def save(self, key: Any, data: Any) -> None:
         """Write a compiled kernel, then the index that names it."""
         name = self._data_name_pattern.replace("{number:d}", uuid.uuid4().hex)
         self._save_data(name, data)
         self._save_index({**self._load_index(), key: name})
+
+
+class _Files(UniqueFiles, caching.IndexDataCacheFile):
+    """Numba's own, of such names."""
 
 
 class KernelCache(caching.FunctionCache):
@@ -107,17 +116,17 @@ class KernelCache(caching.FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple(), _named(self._py_func)
+        return sig, codegen.magic_tuple(), named(self._py_func)
 
 
-def _named(value: Any) -> Any:
+def named(value: Any) -> Any:
     """Return what names a function by its place in the code and by what it closes over, the same in each process.
 
     Numba pickles what a function closes over, and gives kernels among it a new identity in each process.
     """
-    function = getattr(value, "py_func", value)
+    function = getattr(value, "py_func", getattr(value, "_defn", value))  # a kernel's, or an intrinsic's
     if isinstance(function, FunctionType):
-        closure = tuple(_named(cell.cell_contents) for cell in function.__closure__ or ())
+        closure = tuple(named(cell.cell_contents) for cell in function.__closure__ or ())
         return function.__module__, function.__qualname__, function.__code__.co_firstlineno, closure
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -23,14 +23,14 @@ class Compilation(Listener):
         self.seconds = 0.0
         self._depth, self._began = 0, 0.0  # Numba compiles in one thread at a time, and kernels inside of others
 
-    def on_start(self, event: Event) -> None:
+    def on_start(self, event: Event | None = None) -> None:
         """Begin to count, and tell the scheduler."""
         self._depth += 1
         if self._depth == 1:
             self._began = time.perf_counter()
             _tell(0.0)
 
-    def on_end(self, event: Event) -> None:
+    def on_end(self, event: Event | None = None) -> None:
         """Count."""
         self._depth -= 1
         if self._depth == 0:

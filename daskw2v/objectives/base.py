@@ -236,6 +236,8 @@ class Objective:
         Rows of a table of which threads of a processor have copies, all threads together, where Resources leave them
         open; as measured. What all threads know and the table does not is a step that all take at once: it diverges
         where it is too long.
+    flush_words
+        Centers that all threads together train between two flushes of these copies, likewise.
     """
 
     name: str
@@ -256,6 +258,7 @@ class Objective:
     reached: Reach | None = None
     of_words: tuple[str, ...] = ("input", "output")
     hot_rows: int = 254
+    flush_words: int = 1024
 
 
 def is_finite(rows: Float32Array) -> bool:

@@ -8,8 +8,6 @@ from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, set
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.excerpt import Range, excerpt, other_ranges, sample_ranges
 from daskw2v.shards.layout import Corpus
-from daskw2v.training.averaging.round_schedule import ROUNDS
-from daskw2v.training.strategies import find_strategy, reads
 
 _EPOCHS = 3  # or those of Params, if fewer
 _GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
@@ -54,15 +52,15 @@ class Policy(Settings):
     index: bool = setting(False, "build an index for approximate nearest neighbours of each version", FLAG)
     keep: int = setting(7, "versions to keep, besides those with tags", integer(2))
 
-    def params_after(self, params: Params, parent: str, new: float, trained: float) -> Params:
+    def params_after(self, params: Params, parent: str, new: float) -> Params:
         """Return the Params of a version that starts from its parent's vectors.
 
         Parameters
         ----------
         params, parent
             Params of all versions, and the parent's name.
-        new, trained
-            Share of the text that is new, and share of the text that is trained on.
+        new
+            Share of the text that is new.
         """
         assert params.alpha is not None  # they are settled
         anchor = self.anchor
@@ -73,8 +71,6 @@ class Policy(Settings):
             "epochs": self.epochs or min(_EPOCHS, params.epochs),
             "anchor": anchor,
         }
-        if _rounds_are_free(params):
-            chosen["rounds_per_epoch"] = max(1, round(ROUNDS * trained))
         return params.replace(base_model=parent, **chosen)
 
     def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Corpus:
@@ -85,12 +81,3 @@ class Policy(Settings):
         if self.text == "sample":
             ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
         return excerpt(corpus, ranges)
-
-
-def _rounds_are_free(params: Params) -> bool:
-    """Return whether the number of rounds may be lowered for little text: with one replica, rounds merge nothing."""
-    return (
-        reads(find_strategy(params.strategy), "rounds_per_epoch")
-        and params.n_replicas == 1
-        and params.rounds_per_epoch is None
-    )

@@ -151,7 +151,7 @@ class RetrainingRun:
         if served is not None and made:
             text = self.policy.choose(corpus, unread, params.seed + number_of(served.name))  # another sample each time
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
-            params = self.policy.params_after(params, served.name, new / all_text, text.n_tokens / all_text)
+            params = self.policy.params_after(params, served.name, new / all_text)
         if not text.n_tokens:
             return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
         if text is not corpus:

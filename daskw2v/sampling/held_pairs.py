@@ -156,10 +156,13 @@ def take_bucket(parts: Sequence[PairsPart], place: int) -> Bucket:
     place
         Of the bucket among those of the group.
     """
+    return Bucket(
+        _joined([(part.pairs, part.pair_edges) for part in parts], place),
+        _joined([(part.noise, part.noise_edges) for part in parts], place),
+    )
 
-    def joined(entries: str, edges: str) -> Pairs:
-        ends = (getattr(part, edges)[place : place + 2] for part in parts)
-        found = [np.asarray(getattr(part, entries))[a:b] for part, (a, b) in zip(parts, ends, strict=True)]
-        return np.concatenate(found)
 
-    return Bucket(joined("pairs", "pair_edges"), joined("noise", "noise_edges"))
+def _joined(parts: Sequence[tuple[Pairs, Int64Array]], place: int) -> Pairs:
+    """Return a copy of a bucket's entries."""
+    found = [np.asarray(entries)[edges[place] : edges[place + 1]] for entries, edges in parts if len(entries)]
+    return np.concatenate(found) if found else np.empty(0, parts[0][0].dtype)

@@ -65,6 +65,23 @@ def test_kernels__keep_their_contracts(where, contract):
     assert ("skipped" in told) == only_simulated, "pieces have an order there, and nowhere else"
 
 
+@pytest.mark.gpu
+def test_kernel__is_compiled_once_for_all_processes(tmp_path):
+    if not has_gpu():
+        pytest.skip("no GPU: nothing is compiled for it")
+    script = (
+        "from tests.support.cuda.compiling import Setting; from tests.support.cuda.trainings import case_of;"
+        "from daskw2v.kernels.compilation import here; case_of('sgns', Setting(8), 6).on_gpu(); print(here.seconds)"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    seconds = [
+        float(subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    ]
+    assert seconds[0] > 0 == seconds[1]
+
+
 @pytest.fixture(scope="module")
 def compiling():
     """What compiles kernels without a GPU."""
@@ -97,6 +114,16 @@ SIZES = [(name, 128) for name in KERNELS] + [
     ("sgns, buckets", 300),
     ("sg_hs, buckets", 300),
 ]
+
+
+def test_kernels__have_names_of_their_own_in_the_cache(compiling):
+    """The same in every process, of what a kernel closes over as well: what was compiled is found by it."""
+    caches = import_module("daskw2v.kernels.cuda.cache")
+    settings = [compiling.Setting(128), compiling.Setting(96), compiling.Setting(128, (8, 0))]
+    kernels = {(name, setting): compiling.KERNELS[name](setting)[0] for name in KERNELS for setting in settings}
+    assert all(isinstance(kernel._cache, caches.CudaKernelCache) for kernel in kernels.values())
+    assert len({caches.named(kernel.py_func) for kernel in kernels.values()}) == len(set(kernels.values()))
+    assert "0x" not in str([caches.named(kernel.py_func) for kernel in kernels.values()]), "an address is no name"
 
 
 @pytest.mark.parametrize(("name", "vector_size"), SIZES)

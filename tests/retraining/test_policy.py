@@ -23,15 +23,15 @@ SETTLED = settled_params(Params(strategy="averaging"))
 )
 def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, anchor):
     params = settled_params(Params(**{"strategy": "averaging", **params}))
-    found = Policy(**policy).params_after(params, "v0001-a", 0.1, 0.2)
+    found = Policy(**policy).params_after(params, "v0001-a", 0.1)
     assert found.alpha == pytest.approx(rate * params.alpha)
     assert (found.base_model, found.epochs) == ("v0001-a", epochs)
     assert found.anchor == pytest.approx(anchor, abs=1e-4)
 
 
 def test_policy__of_little_new_text_still_moves_words():
-    assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005, 0.05).anchor < 1
+    assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005).anchor < 1
 
 
 def test_policy__has_a_rate_of_its_own():
-    assert Policy(alpha=0.01).params_after(SETTLED, "v0001-a", 0.1, 0.2).alpha == 0.01
+    assert Policy(alpha=0.01).params_after(SETTLED, "v0001-a", 0.1).alpha == 0.01

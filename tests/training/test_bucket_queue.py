@@ -41,7 +41,7 @@ def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(
         return 10 * work.number
 
     with ThreadPoolExecutor(threads) as pool:
-        assert train_in_order(pool, train, works) == [10 * work.number for work in works]
+        assert train_in_order(pool, threads, train, works) == [10 * work.number for work in works]
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
@@ -57,7 +57,7 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
         return work.number
 
     with ThreadPoolExecutor(2) as pool:
-        assert train_in_order(pool, train, works) == [0, 1, 2, 3]
+        assert train_in_order(pool, 2, train, works) == [0, 1, 2, 3]
 
 
 def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
@@ -69,5 +69,5 @@ def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
             raise ValueError("no such pairs")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no such pairs"):
-        train_in_order(pool, train, [Work(number, 0, number) for number in range(5)])
+        train_in_order(pool, 1, train, [Work(number, 0, number) for number in range(5)])
     assert begun == [0, 1]

@@ -57,7 +57,6 @@ def test_rounds__warm_up_is_one_replicas():
     assert all((r.n_replicas, len(r.steps)) == (8, 16) for r in rounds[len(warm) :])
     assert len(warm) == 2  # 7 / 80 of 12, rounded up
     assert len(rounds) - len(warm) == 3 * 8 * 8 // 16
-    assert AveragingRounds(Params(n_replicas=1, epochs=1), 1000, 10)[0].stop == 125
 
 
 def test_rounds__are_made_one_by_one():
@@ -87,12 +86,21 @@ def test_steps__merge_rows_as_often_as_they_are_frequent():
         ({"merges_per_round": 3}, 50_000_000, 133_000, (6, 3)),
         ({"merges_per_round": 3, "rounds_per_epoch": 5}, 50_000_000, 133_000, (5, 3)),
         ({"n_replicas": 8}, 50_000_000, 133_000, (4, 16)),
-        ({"n_replicas": 1}, 50_000_000, 133_000, (8, 1)),
+        ({"n_replicas": 1}, 50_000_000, 133_000, (1, 8)),
+        ({"n_replicas": 1}, 10**9, 133_000, (8, 8)),  # 2**27 positions a round, at most
+        ({"n_replicas": 1, "rounds_per_epoch": 4}, 50_000_000, 133_000, (4, 5)),  # 2**21 positions a step, at least
+        ({"n_replicas": 1}, 1000, 133_000, (1, 1)),
     ],
     ids=str,
 )
 def test_round_sizes__are_chosen_where_they_are_left_open(changes, length, n_words, sizes):
-    assert round_sizes(Params(**{"n_replicas": 2, **changes}), length, n_words) == sizes
+    assert round_sizes(Params(**{"n_replicas": 2, **changes}), length, n_words, 1 << 21) == sizes
+
+
+def test_rounds__one_replica_keeps_its_tables_from_step_to_step():
+    rounds = AveragingRounds(Params(n_replicas=1, epochs=2), 1000, 10, 300)
+    assert [[step.stop for step in this.steps] for this in rounds] == [[333, 666, 1000], [1333, 1666, 2000]]
+    assert {step.level for this in rounds for step in this.steps[:-1]} == {0}
 
 
 def test_rounds__all_of_the_work_may_be_warm_up():

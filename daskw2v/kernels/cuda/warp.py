@@ -25,8 +25,11 @@ def device(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call, with the GPU's approximations of exp, log and square root."""
-    return cuda.jit(fastmath=True)(function)
+    """Compile on first call, with the GPU's approximations of exp, log and square root; cached on disk."""
+    compiled = cuda.jit(fastmath=True)(function)
+    if not numba.config.ENABLE_CUDASIM:
+        compiled._cache = CudaKernelCache(function)
+    return compiled
 
 
 if numba.config.ENABLE_CUDASIM:
@@ -41,6 +44,8 @@ else:
     from llvmlite import ir
     from numba.cuda import libdevice, types
     from numba.cuda.extending import intrinsic
+
+    from daskw2v.kernels.cuda.cache import CudaKernelCache
 
     _float, _address = ir.FloatType(), ir.IntType(64)
     _four = ir.VectorType(_float, FLOATS)

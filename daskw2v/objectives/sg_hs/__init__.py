@@ -59,5 +59,6 @@ SG_HS = Objective(
     touched=touched_nodes,
     targets_in_partition=nodes_in_partition,
     reached=reached_nodes,
+    flush_words=256,
     of_words=("input",),
 )

@@ -48,7 +48,7 @@ from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
-from daskw2v.training.devices import Threads, threads_of, trainers_of
+from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
@@ -76,7 +76,8 @@ class AveragingRun:
         self, client: Client, run: Run, place: Store, length: int, trainers: Trainers, threads: Threads
     ) -> None:
         self._client, self._run, self._trainers, self._threads = client, run, trainers, threads
-        self._rounds = AveragingRounds(run.params, length, run.vocabulary.size)
+        step = find_device(run.device).replica_trainer.step
+        self._rounds = AveragingRounds(run.params, length, run.vocabulary.size, step)
         self._levels = levels(run.params, run.vocabulary.size)
         self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
@@ -98,7 +99,7 @@ class AveragingRun:
         if checkpoint is None:
             self._blocks, self._merged = _initial_blocks(self._client, self._run, blocks, key), {}
             return
-        if params.n_replicas > 1 and manifest.get("rounds") != len(self):
+        if manifest.get("rounds") != len(self):
             raise DamageError(
                 f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
                 "The same command makes it again.",
@@ -134,7 +135,7 @@ class AveragingRun:
             # All of a step together, where a worker has fetched all for the next step anyway
             together = [trained] if exchanged and not last else [[future] for future in trained]
             totals.append([self._client.submit(_totals, *some, key=f"totals-{some[0].key}") for some in together])
-            if not merged:
+            if last and this.n_replicas == 1:
                 self._take_blocks(trained[0], name)
             elif last or not exchanged:
                 self._merge_blocks(merged, trained, exchanged, name)

@@ -100,7 +100,7 @@ class Replica:
     def read_ahead(self, work: ReplicaWork) -> None:
         """Begin to read what the next step trains first: its worker waits for merged rows meanwhile."""
         self._coming = ReplicaText(self._run, work, self._trainer.positions)
-        self._coming.read_ahead()
+        self._coming.read_ahead(self._trainer.pieces_ahead)
 
     def changes(self, numbers: Iterable[int]) -> dict[int, Delta]:
         """Return what it changed in some blocks since it was given them."""

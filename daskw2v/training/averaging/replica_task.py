@@ -49,7 +49,7 @@ class Trained(NamedTuple):
     changes
         What it changed in each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, if there are no other replicas; else none.
+        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas; else none.
     merged
         Blocks that replicas merged in the round, by number, as they were before these changes.
     state
@@ -113,7 +113,7 @@ def train_replica(
     coming = steps[-1].coming
     if coming is not None:
         replica.read_ahead(coming)
-    rows = [] if steps[-1].merged else replica.take()
+    rows = [] if steps[-1].merged or coming is not None else replica.take()
     totals = TaskTotals(pairs, loss, replica.finite, words, this_worker(), *clock.read())
     merged = replica.merged(steps[-1].returned)
     return Trained(changes, rows, merged, ReplicaState(totals, None if coming is None else replica))

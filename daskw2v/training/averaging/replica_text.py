@@ -38,10 +38,10 @@ class ReplicaText:
         """Number of known tokens in the pieces that were loaded, before subsampling."""
         return sum(self._known)
 
-    def read_ahead(self) -> None:
-        """Begin to load the first piece."""
-        if self._loads:
-            self._loads[0] = in_background(self._loads[0]).result
+    def read_ahead(self, pieces: int) -> None:
+        """Begin to load the first pieces."""
+        for i in range(min(pieces, len(self._loads))):
+            self._loads[i] = in_background(self._loads[i]).result
 
     def _pieces(self, length: int) -> Iterator[Callable[[], TextPiece]]:
         for epoch, start, stop, rate in self.work.pieces(open_text(self._run).length):

@@ -45,7 +45,8 @@ class ReplicaWork:
         return pieces
 
 
-ROUNDS = 8  # an epoch, of one replica: it is heard of as often, and may be saved
+_ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
+_HEARD = 8  # steps of such a round, at most: it is heard of after each
 _MERGES = 8  # an epoch for each of several replicas, of the rows of the most frequent words
 _STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
@@ -54,20 +55,22 @@ _RARER = 4  # times as many rows are merged as many times less often
 
 
 class RoundSizes(NamedTuple):
-    """Rounds of an epoch, and steps of a round that several replicas train."""
+    """Rounds of an epoch, and steps of a round; one replica's that warms the model up has one."""
 
     rounds: int
     steps: int
 
 
-def round_sizes(params: Params, length: int, n_words: int) -> RoundSizes:
+def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> RoundSizes:
     """Return what Params leave open, for epochs of `length` positions and so many words in the vocabulary.
 
-    Replicas keep all rows that they are given in a round until it ends (`given_rows`): three times both tables at most.
+    One replica's tables stay where they are from step to step of at least `step` positions, and nothing is merged.
+    Several keep all rows that they are given in a round until it ends (`given_rows`): three times both tables at most.
     """
     n = params.n_replicas
     if n == 1:
-        return RoundSizes(params.rounds_per_epoch or ROUNDS, 1)
+        alone = params.rounds_per_epoch or max(1, -(-length // _ALONE))
+        return RoundSizes(alone, max(1, min(_HEARD, length // (alone * step))))
     merges = _MERGES * n
     rounds = params.rounds_per_epoch
     most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
@@ -150,10 +153,12 @@ class AveragingRounds(Sequence[AveragingRound]):
         Positions of the corpus.
     n_words
         Words of the vocabulary.
+    step
+        Positions of a step, where there is one replica, at least.
     """
 
-    def __init__(self, params: Params, length: int, n_words: int) -> None:
-        sizes = round_sizes(params, length, n_words)
+    def __init__(self, params: Params, length: int, n_words: int, step: int = 1) -> None:
+        sizes = round_sizes(params, length, n_words, step)
         wanted = params.epochs * sizes.rounds
         self._params = params
         self._total = params.epochs * length
@@ -181,7 +186,7 @@ class AveragingRounds(Sequence[AveragingRound]):
         else:
             start, stop = share_of(self._warm, self._total, number - self._n_warm, self._n_merged)
             replicas = self._params.n_replicas
-        n_steps = min(self._steps, stop - start) if replicas > 1 else 1
+        n_steps = min(self._steps, stop - start) if replicas == self._params.n_replicas else 1
         steps = (self._step(*share_of(start, stop, i, n_steps), replicas, i + 1, n_steps) for i in range(n_steps))
         return AveragingRound(number, start, stop, tuple(steps))
 

@@ -33,7 +33,7 @@ class Threads(NamedTuple):
 
     n: int
     hot_rows: int | None = None
-    flush_words: int = 512
+    flush_words: int | None = None
     max_in_flight: int | None = None
 
 

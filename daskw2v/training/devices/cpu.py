@@ -27,6 +27,13 @@ def hot_rows_of(objective: Objective, threads: Threads) -> int:
     return objective.hot_rows // threads.n if threads.hot_rows is None else threads.hot_rows
 
 
+def flush_words_of(objective: Objective, threads: Threads) -> int:
+    """Return the centers between two flushes of a thread: all threads together train `Objective.flush_words` then."""
+    if threads.flush_words is not None:
+        return threads.flush_words
+    return max(1, objective.flush_words // threads.n)
+
+
 class CpuTrainer(DeviceTrainer):
     """What trains on the processor."""
 
@@ -58,7 +65,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         hot = self._hot_rows()
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
-            rows = HotRows(hot, *copies, self._threads.flush_words)
+            rows = HotRows(hot, *copies, flush_words_of(self._objective, self._threads))
             self._memories.put(Tables(self._tables["input"], self._tables["output"], self._width, rows))
 
     def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:

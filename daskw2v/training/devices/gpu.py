@@ -20,6 +20,7 @@ import numpy as np
 
 from daskw2v.cluster.gpus import RESOURCE, a_gpu_each
 from daskw2v.errors import ClusterError
+from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import Columns, DeviceTables, PartTables
 from daskw2v.objectives.touched import contexts_in_partition
@@ -90,24 +91,31 @@ class CudaTrainer(DeviceTrainer):
         return self._cuda.to_device(np.ascontiguousarray(values))
 
     def from_device(self, values: Any) -> Any:
-        """Return a copy of an array of the GPU."""
-        return values.copy_to_host()
+        """Return a copy of an array of the GPU, in memory that was used before where there is some."""
+        return values.copy_to_host(buffers.here.take(len(values), values.dtype))
 
 
 class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     """Warps train without locks: the result depends on their order, which is not known."""
 
     positions = 1 << 22  # enough for two thousand warps: each has a long piece
+    step = 1 << 24
 
     def _make_ready(self) -> None:
         touched = self._touched()
         self._in_flight = self._pieces.room(self._threads.max_in_flight)
         self._likely = [self.to_device(self._pieces.crowded(touched[name], self._in_flight)) for name in TABLES]
+        self._buffers = [_Buffer(self._cuda) for _ in range(_BUFFERS)]
 
     @classmethod
     def pieces_held(cls, threads: int) -> int:
         """Return how many pieces of text so many threads hold at a time: some are read ahead."""
         return threads + _AHEAD
+
+    @property
+    def pieces_ahead(self) -> int:
+        """Number of pieces of the next step that are read before it begins: as many as there are threads."""
+        return self._threads.n
 
     def _overwrite(self, there: Any, values: Any) -> None:
         there.copy_to_device(values.reshape(-1))
@@ -119,9 +127,8 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         source, output = (self._tables[name] for name in TABLES)
         hot_rows, (inputs, outputs) = self._threads.hot_rows or 0, self._likely
         memory = DeviceTables(source, output, self._width, hot_rows, self._in_flight, inputs, outputs, totals, stream)
-        buffers = [_Buffer(cuda) for _ in range(_BUFFERS)]
         try:
-            for piece, buffer in zip(self._loaded(loads), cycle(buffers), strict=False):
+            for piece, buffer in zip(self._loaded(loads), cycle(self._buffers), strict=False):
                 segment = buffer.put(piece.segment, stream)
                 self._train(segment, piece.first, piece.last, memory, piece.rate, piece.epoch, self._prepared)
                 buffer.trained(stream)

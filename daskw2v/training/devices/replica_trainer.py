@@ -72,6 +72,7 @@ class ReplicaTrainer(DeviceTrainer):
     """
 
     positions: ClassVar[int] = SEGMENT  # of the corpus that it is given at a time
+    step: ClassVar[int] = 1 << 21  # positions of a step, at least, where there are no other replicas
 
     def __init__(
         self,
@@ -103,6 +104,11 @@ class ReplicaTrainer(DeviceTrainer):
     def pieces_held(cls, threads: int) -> int:
         """Return how many pieces of text so many threads hold at a time: some read while the others train."""
         return 1 if threads == 1 else 3
+
+    @property
+    def pieces_ahead(self) -> int:
+        """Number of pieces of the next step that are read before it begins."""
+        return 1
 
     def _rows_behind(self) -> int:
         """Return the number of rows that a table has besides the model's, behind them."""

@@ -2,11 +2,15 @@
 
 If threads waited for the end of each round, all would wait for its slowest bucket. A partition's buckets follow each
 other in the order of the rounds, so the result is the same.
+
+Each thread takes the next bucket itself and waits for its two partitions alone. A thread that dealt buckets out would
+need Python's lock for each, as all others do, and sixteen threads would wait for it more than they train.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from queue import SimpleQueue
+from concurrent.futures import Executor
+from itertools import count
+from threading import Lock
 from typing import Protocol, TypeVar
 
 _R = TypeVar("_R")
@@ -25,45 +29,53 @@ class Work(Protocol):
 _W = TypeVar("_W", bound=Work)
 
 
-def train_in_order(pool: Executor, train: Callable[[_W], _R], works: Sequence[_W]) -> list[_R]:
-    """Train buckets by the threads of a pool; return what `train` returned of each.
+def train_in_order(pool: Executor, threads: int, train: Callable[[_W], _R], works: Sequence[_W]) -> list[_R]:
+    """Train buckets by some threads of a pool; return what `train` returned of each.
 
     A bucket begins when those before it are done that have a partition in common with it. If one fails, those that have
     not begun are left out, and its error is raised.
     """
-    followers, waiting = _dependencies(works)
-    done: SimpleQueue[tuple[int, Future[_R]]] = SimpleQueue()
-    futures: dict[int, Future[_R]] = {}
+    before, after = _locks(works)
+    results: dict[int, _R] = {}
+    numbers, failed = count(), list[BaseException]()
 
-    def submit(number: int) -> None:
-        futures[number] = pool.submit(train, works[number])
-        futures[number].add_done_callback(lambda future: done.put((number, future)))
+    def train_next() -> None:
+        for number in numbers:  # a bucket that is waited for was taken earlier, by a thread that trains
+            if number >= len(works):
+                return
+            for lock in before[number]:
+                lock.acquire()
+            try:
+                if not failed:
+                    results[number] = train(works[number])
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                for lock in after[number]:
+                    lock.release()
 
-    for number, n in enumerate(waiting):
-        if not n:
-            submit(number)
+    futures = [pool.submit(train_next) for _ in range(min(threads, len(works)))]
     try:
-        for _ in works:
-            number, future = done.get()
-            future.result()  # raises its error
-            for follower in followers[number]:
-                waiting[follower] -= 1
-                if not waiting[follower]:
-                    submit(follower)
-    finally:
-        for future in futures.values():
-            future.cancel()
-    return [futures[number].result() for number in range(len(works))]
+        for future in futures:
+            future.result()
+    except BaseException as error:  # of this thread, which is told to stop
+        failed.append(error)
+    if failed:
+        raise failed[0]
+    return [results[number] for number in range(len(works))]
 
 
-def _dependencies(works: Sequence[Work]) -> tuple[list[list[int]], list[int]]:
-    """Return, of each bucket, which ones wait for it, and for how many it waits."""
-    followers: list[list[int]] = [[] for _ in works]
-    waiting, last = [0] * len(works), dict[tuple[str, int], int]()
+def _locks(works: Sequence[Work]) -> tuple[list[list[Lock]], list[list[Lock]]]:
+    """Return, for each bucket, the locks that those before it release, and those that it releases."""
+    before: list[list[Lock]] = [[] for _ in works]
+    after: list[list[Lock]] = [[] for _ in works]
+    last = dict[tuple[str, int], int]()
     for number, work in enumerate(works):
         for partition in (("input", work.input), ("output", work.output)):
             if partition in last:
-                followers[last[partition]].append(number)
-                waiting[number] += 1
+                lock = Lock()
+                lock.acquire()
+                before[number].append(lock)
+                after[last[partition]].append(lock)
             last[partition] = number
-    return followers, waiting
+    return before, after

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +25,7 @@ from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import PartitionTrainer, find_device, gpu_memory_watched
+from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.rotation.bucket_queue import train_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
@@ -238,12 +237,24 @@ def train_buckets(
         context.max_in_flight,
     )
 
-    done, size = list[TaskTotals](), context.group_size
+    def train(job: _Job) -> tuple[int, int, float]:
+        work, number = job.work, job.number
+        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
+        bucket = job.bucket_of(work)
+        n, loss = trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
+        return job.step, n, loss
+
     with ThreadPoolExecutor(threads) as pool:
-        for rounds in steps:
-            found = _train_step(trainer, rounds, words, _buckets_of(pairs, rounds, size, pool), pool)
-            trained, loss = sum(n for n, _ in found), sum(loss for _, loss in found)
-            done.append(TaskTotals(trained, loss, True, 0, this_worker(), *clock.read()))
+        found = [
+            one
+            for jobs in _jobs(steps, pairs, context.group_size, pool)
+            for one in train_in_order(pool, threads, train, jobs)
+        ]
+    trained, losses = [0] * len(steps), [0.0] * len(steps)
+    for step, n, loss in found:
+        trained[step] += n
+        losses[step] += loss
+    done = [TaskTotals(*both, True, 0, this_worker(), *clock.read()) for both in zip(trained, losses, strict=True)]
     attempt, finite = new_attempt(), list[bool]()
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
@@ -299,34 +310,51 @@ class _HeldBuckets:
         return bucket_of
 
 
-def _buckets_of(pairs: PairSource, rounds: BucketRounds, size: int, pool: Executor) -> _FileBuckets | _HeldBuckets:
-    return _FileBuckets(pairs, rounds, size, pool) if isinstance(pairs, Place) else _HeldBuckets(pairs, size)
+class _Job(NamedTuple):
+    """A bucket of a slice.
+
+    Parameters
+    ----------
+    input, output
+        Its partitions.
+    step, number
+        Numbers of the step, and of the slice.
+    work
+        What is trained.
+    bucket_of
+        Returns its pairs.
+    """
+
+    input: int
+    output: int
+    step: int
+    number: int
+    work: BucketWork
+    bucket_of: Callable[[BucketWork], Bucket]
+
+
+def _jobs(steps: Sequence[BucketRounds], pairs: PairSource, size: int, pool: Executor) -> Iterator[list[_Job]]:
+    """Yield the buckets in their order: all that are held together, those in files by slice.
+
+    Each slice of a step goes through all of its rounds.
+    """
+    together = list[_Job]()
+    for step, rounds in enumerate(steps):
+        buckets = _FileBuckets(pairs, rounds, size, pool) if isinstance(pairs, Place) else _HeldBuckets(pairs, size)
+        for number in range(len(rounds[0][0].alphas)):
+            bucket_of, works = buckets.slice(number), [work for works in rounds for work in works]
+            jobs = [_Job(work.input, work.output, step, number, work, bucket_of) for work in works]
+            if isinstance(pairs, Place):
+                yield jobs
+            else:
+                together += jobs
+    if together:
+        yield together
 
 
 def _place_of(work: BucketWork, size: int) -> int:
     """Return the place of a bucket among those of its two groups."""
     return work.output % size * size + work.input % size
-
-
-def _train_step(
-    trainer: PartitionTrainer,
-    rounds: BucketRounds,
-    words: Mapping[int, UInt64Array],
-    buckets: _FileBuckets | _HeldBuckets,
-    pool: Executor,
-) -> list[tuple[int, float]]:
-    """Train slice after slice, each in all rounds; return pairs and loss by bucket, in order."""
-
-    def train(bucket_of: Callable[[BucketWork], Bucket], number: int, work: BucketWork) -> tuple[int, float]:
-        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
-        alpha, bucket = work.alphas[number], bucket_of(work)
-        return trainer.train(work.input, work.output, bucket, alpha, words[work.output], key)
-
-    done = list[tuple[int, float]]()
-    for number in range(len(rounds[0][0].alphas)):
-        now = partial(train, buckets.slice(number), number)
-        done += train_in_order(pool, now, [work for works in rounds for work in works])
-    return done
 
 
 def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:

@@ -15,7 +15,7 @@ from daskw2v.objectives.registry import OBJECTIVES, find_objective
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, threads_of
-from daskw2v.training.devices.cpu import hot_rows_of
+from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 WORDS = 30
@@ -191,7 +191,15 @@ def test_hot_rows__are_shared_out_where_their_number_is_open():
 def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31, flush_words=9)
     assert threads_of(16, resources) == Threads(16, 31, 9, None)
-    assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, 512, 7)
+    assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, None, 7)
+
+
+def test_flush__comes_after_as_many_centers_of_all_threads_together():
+    for objective, total in ((SG_HS, 256), (CBOW_HS, 1024)):
+        for n in (2, 16, 64):
+            assert n * flush_words_of(objective, threads_of(n, Resources())) == total
+        assert flush_words_of(objective, threads_of(4096, Resources())) == 1
+        assert flush_words_of(objective, threads_of(16, Resources(flush_words=9))) == 9
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -10,10 +10,9 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
-from distributed import Nanny
 
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import connect, gpus
+from daskw2v.cluster import OneWorker, connect, gpus
 from daskw2v.cluster.gpus import a_gpu_each, visible_gpus
 from daskw2v.errors import ClusterError
 from daskw2v.training.averaging.replica_task import train_replica
@@ -122,10 +121,12 @@ def write_text(folder):
 def test_connect__leaves_it_to_one_worker_to_say_that_there_is_no_gpu(monkeypatch):
     monkeypatch.setattr(gpus, "visible_gpus", list)
     assert a_gpu_each(1) == {"resources": {"GPU": 1}}
-    monkeypatch.setattr(gpus, "visible_gpus", lambda: ["5", "7"])
-    one = a_gpu_each(1)
-    assert issubclass(one["worker_class"], Nanny)
-    assert one["gpus"] == ["5", "7"]
+
+
+def test_connect__trains_on_one_gpu_in_this_process(four_gpus):
+    with connect(CUDA, DEVICES["cuda"].local_cluster) as client:
+        assert isinstance(client.cluster, OneWorker)
+        assert [worker.state.total_resources for worker in client.cluster.workers.values()] == [{"GPU": 1}]
 
 
 def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):

@@ -1,0 +1,49 @@
+"""Where kernels for GPUs are kept: beside those of the processor, named in the same way (`kernels.cache`).
+
+numba-cuda tells nobody that it compiles: it does so from the moment that a kernel is not found until it is saved.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba_cuda
+from numba.cuda import dispatcher
+from numba.cuda.core import caching
+
+from daskw2v.kernels import compilation
+from daskw2v.kernels.cache import Locator, UniqueFiles, named
+
+
+class _Implementation(dispatcher.CUDACacheImpl):
+    """numba-cuda's own, at our place."""
+
+    _locator_classes = (Locator,)
+
+
+class _Files(UniqueFiles, caching.IndexDataCacheFile):
+    """numba-cuda's own, of such names."""
+
+
+class CudaKernelCache(dispatcher.CUDACache):
+    """The compiled versions of one kernel on disk, by CUDA's version and the GPU's generation."""
+
+    _impl_class = _Implementation
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled kernel; where there is none, note that it is compiled now."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            compilation.here.on_start()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel."""
+        compilation.here.on_end()
+        super().save_overload(sig, data)
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple(), numba_cuda.__version__, named(self._py_func)

@@ -1,0 +1,51 @@
+"""Sixteen threads that have a core each: they learn what one thread learns, and no more than sixteen do."""
+
+import numpy as np
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.kernels.simd import huge_zeros, padded
+from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.training.devices import Threads
+from tests.support.lockstep import train_in_step
+from tests.support.zipf import zipf_counts, zipf_segment
+
+WORDS, TOKENS, SIZE = 1000, 100_000, 16
+HOGWILD = [name for name, objective in OBJECTIVES.items() if "cpu" in objective.trainers]
+
+
+@pytest.fixture
+def loss_of():
+    """What trains a text once, and returns the mean loss of an example."""
+    counts = zipf_counts(WORDS, TOKENS)
+
+    def train(name, threads):
+        objective, width = OBJECTIVES[name], padded(SIZE)
+        params = settled(Params(objective=name, vector_size=SIZE))
+        tables = []
+        for table, n in objective.tables(params, WORDS).items():
+            rows = huge_zeros(n * width)
+            rows.reshape(n, width)[:, :SIZE] = objective.initial(params, table, np.arange(n))
+            tables.append(rows)
+        text, rate = zipf_segment(counts, TOKENS, 1e-3), Rate(params.alpha, 0.0, 0)
+        examples, loss = train_in_step(
+            objective, objective.prepare(params, counts), tuple(tables), width, threads, text, rate
+        )
+        return loss / examples
+
+    return train
+
+
+@pytest.mark.parametrize("name", HOGWILD)
+def test_threads__in_step_learn_what_one_learns(loss_of, name):
+    """With the package's numbers of hot rows, and of centers from flush to flush."""
+    one = loss_of(name, Threads(1))
+    assert loss_of(name, Threads(2)) == pytest.approx(one, rel=0.02)
+    assert loss_of(name, Threads(16)) == pytest.approx(one, rel=0.06)
+
+
+@pytest.mark.parametrize("name", HOGWILD)
+def test_threads__that_flush_too_seldom_diverge(loss_of, name):
+    """What the numbers above are chosen against: 512 centers, as two threads may have, are too many for sixteen."""
+    assert loss_of(name, Threads(16, flush_words=512)) > 2 * loss_of(name, Threads(1))
