@@ -19,7 +19,8 @@ import numpy.typing as npt
 from daskw2v.kernels.simd import aligned_empty, huge_pages
 
 _IDLE = 5.0  # seconds that memory waits
-LEAST = 2 << 20  # bytes of a huge page; less is not kept
+LEAST = 1 << 18  # bytes; less is not kept
+_SIZES = 1 << 16, 2 << 20  # bytes of which memory is a multiple: of what is smaller than a huge page, and of others
 
 
 class Buffers:
@@ -55,7 +56,9 @@ class Buffers:
         wanted = n * np.dtype(dtype).itemsize
         if wanted < LEAST:
             return aligned_empty(n, dtype)
-        size = -(-wanted // LEAST) * LEAST
+        small, page = _SIZES
+        unit = small if wanted < page else page
+        size = -(-wanted // unit) * unit
         with self._lock:
             memory = self._found(size)
             if memory is None:

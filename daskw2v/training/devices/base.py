@@ -76,31 +76,36 @@ class PartitionTrainer(DeviceTrainer):
     objective, params
         What is trained.
     inputs, outputs
-        The numbers of partitions, and their rows, shape (rows, D) float32, or as `take_input` returns them. They are
-        copied, one after the other.
+        For each partition what returns its rows, shape (rows, D) float32, or as `take_input` returns them. They are
+        copied.
     counts, total
         Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
     max_in_flight
         As in Resources.
+    each
+        As `map`, by which partitions are copied: one after the other, or by several threads.
     """
 
     def __init__(
         self,
         objective: Objective,
         params: Params,
-        inputs: Iterable[tuple[int, Float32Array]],
-        outputs: Iterable[tuple[int, Float32Array]],
+        inputs: Mapping[int, Callable[[], Float32Array]],
+        outputs: Mapping[int, Callable[[], Float32Array]],
         counts: Callable[[int], Int64Array],
         total: int,
         max_in_flight: int | None,
+        each: Callable[..., Iterable[Any]] = map,
     ) -> None:
         self._train, self._objective = self.find_kernel(objective), objective
         self._params, self._counts, self._total = params, counts, total
         self._max_in_flight = max_in_flight
         self._width = padded(params.vector_size)
-        self._inputs, self._outputs = (
-            {number: self.to_device(_padded_copy(rows, self._width)) for number, rows in of} for of in (inputs, outputs)
-        )
+
+        def copy(rows: Callable[[], Float32Array]) -> Any:
+            return self.to_device(_padded_copy(rows(), self._width))
+
+        self._inputs, self._outputs = (dict(zip(of, each(copy, of.values()), strict=True)) for of in (inputs, outputs))
         self._make_ready()
 
     @classmethod

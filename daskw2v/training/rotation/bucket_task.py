@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -214,28 +215,14 @@ def train_buckets(
     Returns
     -------
     inputs, outputs, totals
-        The trained partitions, and the totals of each step; those of the last tell whether all rows are finite.
+        The trained partitions, and the totals of each step; all time is the first one's.
     """
-    clock, words = TaskClock(), dict[int, UInt64Array]()
+    clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
 
-    def open_outputs() -> Iterator[tuple[int, Float32Array]]:
-        for k, held in outputs.items():
-            words[k] = context.words(k, held[k]).view()
-            words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
-            yield k, context.rows_as_held(OUTPUT, k, held[k])
-
-    params = context.run.params
-    trainer = find_device(context.run.device).partition_trainer(
-        find_objective(params.objective),
-        params,
-        (
-            (k, context.rows_as_held(INPUT, k, held[k])) for k, held in inputs.items()
-        ),  # one after the other: each is large
-        open_outputs(),
-        context.counts.read,
-        context.run.vocabulary.total,
-        context.max_in_flight,
-    )
+    def open_output(k: int) -> Float32Array:
+        words[k] = context.words(k, outputs[k][k]).view()
+        words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
+        return context.rows_as_held(OUTPUT, k, outputs[k][k])
 
     def train(job: _Job) -> tuple[int, int, float]:
         work, number = job.work, job.number
@@ -244,17 +231,6 @@ def train_buckets(
         n, loss = trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
         return job.step, n, loss
 
-    with ThreadPoolExecutor(threads) as pool:
-        found = [
-            one
-            for jobs in _jobs(steps, pairs, context.group_size, pool)
-            for one in train_in_order(pool, threads, train, jobs)
-        ]
-    trained, losses = [0] * len(steps), [0.0] * len(steps)
-    for step, n, loss in found:
-        trained[step] += n
-        losses[step] += loss
-    done = [TaskTotals(*both, True, 0, this_worker(), *clock.read()) for both in zip(trained, losses, strict=True)]
     attempt, finite = new_attempt(), list[bool]()
 
     def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
@@ -267,11 +243,34 @@ def train_buckets(
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
     roundings = {work.output: work.rounding for work in steps[-1][-1]}
-    trained_inputs = {k: keep(INPUT, k, trainer.take_input(k)) for k in inputs}
-    trained_outputs = {k: keep(OUTPUT, k, trainer.take_output(k)) for k in outputs}
-    last, (seconds, compiling) = done.pop(), clock.read()
-    totals = last._replace(finite=all(finite), seconds=last.seconds + seconds, compiling=last.compiling + compiling)
-    return trained_inputs, trained_outputs, [*done, totals]
+    with ThreadPoolExecutor(threads) as pool:
+        each = pool.map if home is None else map  # in files, rows may be more than memory holds several times
+        trainer = find_device(context.run.device).partition_trainer(
+            find_objective(params.objective),
+            params,
+            {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
+            {k: partial(open_output, k) for k in outputs},
+            context.counts.read,
+            context.run.vocabulary.total,
+            context.max_in_flight,
+            each,
+        )
+        found = [
+            one
+            for jobs in _jobs(steps, pairs, context.group_size, pool)
+            for one in train_in_order(pool, threads, train, jobs)
+        ]
+        taken_inputs = each(lambda k: keep(INPUT, k, trainer.take_input(k)), inputs)
+        taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
+        trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
+        trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
+    trained, losses = [0] * len(steps), [0.0] * len(steps)
+    for step, n, loss in found:
+        trained[step] += n
+        losses[step] += loss
+    good, of_each = all(finite), zip(trained, losses, strict=True)
+    totals = [TaskTotals(n, loss, good, 0, this_worker(), *clock.read()) for n, loss in of_each]
+    return trained_inputs, trained_outputs, totals
 
 
 class _FileBuckets:

@@ -29,7 +29,7 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
     params = Params(vector_size=vector_size, negative_rule=rule)
     other = np.ones((3, vector_size), np.float32)
-    sources, outputs = [(2, other), (5, source)], [(7, output), (5, other)]
+    sources, outputs = {2: lambda: other, 5: lambda: source}, {7: lambda: output, 5: lambda: other}
     both = find_device("cpu").partition_trainer(find_objective("sgns"), params, sources, outputs, dict, 0, None)
     n, loss = both.train(5, 7, bucket, 0.05, words, key)
     truth = [rows.astype(np.float64) for rows in (source, output)]
@@ -53,7 +53,7 @@ def test_cpu_buckets__trains_hierarchical_softmax_as_the_reference():
     pairs = pack([rng.integers(0, 20, 200), np.sort(rng.integers(0, 300, 200))], np.uint32)
     counts, params = rng.integers(1, 100, 300), Params(objective="sg_hs", vector_size=10, n_partitions=8)
     kind = find_objective("sg_hs")
-    both = find_device("cpu").partition_trainer(kind, params, [(2, source)], [(3, output)], dict, 0, None)
+    both = find_device("cpu").partition_trainer(kind, params, {2: lambda: source}, {3: lambda: output}, dict, 0, None)
     bucket, links = Bucket(pairs, pairs[:0]), kind.partition_table(params, counts)
     n, loss = both.train(2, 3, bucket, 0.05, links, np.uint64(7))
     truth = [rows.astype(np.float64) for rows in (source, output)]

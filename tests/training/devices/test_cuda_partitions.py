@@ -72,8 +72,8 @@ def make_trainer(max_in_flight=None):
     tables = [rng.random((n, 10), np.float32) for n in (6, 8)]
     counts = {3: np.array([90, 30, 5, 3, 2, 1]), 4: np.array([80, 40, 9, 5, 3, 2, 1, 1])}
     trainer = CudaPartitionTrainer(
-        OBJECTIVES["sgns"], Params(vector_size=10, sample=0), [(3, tables[0])], [(4, tables[1])], counts.get, 300,
-        max_in_flight,
+        OBJECTIVES["sgns"], Params(vector_size=10, sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
+        counts.get, 300, max_in_flight,
     )  # fmt: skip
     return trainer, tables, word_table(counts[4], 0.75)
 
