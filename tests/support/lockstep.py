@@ -8,12 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from daskw2v.config.params import Params
+from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Objective, Rate, Tables
 from daskw2v.objectives.cpu.hot import rows_due
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
 from daskw2v.types import Float32Array
+
+
+def first_tables(objective: Objective, params: Params, n_words: int) -> tuple[Float32Array, Float32Array]:
+    """Return both tables before training, flat, of padded rows."""
+    width, tables = padded(params.vector_size), list[Float32Array]()
+    for name, n in objective.tables(params, n_words).items():
+        tables.append(huge_zeros(n * width))
+        tables[-1].reshape(n, width)[:, : params.vector_size] = objective.initial(params, name, np.arange(n))
+    source, output = tables
+    return source, output
 
 
 def train_in_step(

@@ -53,7 +53,7 @@ from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
 
-_HOGWILD = "{} threads train each replica without locks: fast, but not the same to the last bit (threads=1 is)"
+_HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 _PRELOADED = 4096  # positions
 _VELOCITY = "velocity-"  # before a table's name, in a checkpoint
 
@@ -295,8 +295,9 @@ def _start(
 ) -> AveragingRun:
     trainers = trainers_of(client, run.device)
     threads = threads_of(task_threads([n for _, n in trainers.homes()], run.params, resources), resources)
-    if threads.n > 1:
-        listener(Progress("train", 0, 0, "", message=_HOGWILD.format(threads.n)))
+    together = find_device(run.device).replica_trainer.trains_together(threads)
+    if together is not None:
+        listener(Progress("train", 0, 0, "", message=_HOGWILD.format(together)))
     return AveragingRun(client, run, place, length, trainers, threads)
 
 

@@ -26,7 +26,7 @@ from daskw2v.objectives.base import Columns, DeviceTables, PartTables
 from daskw2v.objectives.touched import contexts_in_partition
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer
+from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, TextPiece
 from daskw2v.types import UInt64Array
@@ -111,6 +111,11 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     def pieces_held(cls, threads: int) -> int:
         """Return how many pieces of text so many threads hold at a time: some are read ahead."""
         return threads + _AHEAD
+
+    @classmethod
+    def trains_together(cls, threads: Threads) -> str | None:
+        """Return what trains the replica's rows at the same time: threads of the processor only read."""
+        return None if threads.max_in_flight == 1 else "The warps of a GPU"
 
     @property
     def pieces_ahead(self) -> int:

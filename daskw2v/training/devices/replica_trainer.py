@@ -110,6 +110,11 @@ class ReplicaTrainer(DeviceTrainer):
         """Number of pieces of the next step that are read before it begins."""
         return 1
 
+    @classmethod
+    def trains_together(cls, threads: Threads) -> str | None:
+        """Return what trains the replica's rows at the same time, without locks; None where nothing does."""
+        return f"{threads.n} threads" if threads.n > 1 else None
+
     def _rows_behind(self) -> int:
         """Return the number of rows that a table has besides the model's, behind them."""
         return 0

@@ -1,14 +1,13 @@
 """Sixteen threads that have a core each: they learn what one thread learns, and no more than sixteen do."""
 
-import numpy as np
 import pytest
 
 from daskw2v.config.params import Params
-from daskw2v.kernels.simd import huge_zeros, padded
+from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.training.devices import Threads
-from tests.support.lockstep import train_in_step
+from tests.support.lockstep import first_tables, train_in_step
 from tests.support.zipf import zipf_counts, zipf_segment
 
 WORDS, TOKENS, SIZE = 1000, 100_000, 16
@@ -21,17 +20,11 @@ def loss_of():
     counts = zipf_counts(WORDS, TOKENS)
 
     def train(name, threads):
-        objective, width = OBJECTIVES[name], padded(SIZE)
-        params = settled(Params(objective=name, vector_size=SIZE))
-        tables = []
-        for table, n in objective.tables(params, WORDS).items():
-            rows = huge_zeros(n * width)
-            rows.reshape(n, width)[:, :SIZE] = objective.initial(params, table, np.arange(n))
-            tables.append(rows)
+        objective, params = OBJECTIVES[name], settled(Params(objective=name, vector_size=SIZE))
+        tables, width = first_tables(objective, params, WORDS), padded(SIZE)
         text, rate = zipf_segment(counts, TOKENS, 1e-3), Rate(params.alpha, 0.0, 0)
-        examples, loss = train_in_step(
-            objective, objective.prepare(params, counts), tuple(tables), width, threads, text, rate
-        )
+        prepared = objective.prepare(params, counts)
+        examples, loss = train_in_step(objective, prepared, tables, width, threads, text, rate)
         return loss / examples
 
     return train
