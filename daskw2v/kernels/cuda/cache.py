@@ -32,17 +32,21 @@ class CudaKernelCache(dispatcher.CUDACache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
+        self._compiling = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel; where there is none, note that it is compiled now."""
         found = super().load_overload(sig, target_context)
-        if found is None:
+        if found is None and not self._compiling:
+            self._compiling = True
             compilation.here.on_start()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel."""
-        compilation.here.on_end()
+        if self._compiling:
+            self._compiling = False
+            compilation.here.on_end()
         super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
