@@ -55,9 +55,9 @@ class Hardware:
         return max(1 / (self.network * LINK), 2 * send / self.processes * shared)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Load:
-    """What is trained.
+    """What is trained; each is another one, so that what is known of it can be kept.
 
     Parameters
     ----------

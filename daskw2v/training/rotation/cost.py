@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTa
     )
 
 
+@lru_cache(32)
 def barrier(load: Load, p: int, groups: int | None = None) -> float:
     """Return the largest bucket of a round over the mean: a bucket is as large as its partitions' shares of the words.
 
