@@ -48,6 +48,7 @@ Floats = npt.NDArray[np.float64]
 
 SIZES = (100, 300)  # vector sizes
 DEALT = 8  # partitions
+TABLE_ROWS = 1 << 20  # of the largest table: no cache holds it, nor the smaller ones that are parts of it
 _FEW, _MORE = 4, 16  # passes of runs that are compared
 
 
@@ -84,7 +85,7 @@ def load_of(text: Text, segment: Segment, params: Params) -> Load:
     return Load(text.corpus.n_tokens * params.epochs, len(counts), params.vector_size, pairs, kept[:TOP] / kept.sum())
 
 
-def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
+def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     counts, params = text.vocabulary.load().counts, Params()
 
     def pair(make: Callable[..., Callable[[], float]], *how: int) -> float:
@@ -95,13 +96,15 @@ def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
     def warm(d: int) -> Callable[[], float]:
         return buckets(params.replace(vector_size=d), segment, counts, 1, TNS)
 
-    def cold(d: int, rows: int = 1 << 18) -> float:
-        pairs, width = pack(np.random.default_rng(1).integers(0, rows, (2, rows)), pair_type(rows)), padded(d)
-        tables = first_rows(params.replace(vector_size=d), np.arange(rows)), huge_zeros(rows * width)
-        words = word_table(np.ones(rows, np.int64), params.ns_exponent)
-        return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / rows
+    def cold(d: int) -> float:
+        n, width = rows // 4, padded(d)
+        pairs = pack(np.random.default_rng(1).integers(0, n, (2, n)), pair_type(n))
+        tables = first_rows(params.replace(vector_size=d), np.arange(n)), huge_zeros(n * width)
+        words = word_table(np.ones(n, np.int64), params.ns_exponent)
+        return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / n
 
-    def far(d: int, rows: int = 1 << 20, words: int = 1 << 19) -> Callable[[], float]:
+    def far(d: int) -> Callable[[], float]:
+        words = rows // 2
         tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
         sentences = np.arange(0, words + 1, 1 << 4)
         text = Segment(tokens, np.arange(words), sentences)
@@ -119,7 +122,7 @@ def measure_kernels(text: Text, segment: Segment) -> dict[str, Any]:
     }
 
 
-def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
+def measure_rows(rows: int) -> dict[str, float]:
     """Measure copies and merges of tables that no cache holds."""
     params, objective, rule = Params(), find_objective("sgns"), find_merge_rule("momentum")
     base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
@@ -138,7 +141,7 @@ def measure_rows(rows: int = 1 << 17) -> dict[str, float]:
     }
 
 
-def measure_files(folder: Path, rows: int = 1 << 18, times: int = 5) -> float:
+def measure_files(folder: Path, rows: int, times: int = 5) -> float:
     """Return the processor seconds of a byte of rows that is written to a file, or read from it."""
     content, place = np.ones((rows, SIZES[0]), np.float32), Store(str(folder / "files"))
 
@@ -245,7 +248,7 @@ def seconds_of_tasks(client: Client, n: int = 200) -> tuple[float, float]:
 
 
 def calibrate(
-    text: Text, small: Text, segment: Segment, read: float, folder: Path, load: Load, out: TextIO
+    text: Text, small: Text, segment: Segment, read: float, rows: int, folder: Path, load: Load, out: TextIO
 ) -> Constants:
     """Measure all constants; print how pairs and buckets of the text compare with the model's."""
     dealt, sizes = measure_dealing(text, folder)
@@ -257,9 +260,9 @@ def calibrate(
         f"{barrier(load, DEALT):.3f})",
         file=out,
     )
-    kernels = measure_kernels(text, segment)
-    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(), **measure_cluster(small)}
-    found |= {"read": read, "file": measure_files(folder)}
+    kernels = measure_kernels(text, segment, rows)
+    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(rows // 8), **measure_cluster(small)}
+    found |= {"read": read, "file": measure_files(folder, rows // 4)}
     return Constants(**found)
 
 

@@ -10,7 +10,7 @@ like this machine's: words are taken to follow Zipf's law, in sentences of 20. R
 (`benchmarks.pipeline`) is not in them.
 
     python -m benchmarks.scale_model [--parts 2] [--rates 1000 100] [--workers 1 2 4] [--times 1] [--skip-runs]
-        [--constants FILE] [--json]
+        [--table-rows 1048576] [--constants FILE] [--json]
 """
 
 import argparse
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TextIO
 
 from distributed import SchedulerPlugin
 
-from benchmarks.calibration import DEALT, SIZES, calibrate, load_of, read_constants, segment_of, train
+from benchmarks.calibration import DEALT, SIZES, TABLE_ROWS, calibrate, load_of, read_constants, segment_of, train
 from benchmarks.common import finish
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.texts import Text, encode, encode_file
@@ -276,8 +276,8 @@ class Calibrated(NamedTuple):
     constants: Constants
 
 
-def calibrated(folder: Path, parts: float, file: Path | None, out: TextIO) -> Calibrated:
-    """Encode a text, and read the constants from a file, or measure them and write them there."""
+def calibrated(folder: Path, parts: float, rows: int, file: Path | None, out: TextIO) -> Calibrated:
+    """Encode a text, and read the constants from a file, or measure them with tables of so many rows and write them."""
     text = encode(folder, parts, Params(max_final_vocab=TYPES))
     segment, read = segment_of(text, params := Params(epochs=EPOCHS))
     load = load_of(text, segment, params)
@@ -286,14 +286,14 @@ def calibrated(folder: Path, parts: float, file: Path | None, out: TextIO) -> Ca
     (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
     few = Params(max_final_vocab=1000)  # next to no work: tasks are left
     small = encode_file(folder / "small.txt", Store(str(folder / "small")), few)
-    constants = calibrate(text, small, segment, read, folder, load, out)
+    constants = calibrate(text, small, segment, read, rows, folder, load, out)
     if file:
         file.write_text(json.dumps(asdict(constants)))
     return Calibrated(text, load, constants)
 
 
 SMOKE = Smoke(
-    {"parts": 0.1, "rates": [1000], "workers": [2]},
+    {"parts": 0.1, "rates": [1000], "workers": [2], "table_rows": 1 << 14},
     ("constants", "forecasts", *DATA, "efficiency"),
 )
 
@@ -305,12 +305,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--times", type=int, default=1, help="trainings of each kind, of which the median is taken")
     parser.add_argument("--skip-runs", action="store_true", help="no trainings to check the model by")
+    parser.add_argument("--table-rows", type=int, default=TABLE_ROWS, help="of a table that no cache holds")
     parser.add_argument("--constants", type=Path, help="file of an earlier calibration; written where it is missing")
     options = parsed(parser, SMOKE)
     out, checked = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     with tempfile.TemporaryDirectory() as name:
-        text, load, c = calibrated(Path(name), options.parts, options.constants, out)
+        text, load, c = calibrated(Path(name), options.parts, options.table_rows, options.constants, out)
         report_constants(c, out)
         lacking = "--skip-runs" if options.skip_runs else namespaces.missing()
         if lacking:

@@ -102,7 +102,8 @@ def constants_of(session: Session) -> Constants:
         return read_constants(file)
     folder = session.folder / "calibration"
     folder.mkdir()
-    return calibrated(folder, min(2, session.options.parts), file, sys.stderr).constants
+    parts, rows = min(2, session.options.parts), session.options.table_rows
+    return calibrated(folder, parts, rows, file, sys.stderr).constants
 
 
 def forecasts(session: Session) -> None:

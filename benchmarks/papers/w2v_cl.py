@@ -82,11 +82,11 @@ def vocabulary(session: Session) -> None:
 
 def setting_of(session: Session) -> Setting:
     """Return the paper's settings made small."""
-    options = session.options
+    options, size = session.options, session.options.vector_size
     return Setting(
-        parts=min(options.parts, PARTS), judge=CLASSIFIERS[options.classifier], vector_size=100, seeds=session.seeds(1),
-        context_size=1024, context_sizes=(64, 256, 1024), samples=(0.0,), alphas=(0.005,), gathers=(16, 64),
-        time_columns=256, subword_columns=1024, subword_time_columns=256,
+        parts=min(options.parts, PARTS), judge=CLASSIFIERS[options.classifier], vector_size=size,
+        seeds=session.seeds(1), context_size=1024, context_sizes=(64, 256, 1024), samples=(0.0,), alphas=(0.005,),
+        gathers=(16, 64), time_columns=256, subword_size=size, subword_columns=1024, subword_time_columns=256,
     )  # fmt: skip
 
 
