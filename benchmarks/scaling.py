@@ -38,6 +38,7 @@ from benchmarks.whole_runs import MB, SCORES, measure, text_of
 from daskw2v.config.params import Params
 from daskw2v.errors import counted
 from daskw2v.models.vectors import Vectors
+from daskw2v.training.warm_up import warm_up
 
 PLAIN = "plain"
 WIKI, ZIPF = "wiki", "zipf"
@@ -244,10 +245,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     out, rows = sys.stderr if options.json else sys.stdout, list[Row]()
+    warm_up()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for _, setting in settings_of(options):  # compiles
-            run([text_of(folder, 0.01)], setting, ["--objective", options.objective, "--epochs", "1"], False, [1])
         for text, paths, more in texts_of(folder, options):
             for d in options.sizes:
                 found = compare(text, paths, d, [part for pair in more.items() for part in pair], options)

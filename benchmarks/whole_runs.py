@@ -45,6 +45,7 @@ from daskw2v.config.params import Params
 from daskw2v.models.keyed_vectors import from_gensim
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import settled
+from daskw2v.training.warm_up import warm_up
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SETTING = ("vector_size", "window", "negative", "sample", "min_count", "alpha", "epochs", "seed")
@@ -160,8 +161,7 @@ def run(tool: str, text: Path, folder: Path, params: Params, threads: int, seeds
     params = params.replace(seed=seeds.pop(0))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         output = Path(name, "vectors")
-        kernels = Path(name, "kernels") if tool == COLD else folder / "kernels"
-        environment = FRESH if tool == "fasttext" else {"NUMBA_CACHE_DIR": str(kernels)}
+        environment = {COLD: {"NUMBA_CACHE_DIR": name}, "fasttext": FRESH}.get(tool, {})
         took = measure(command_of(tool, text, output, params, threads), environment)
         vectors = READ[tool](output) if tool in READ else Vectors.open(output)
         scores = judged(vectors)
@@ -237,10 +237,10 @@ def main() -> None:
         return
     out, rows = sys.stderr if options.json else sys.stdout, []
     params = settled(Params(epochs=options.epochs))
+    if WARM in options.tools:
+        warm_up()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if WARM in options.tools:  # compiles
-            run(WARM, text_of(folder, min(1, *options.parts)), folder, params.replace(epochs=1), options.threads, [1])
         for parts in options.parts:
             found = compare(text_of(folder, parts), folder, params, options)
             report(found, options, out)
