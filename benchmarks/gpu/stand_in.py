@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 TOPICS = (("king", "queen", "man", "woman"), ("Athens", "Greece", "Oslo", "Norway"))
-SENTENCES = 120
+SENTENCES = 80
 
 _SANITIZER = """import subprocess, sys
 start = sys.argv.index(sys.executable)
