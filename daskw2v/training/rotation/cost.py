@@ -45,7 +45,7 @@ def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTa
     )
 
 
-@lru_cache(32)
+@lru_cache(8)
 def barrier(load: Load, p: int, groups: int | None = None) -> float:
     """Return the largest bucket of a round over the mean: a bucket is as large as its partitions' shares of the words.
 
