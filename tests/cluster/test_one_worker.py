@@ -50,13 +50,15 @@ def test_connect__starts_a_process_for_one_worker_if_asked():
 
 
 GPU = {"resources": {"GPU": 1}}
+GPUS = {**GPU, "worker_class": object}  # each worker sees one of them
 
 
 @pytest.mark.parametrize(
     ("resources", "given", "expected"),
     [
         (ALONE, {}, False),
-        (ALONE, GPU, True),
+        (ALONE, GPU, False),
+        (ALONE, GPUS, True),
         (ALONE.replace(processes=True), {}, True),
         (ALONE.replace(processes=False), {}, False),
         (ALONE.replace(workers=2), {}, True),
@@ -73,7 +75,7 @@ def test_processes__are_not_refused_silently(name):
     value = {"workers": 2, "memory_limit": "1 GiB", "host": "127.0.0.1", "device": "cuda"}[name]
     resources = Resources(**{name: value}, processes=False)
     with pytest.raises(ParameterError, match=f"processes=False: .* {name}={value!r}"):
-        _are_processes(resources, GPU if name == "device" else {})
+        _are_processes(resources, GPUS if name == "device" else {})
 
 
 BEGAN, ENDED = threading.Event(), threading.Event()

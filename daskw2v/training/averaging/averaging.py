@@ -248,10 +248,8 @@ class AveragingRun:
             before[blocks[number]] = self._client.submit(_nth_merged, returned, number, key=f"merged-{key}-{number}")
         for number in merged:
             block = blocks[number]
-            changes = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
-            merge = _merge(
-                self._client, self._rule, block.stop - block.start, before[block], changes, f"{key}-{number}"
-            )
+            deltas = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
+            merge = _merge(self._client, self._rule, block.stop - block.start, before[block], deltas, f"{key}-{number}")
             self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
             if self._rule.has_velocity:
                 self._merged[block] = merge
@@ -295,8 +293,7 @@ def _start(
 ) -> AveragingRun:
     trainers = trainers_of(client, run.device)
     threads = threads_of(task_threads([n for _, n in trainers.homes()], run.params, resources), resources)
-    together = find_device(run.device).replica_trainer.trains_together(threads)
-    if together is not None:
+    if together := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(together)))
     return AveragingRun(client, run, place, length, trainers, threads)
 

@@ -242,7 +242,6 @@ def train_buckets(
         write_parts(home, f"{table}-{k}-{attempt}", [0, len(kept)], kept[:, : params.vector_size])
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
-    roundings = {work.output: work.rounding for work in steps[-1][-1]}
     with ThreadPoolExecutor(threads) as pool:
         each = pool.map if home is None else map  # in files, rows may be more than memory holds several times
         trainer = find_device(context.run.device).partition_trainer(
@@ -260,6 +259,7 @@ def train_buckets(
             for jobs in _jobs(steps, pairs, context.group_size, pool)
             for one in train_in_order(pool, threads, train, jobs)
         ]
+        roundings = {work.output: work.rounding for work in steps[-1][-1]}
         taken_inputs = each(lambda k: keep(INPUT, k, trainer.take_input(k)), inputs)
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
         trained_inputs = dict(zip(inputs, taken_inputs, strict=True))

@@ -38,8 +38,14 @@ class Array:
     def __len__(self):
         return len(self.values)
 
-    def copy_to_host(self):
-        return self.values.copy()
+    @property
+    def dtype(self):
+        return self.values.dtype
+
+    def copy_to_host(self, to=None):
+        to = np.empty_like(self.values) if to is None else to
+        np.copyto(to, self.values)
+        return to
 
 
 @pytest.fixture

@@ -66,14 +66,23 @@ class Array:
     def __getitem__(self, key):
         return Array(self.values[key])
 
+    def __len__(self):
+        return len(self.values)
+
+    @property
+    def dtype(self):
+        return self.values.dtype
+
     def copy_to_device(self, values, stream=None):
         if stream is None:  # the caller waits
             np.copyto(self.values, values)
         else:
             stream.put(lambda: np.copyto(self.values, values))
 
-    def copy_to_host(self):
-        return self.values.copy()
+    def copy_to_host(self, to=None):
+        to = np.empty_like(self.values) if to is None else to
+        np.copyto(to, self.values)
+        return to
 
 
 @pytest.fixture
