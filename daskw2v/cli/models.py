@@ -10,6 +10,7 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import print_json, print_neighbours
 from daskw2v.cli.program import main
 from daskw2v.models.index.build import build_index
+from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
 
 
@@ -57,16 +58,29 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
 
 @main.command(no_args_is_help=True)
 @model_argument
-@click.option("--connectivity", type=click.IntRange(2), default=16, show_default=True, help="Links of a word.")
-@click.option("--expansion", type=click.IntRange(1), default=128, show_default=True, help="Candidates for links.")
+@click.option("--kind", type=click.Choice([*KINDS]), default="hnsw", show_default=True, help="A graph or a table.")
+@click.option("--connectivity", type=click.IntRange(2), help="Links of a word in the graph.  [default: 16]")
+@click.option("--expansion", type=click.IntRange(1), help="Candidates for links.  [default: 128]")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @storage_option
 def index(
-    model: str, connectivity: int, expansion: int, threads: int, as_json: bool, storage_options: dict[str, Any]
+    model: str,
+    kind: str,
+    connectivity: int | None,
+    expansion: int | None,
+    threads: int,
+    as_json: bool,
+    storage_options: dict[str, Any],
 ) -> None:
-    """Build an index of MODEL for approximate nearest neighbours."""
-    summary = build_index(model, storage_options, connectivity=connectivity, expansion=expansion, threads=threads)
+    """Build an index of MODEL for nearest neighbours.
+
+    The kind hnsw is a graph, which finds most of them, and is fastest in large models. The kind int8 is a table of a
+    quarter of the vectors' size, which finds all of them.
+    """
+    summary = build_index(
+        model, storage_options, kind=kind, connectivity=connectivity, expansion=expansion, threads=threads
+    )
     if as_json:
         print_json(asdict(summary))
     else:

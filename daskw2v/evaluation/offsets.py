@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.evaluation.relations import KnownRelation
-from daskw2v.evaluation.solving import Scores, Solver, cut
+from daskw2v.evaluation.solving import Scores, Solver
+from daskw2v.models.ranking import cut
 from daskw2v.models.vectors import COSMUL_EPSILON, VectorBlock, Vectors
 from daskw2v.types import Float32Array
 

@@ -1,11 +1,12 @@
 """Answers to many analogy questions in one pass over the vectors, with bounded memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from daskw2v.evaluation.relations import KnownRelation
+from daskw2v.models.ranking import cut
 from daskw2v.models.vectors import VectorBlock, Vectors
 from daskw2v.types import Float32Array, Int64Array
 
@@ -61,11 +62,6 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
                 answers[rows][better] = found[better] + block.start
                 highest[rows][better] = score[better]
     return ids
-
-
-def cut(length: int, step: int) -> Iterator[slice]:
-    """Split 0..length - 1 into slices of `step`."""
-    return (slice(start, start + step) for start in range(0, length, step))
 
 
 def _exclude(scores: Float32Array, columns: Int64Array) -> None:

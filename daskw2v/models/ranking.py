@@ -1,5 +1,7 @@
 """The best scores of words that come in blocks."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from daskw2v.types import Float32Array, Int64Array
@@ -46,6 +48,12 @@ class Ranking:
         """Return ids and scores, best first, both of shape (n_queries, topn), or narrower if there are fewer words."""
         order = np.lexsort((self._ids, -self._scores), axis=1)  # of equal scores, the more frequent word first
         return np.take_along_axis(self._ids, order, axis=1), np.take_along_axis(self._scores, order, axis=1)
+
+
+def cut(length: int, step: int) -> Iterator[slice]:
+    """Cut 0..length - 1 into slices of `step`."""
+    for start in range(0, length, step):
+        yield slice(start, min(start + step, length))
 
 
 def _largest(scores: Float32Array, n: int) -> Int64Array:

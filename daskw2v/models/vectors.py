@@ -15,7 +15,7 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
-from daskw2v.models.ranking import Ranking
+from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.units import lengths, scaled, unit
@@ -202,13 +202,13 @@ class Vectors:
         """Divide the ids below `limit`, all by default, into ranges to read at once."""
         chunk = self.vectors.chunk_rows if isinstance(self.vectors, StoredRows) else 1
         rows = _BLOCK // (4 * max(1, self.vector_size))
-        return _cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
+        return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
     def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[VectorBlock]:
         """Read the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows`."""
         for rows in self.slices(limit):
             vectors, norms = self._read(rows)
-            for part in _cut(len(vectors), n_rows or len(vectors)):
+            for part in cut(len(vectors), n_rows or len(vectors)):
                 yield VectorBlock(rows.start + part.start, vectors[part], norms[part])
 
     def _read(self, rows: slice) -> tuple[Float32Array, Float32Array]:
@@ -254,14 +254,14 @@ class Vectors:
         queries = query_vectors(vectors, self.vector_size)
         single, queries = queries.ndim == 1, np.atleast_2d(queries)
         topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
-        groups = [unit(queries[rows]) for rows in _cut(len(queries), _QUERIES)]
+        groups = [unit(queries[rows]) for rows in cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
             for units, ranking in zip(groups, rankings, strict=True):
                 ranking.add(block.cosines(units), block.start)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
-        for rows, ranking in zip(_cut(len(queries), _QUERIES), rankings, strict=True):
+        for rows, ranking in zip(cut(len(queries), _QUERIES), rankings, strict=True):
             ids[rows], cosines[rows] = ranking.best()
         return (ids[0], cosines[0]) if single else (ids, cosines)
 
@@ -391,8 +391,3 @@ class Vectors:
         keep = ~np.isin(ids, without)
         pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
         return [(self.vocabulary.word(i), score) for i, score in pairs]
-
-
-def _cut(length: int, step: int) -> Iterator[slice]:
-    for start in range(0, length, step):
-        yield slice(start, min(start + step, length))

@@ -12,7 +12,8 @@ import daskw2v
 from daskw2v.cli import main
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.searcher import Searcher
+from daskw2v.models.index.graph import Graph
+from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
@@ -27,6 +28,14 @@ NAME = "v0001-r"
 @pytest.fixture
 def needs_usearch():
     pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
+
+
+@pytest.fixture(params=[*KINDS])
+def kind(request):
+    """Each kind that can be built here."""
+    if request.param == "hnsw":
+        request.getfixturevalue("needs_usearch")
+    return request.param
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -47,10 +56,9 @@ def index_of(work):
     return work / "models" / NAME / "index"
 
 
-@pytest.mark.usefixtures("needs_usearch")
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_index__finds_what_exact_search_finds(work, in_memory):
-    summary = build_index(work.url)
+def test_index__finds_what_exact_search_finds(work, in_memory, kind):
+    summary = build_index(work.url, kind=kind)
     vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory)
     assert indexed.summary == summary
     assert (summary.words, summary.dimensions, summary.queries) == (V, D, V)
@@ -65,9 +73,8 @@ def test_index__finds_what_exact_search_finds(work, in_memory):
     assert [word for word, _ in indexed.most_similar("w3")] == [word for word, _ in vectors.most_similar("w3")]
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_nearest__has_the_shapes_of_exact_search(work):
-    build_index(work.url)
+def test_nearest__has_the_shapes_of_exact_search(work, kind):
+    build_index(work.url, kind=kind)
     indexed, row = IndexedVectors.open(work.url), np.ones(D, np.float32)
     assert indexed.nearest(row, 3)[0].shape == indexed.exact(row, 3)[0].shape == (3,)
     assert indexed.nearest(row[None], 3)[1].shape == (1, 3)
@@ -83,9 +90,8 @@ def test_nearest__has_the_shapes_of_exact_search(work):
         indexed.nearest(row * np.nan)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_nearest__answers_many_threads(work):
-    build_index(work.url)
+def test_nearest__answers_many_threads(work, kind):
+    build_index(work.url, kind=kind)
     indexed, rows = IndexedVectors.open(work.url), Vectors.open(work.url).vectors
     expected, found = indexed.nearest(rows)[0], {}
 
@@ -100,11 +106,10 @@ def test_nearest__answers_many_threads(work):
     assert all(np.array_equal(part, expected[i::4]) for parts in found.values() for i, part in enumerate(parts))
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_build__changes_nothing_of_the_version_and_leaves_one_file(work):
+def test_build__changes_nothing_of_the_version_and_leaves_one_file(work, kind):
     version = work / "models" / NAME
     before = version.read_bytes("manifest.json"), version.read_bytes("zarr.json"), version.children()
-    first, second = build_index(work.url, threads=1), build_index(work.url, threads=1)
+    first, second = build_index(work.url, kind=kind, threads=1), build_index(work.url, kind=kind, threads=1)
     assert (version.read_bytes("manifest.json"), version.read_bytes("zarr.json")) == before[:2]
     assert version.children() == sorted([*before[2], "index"])
     assert index_of(work).children() == sorted(["leases", "manifest.json", second.file])
@@ -112,32 +117,33 @@ def test_build__changes_nothing_of_the_version_and_leaves_one_file(work):
     assert isinstance(Vectors.open(work.url).vectors, np.ndarray)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_build__takes_a_model_of_one_word(tmp_path):
+def test_build__takes_a_model_of_one_word(tmp_path, kind):
     work = write_model(Store(str(tmp_path)), words=1)
-    assert build_index(work.url).recall == 0  # there is no other word to find
+    assert build_index(work.url, kind=kind).recall == 0  # there is no other word to find
     assert IndexedVectors.open(work.url).nearest(np.ones(D), 5)[0].tolist() == [0]
 
 
 @pytest.mark.usefixtures("needs_usearch")
-@pytest.mark.parametrize("options", [{"connectivity": 1}, {"connectivity": 10**6}, {"expansion": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [{"connectivity": 1}, {"connectivity": 10**6}, {"expansion": 0}, {"kind": "ivf"}]
+    + [{"kind": "int8", name: 16} for name in ("connectivity", "expansion")],
+)
 def test_build__refuses_what_makes_no_graph(work, options):
     with pytest.raises(ParameterError):
         build_index(work.url, **options)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__tells_that_there_is_no_index(work):
+def test_open__tells_that_there_is_no_index(work, kind):
     with pytest.raises(StoreError, match=r"has no index\. Build it: daskw2v index"):
         IndexedVectors.open(work.url)
-    build_index(work.url)
+    build_index(work.url, kind=kind)
     with pytest.raises(ParameterError, match="effort=0"):
         IndexedVectors.open(work.url, effort=0)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__refuses_an_index_of_other_vectors(work):
-    summary = build_index(work.url)
+def test_open__refuses_an_index_of_other_vectors(work, kind):
+    summary = build_index(work.url, kind=kind)
     kept = {name: index_of(work).read_bytes(name) for name in ("manifest.json", summary.file)}
     write_model(work, words=V - 1)
     for name, content in kept.items():
@@ -146,9 +152,8 @@ def test_open__refuses_an_index_of_other_vectors(work):
         IndexedVectors.open(work.url)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__tells_damage(work):
-    summary = build_index(work.url)
+def test_open__tells_damage(work, kind):
+    summary = build_index(work.url, kind=kind)
     index = index_of(work)
     whole = index.read_bytes(summary.file)
     for damaged in (whole[:-1], whole[:5000] + b"x" + whole[5001:]):
@@ -164,24 +169,22 @@ def test_open__tells_damage(work):
         IndexedVectors.open(work.url)
 
 
-@pytest.mark.usefixtures("needs_usearch")
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [({"file": "../zarr.json"}, "names the file"), ({"size": 1 << 60}, "of memory are free"), ({"size": "5"}, "size="),
-     ({"words": None}, "words=None"), ({"more": 1}, "holds no IndexSummary")],
+     ({"words": None}, "words=None"), ({"kind": "ivf"}, "names the kind 'ivf'"), ({"more": 1}, "holds no IndexSummary")],
 )  # fmt: skip
-def test_open__refuses_a_hostile_manifest(work, changes, problem):
-    build_index(work.url)
+def test_open__refuses_a_hostile_manifest(work, changes, problem, kind):
+    build_index(work.url, kind=kind)
     values = index_of(work).read_manifest()
     index_of(work).write_manifest({**values, **changes})
     with pytest.raises(StoreError, match=problem):
         IndexedVectors.open(work.url)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__refuses_links_out_of_the_folder(tmp_path):
+def test_open__refuses_links_out_of_the_folder(tmp_path, kind):
     work = write_model(Store(str(tmp_path / "work")))
-    summary = build_index(work.url)
+    summary = build_index(work.url, kind=kind)
     file = tmp_path / "work/models" / NAME / "index" / summary.file
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
@@ -189,12 +192,11 @@ def test_open__refuses_links_out_of_the_folder(tmp_path):
         IndexedVectors.open(work.url)
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch):
-    summary, index = build_index(work.url), index_of(work)
+def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch, kind):
+    summary, index = build_index(work.url, kind=kind), index_of(work)
     whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
     seen = []
-    monkeypatch.setattr(Searcher, "read", lambda *given: seen.append(given))
+    monkeypatch.setattr(KINDS[kind].searcher, "read", lambda *given: seen.append(given))
     for place in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
         changed = whole.copy()
         changed[place] ^= 1
@@ -208,14 +210,18 @@ def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch)
     assert seen == []
 
 
-@pytest.mark.usefixtures("needs_usearch")
-def test_open__refuses_an_index_without_a_checksum(work):
-    build_index(work.url)
+def test_open__refuses_an_index_without_a_checksum(work, kind):
+    build_index(work.url, kind=kind)
     values = index_of(work).read_manifest()
     del values["digest"]
     index_of(work).write_manifest(values)
     with pytest.raises(StoreError, match="IndexSummary"):
         IndexedVectors.open(work.url)
+
+
+def test_build__names_the_kind_that_reads_an_option(work):
+    with pytest.raises(ParameterError, match=r"kind='int8' does not read expansion=8\. .*give kind='hnsw'\."):
+        build_index(work.url, kind="int8", expansion=8)
 
 
 def test_build__names_the_extra(tmp_path, monkeypatch):
@@ -244,6 +250,9 @@ def test_command__builds_an_index_that_similar_asks(tmp_path):
     assert "of the ten nearest words are found" in run("index", work.url)
     assert run("similar", work.url, "w3", "--approximate") == exact
     assert json.loads(run("index", work.url, "--connectivity", "4", "--json"))["connectivity"] == 4
+    assert "100.0% of the ten nearest" in run("index", work.url, "--kind", "int8")
+    assert run("similar", work.url, "w3", "--approximate") == exact
+    assert "does not read connectivity=4" in run("index", work.url, "--kind", "int8", "--connectivity", "4", status=2)
 
 
 def run(*args, status=0):
@@ -259,4 +268,4 @@ def test_searcher__tells_that_another_usearch_wrote_a_file(work):
     head = 8 + V * D * 2
     changed[head + 9 : head + 11].view("<u2")[0] = 0  # version 2.0, whose keys are counted otherwise
     with pytest.raises(StoreError, match="not read by this usearch"):
-        Searcher(D, 64).read(changed, "index")
+        Graph((V, D), 64).read(changed, "index")

@@ -8,14 +8,16 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index.files import IndexSummary, write_index, written
-from daskw2v.models.index.searcher import EFFORT, Searcher
+from daskw2v.models.index.kinds import KINDS, options_of
+from daskw2v.models.index.searcher import EFFORT
+from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
 from daskw2v.models.resolving import resolve
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.types import Int64Array, UInt8Array
+from daskw2v.types import Int64Array
 
 _QUERIES = 1000  # words that the recall is measured with
 _TOPN = 10
@@ -27,8 +29,9 @@ def build_index(
     storage_options: Mapping[str, Any] | None = None,
     *,
     version: str | None = None,
-    connectivity: int = 16,
-    expansion: int = 128,
+    kind: str = "hnsw",
+    connectivity: int | None = None,
+    expansion: int | None = None,
     threads: int = 0,
 ) -> IndexSummary:
     """Build the index of a finished version, and measure its recall. An existing index is replaced.
@@ -37,12 +40,16 @@ def build_index(
     ----------
     url, storage_options, version
         As in `Vectors.open`.
+    kind
+        `hnsw`, a graph, finds most of the nearest words in time that hardly grows with the number of words. `int8`, a
+        table of a quarter of the vectors' size, finds what exact search finds, and needs no extra.
     connectivity
-        Links of a word in the HNSW graph, twice as many on its lowest level. More links raise recall and take memory.
+        Links of a word in the graph, 16 by default, twice as many on its lowest level. More links raise recall and take
+        memory.
     expansion
-        Candidates for a word's links while building. More candidates raise recall and take time.
+        Candidates for a word's links while building, 128 by default. More candidates raise recall and take time.
     threads
-        Threads to build with; all cores by default. Only one thread gives the same bits each time.
+        Threads to build with; all cores by default. Only one thread gives the same bits of a graph each time.
 
     Returns
     -------
@@ -52,43 +59,53 @@ def build_index(
     Raises
     ------
     ParameterError
-        If there are no words, or a number is out of range.
+        If there are no words, no such kind, a number is out of range, or the kind does not read it.
     StoreError
         As `Vectors.open`.
     MissingExtraError
-        If usearch is not installed.
+        If usearch is needed, which is not installed.
     """
-    if not 2 <= at_least_one("connectivity", connectivity) <= _MOST_LINKS:
+    given = {"connectivity": connectivity, "expansion": expansion}
+    for name, value in options_of(kind, given).items():
+        at_least_one(name, value)
+    if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
-    at_least_one("expansion", expansion)
-    store = resolve(url, storage_options, version=version)
-    return index_version(store, connectivity, expansion, threads)
+    return index_version(resolve(url, storage_options, version=version), kind, threads, **given)
 
 
-def index_version(store: Store, connectivity: int = 16, expansion: int = 128, threads: int = 0) -> IndexSummary:
-    """Do the same for the folder of a version, which may be guarded by a lease; nothing is checked."""
-    vectors = Vectors(*open_model(store, None))
+def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: int | None) -> IndexSummary:
+    """Do the same for the folder of a version, which may be guarded by a lease; numbers are not checked."""
+    options, opened = options_of(kind, given), open_model(store, None)
+    vectors = Vectors(*opened)
     if not len(vectors):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
-    builder = Searcher(vectors.vector_size, EFFORT, connectivity=connectivity, expansion_add=expansion)
+    words, dimensions = shape = vectors.vectors.shape
+    searcher = KINDS[kind].searcher(shape, EFFORT, **options)
     for block in vectors.blocks():
-        builder.add(block.start, block.vectors / block.norms[:, None], threads)
-    content = builder.content()
+        searcher.add(block.start, block.vectors / block.norms[:, None], threads)
+    content = searcher.content()
+    searcher = KINDS[kind].searcher(shape, EFFORT)
+    searcher.read(content, "what was built")
     ids = np.sort(np.random.default_rng(0).choice(len(vectors), min(_QUERIES, len(vectors)), replace=False))
-    words, dimensions = vectors.vectors.shape
-    recall = _recall(vectors, content, ids)
     summary = IndexSummary(
-        words, dimensions, connectivity, expansion, recall, len(ids), *written(content), attempt_of(store)
+        words,
+        dimensions,
+        options.get("connectivity", 0),
+        options.get("expansion", 0),
+        _recall(vectors, IndexedVectors(*opened, searcher), ids),
+        len(ids),
+        *written(content),
+        attempt_of(store),
+        kind,
     )
     write_index(store, summary, content)
     return summary
 
 
-def _recall(vectors: Vectors, content: UInt8Array, ids: Int64Array) -> float:
+def _recall(vectors: Vectors, indexed: IndexedVectors, ids: Int64Array) -> float:
     """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
-    searcher, units = Searcher(vectors.vector_size, EFFORT), vectors.units(ids)
-    searcher.read(content, "what was built")
-    nearest, found = vectors.nearest(units, _TOPN + 1)[0], searcher.candidates(units, _TOPN + 1)
+    units = vectors.units(ids)
+    nearest, found = (each.nearest(units, _TOPN + 1)[0] for each in (vectors, indexed))
     wanted = [set(row) - {own} for row, own in zip(nearest.tolist(), ids.tolist(), strict=True)]
     hits = sum(len(words.intersection(row)) for words, row in zip(wanted, found.tolist(), strict=True))
     return hits / max(1, sum(map(len, wanted)))

@@ -18,6 +18,7 @@ import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.attempts import attempt_of
+from daskw2v.models.index.kinds import KINDS
 from daskw2v.store.checksums import twice
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
@@ -36,7 +37,7 @@ class IndexSummary:
     words, dimensions
         Number of words, and of dimensions of their vectors.
     connectivity, expansion
-        Arguments of `build_index`.
+        Arguments of `build_index`; 0 where its kind does not read them.
     recall
         Share of the ten nearest words that it finds with the default effort.
     queries
@@ -45,6 +46,8 @@ class IndexSummary:
         Name, size and BLAKE2b digest of its file.
     version
         Random name of the version whose vectors it has, as `attempt_of` returns it.
+    kind
+        Kind of index, one of `KINDS`.
     """
 
     words: int
@@ -57,6 +60,7 @@ class IndexSummary:
     size: int
     digest: str
     version: str = ""
+    kind: str = "hnsw"
 
 
 def written(content: UInt8Array) -> tuple[str, int, str]:
@@ -100,6 +104,8 @@ def read_summary(version: Store) -> IndexSummary:
     summary = typed(IndexSummary, values, f"{place.url}/manifest.json")
     if not _is_ours(summary.file):
         raise refused(f"{place.url}/manifest.json", f"names the file {shown(summary.file)}")
+    if summary.kind not in KINDS:
+        raise refused(f"{place.url}/manifest.json", f"names the kind {shown(summary.kind)}")
     if summary.version != attempt_of(version):
         raise DamageError(
             f"The index in {place.url} is of another version.",

@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.index.files import IndexSummary, read_file, read_summary
+from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one, query_vectors
+from daskw2v.models.ranking import cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.units import unit
 from daskw2v.models.vectors import Vectors
@@ -20,10 +22,12 @@ from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 
+_QUERIES = 256  # whose candidates are compared at once
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndexedVectors(Vectors):
-    """Vectors with an index, which finds most of the nearest words, with exact cosines.
+    """Vectors with an index, which finds the nearest words, or most of them, with exact cosines.
 
     `nearest`, `most_similar` and analogies by `3cosadd` use the index; everything else is as in `Vectors`. `exact`
     searches without the index. Words whose vectors a subword network computes can be queries but not neighbours.
@@ -58,7 +62,8 @@ class IndexedVectors(Vectors):
         url, storage_options, in_memory, store_timeout, version
             As in `Vectors.open`. The index itself is loaded into memory.
         effort
-            Candidates that a search keeps. More candidates raise recall and take longer.
+            Candidates that a search keeps. With more candidates, an `hnsw` index has a higher recall and takes
+            longer, and fewer searches of an `int8` index are done again without it.
 
         Raises
         ------
@@ -67,13 +72,13 @@ class IndexedVectors(Vectors):
         VocabularyError
             If the vocabulary is damaged.
         MissingExtraError
-            If usearch is not installed.
+            If the index needs usearch, which is not installed.
         """
         effort = at_least_one("effort", effort)
 
         def read(store: Store) -> Any:
             opened, summary = open_model(store, in_memory), read_summary(store)
-            searcher = Searcher(opened.vectors.shape[1], effort)
+            searcher = KINDS[summary.kind].searcher(opened.vectors.shape, effort)
             searcher.read(read_file(store, summary, opened.vectors.shape), store.url)
             return cls(*opened, searcher, summary)
 
@@ -83,7 +88,7 @@ class IndexedVectors(Vectors):
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find most of the words nearest to vectors by cosine.
+        """Find the words nearest to vectors by cosine: all of them with an `int8` index, most with an `hnsw` index.
 
         Parameters
         ----------
@@ -95,7 +100,8 @@ class IndexedVectors(Vectors):
         Returns
         -------
         ids, cosines
-            As in `Vectors.nearest`. If the index finds fewer than `topn` words, the search is exact.
+            As in `Vectors.nearest`. Where the index finds fewer than `topn` words, or cannot tell that they are the
+            nearest, the search is done again without it.
 
         Raises
         ------
@@ -110,10 +116,14 @@ class IndexedVectors(Vectors):
         queries = query_vectors(vectors, self.vector_size)
         single, units = queries.ndim == 1, unit(np.atleast_2d(queries))
         topn = min(at_least_one("topn", topn), len(self))
-        ids, cosines = self._ranked(units, self.searcher.candidates(units, topn))
-        short = (ids < 0).any(axis=1)
-        if short.any():
-            ids[short], cosines[short] = self.exact(units[short], topn)
+        ids, cosines = np.empty((len(units), topn), np.int64), np.empty((len(units), topn), np.float32)
+        unsure = np.empty(len(units), bool)
+        for part in cut(len(units), _QUERIES):
+            candidates, others = self.searcher.candidates(units[part], topn)
+            ids[part], cosines[part] = self._ranked(units[part], candidates, topn)
+            unsure[part] = others > cosines[part, -1]
+        if unsure.any():
+            ids[unsure], cosines[unsure] = self.exact(units[unsure], topn)
         return (ids[0], cosines[0]) if single else (ids, cosines)
 
     def exact(
@@ -122,10 +132,10 @@ class IndexedVectors(Vectors):
         """Find the words nearest to vectors, as `Vectors.nearest` does."""
         return super().nearest(vectors, topn, restrict_vocab)
 
-    def _ranked(self, units: Float32Array, ids: Int64Array) -> tuple[Int64Array, Float32Array]:
-        """Sort candidates by exact cosines."""
+    def _ranked(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
+        """Return the `topn` best candidates by exact cosines."""
         wanted, places = np.unique(ids, return_inverse=True)
         rows = self.units(np.maximum(wanted, 0))[places.reshape(ids.shape)]
         cosines = np.einsum("nd,nkd->nk", units, rows)
-        order = np.lexsort((ids, -cosines), axis=1)
+        order = np.lexsort((ids, -cosines), axis=1)[:, :topn]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)

@@ -1,0 +1,46 @@
+"""The kinds of index."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from daskw2v.config.registry import find
+from daskw2v.errors import ParameterError
+from daskw2v.models.index.graph import Graph
+from daskw2v.models.index.searcher import Searcher
+from daskw2v.models.index.table import Table
+
+
+class Kind(NamedTuple):
+    """A kind of index.
+
+    Parameters
+    ----------
+    searcher
+        Makes an empty index of a shape (words, dimensions), an effort and its options.
+    options
+        Defaults of the options that building one reads, by name.
+    """
+
+    searcher: Callable[..., Searcher]
+    options: Mapping[str, int]
+
+
+KINDS = {"hnsw": Kind(Graph, {"connectivity": 16, "expansion": 128}), "int8": Kind(Table, {})}
+
+
+def options_of(kind: str, given: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the options of an index, by default where they are None.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such kind, or it does not read an option that is given.
+    """
+    defaults = find(KINDS, "kind", kind).options
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen.keys() - defaults.keys():
+        readers = " or ".join(repr(other) for other, read in KINDS.items() if name in read.options)
+        raise ParameterError(
+            f"kind={kind!r} does not read {name}={chosen[name]}.", f"Leave it out, or give kind={readers}."
+        )
+    return {**defaults, **chosen}

@@ -1,0 +1,131 @@
+"""A table of int8, which is searched from end to end.
+
+A word's vector of length 1 is a step times whole numbers of -127..127, and an error. By the inequality of Cauchy and
+Schwarz, the error changes its cosine with a query by no more than its length, about .007 of 300 dimensions. So the
+table bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that
+it left out can be nearer than those found.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import TypeVar
+
+import numpy as np
+
+from daskw2v.models.index.searcher import Candidates
+from daskw2v.models.ranking import Ranking, cut
+from daskw2v.store.limits import refused
+from daskw2v.types import Float32Array, Int8Array, Int16Array, Int64Array, UInt8Array
+
+_LARGEST, _LARGEST_QUERY, _SUM = 127, (1 << 15) - 1, (1 << 31) - 1
+_NUMBER = np.dtype("<f4")
+_SLACK = 1e-6  # of float32's rounding
+_PER_WORD = 4  # candidates for each word that is asked for: real and random vectors need up to 3.9
+_PART = 1 << 12  # least words that are worth a thread
+_BLOCK = 1 << 16  # most words that are searched before the best are picked
+_BOUNDS = 1 << 22  # bounds in memory at once: 16 MB
+_ROWS = 256  # widened to float64 at once
+T = TypeVar("T")
+
+
+class Table:
+    """An index that compares queries with all words, in a quarter of the memory of their vectors.
+
+    Parameters
+    ----------
+    shape
+        Number of words, and of dimensions of their vectors.
+    effort
+        Candidates that a search keeps, at least. With more candidates, fewer searches are done again without the index.
+    """
+
+    def __init__(self, shape: tuple[int, int], effort: int) -> None:
+        self._shape, self._effort = shape, effort
+        self._size = shape[0] * (2 * _NUMBER.itemsize + shape[1])
+        self._hold(np.empty(self._size, np.uint8))
+
+    def _hold(self, content: UInt8Array) -> None:
+        words = self._shape[0]
+        head = 2 * _NUMBER.itemsize * words
+        self._content, self._codes = content, content[head:].view(np.int8).reshape(self._shape)
+        self._steps, self._errors = content[:head].view(_NUMBER).reshape(2, words)
+
+    def read(self, content: UInt8Array, place: str) -> None:
+        """Use a file whose checksum was checked, without copying it.
+
+        Raises
+        ------
+        StoreError
+            If it has another size than a table of this shape.
+        """
+        if len(content) != self._size:
+            raise refused(place, f"has {len(content)} bytes, a table of this shape {self._size}")
+        self._hold(content)
+
+    def add(self, start: int, units: Float32Array, threads: int) -> None:
+        """Add the unit vectors of the words start, start + 1, ..."""
+
+        def write(part: slice) -> None:
+            for first in range(part.start, part.stop, _ROWS):
+                rows = slice(first, min(first + _ROWS, part.stop))
+                own = slice(start + rows.start, start + rows.stop)
+                self._codes[own], self._steps[own], self._errors[own] = quantised(units[rows])
+
+        _share(write, len(units), threads)
+
+    def content(self) -> UInt8Array:
+        """Return the content of the index's file."""
+        return self._content
+
+    def candidates(self, units: Float32Array, topn: int) -> Candidates:
+        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+        words = self._shape[0]
+        n = min(words, max(self._effort, _PER_WORD * topn))
+        queries, scales, lost = quantised_queries(units)
+        kernel = import_module("daskw2v.models.index.bounds").bounds  # Numba is loaded once it is needed
+        # Numba compiles for arrays that can be written or not, and of the machine's byte order
+        table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
+
+        def search(part: slice) -> tuple[Int64Array, Float32Array]:
+            ranking, step = Ranking(len(units), n), max(1, min(_BLOCK, _BOUNDS // max(1, len(units))))
+            for start in range(part.start, part.stop, step):
+                most = np.empty((len(units), min(step, part.stop - start)), np.float32)
+                kernel(*table, start, start + most.shape[1], queries, scales, start, most)
+                ranking.add(most, start)
+            return ranking.best()
+
+        found, values = (np.concatenate(parts, axis=1) for parts in zip(*_share(search, words), strict=True))
+        best = np.argsort(-values, axis=1, kind="stable")[:, :n]
+        ids, most = np.take_along_axis(found, best, axis=1), np.take_along_axis(values, best, axis=1)
+        return Candidates(ids, most[:, -1] + lost if n < words else np.full(len(units), -np.inf, np.float32))
+
+
+def quantised(units: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
+    """Return whole numbers of n vectors, shape (n, D), their steps, and the lengths of their errors, both (n,)."""
+    steps = np.abs(units).max(axis=1, initial=0) / np.float32(_LARGEST)
+    codes = np.rint(units / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
+    rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
+    return codes, steps, np.sqrt(np.einsum("ij,ij->i", rest, rest)).astype(np.float32)
+
+
+def quantised_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
+    """Return whole numbers of queries, shape (n, D), their steps, and what that adds to cosines at most, both (n,).
+
+    Products of a query's and a word's numbers have sums that are int32.
+    """
+    wide = np.abs(units.astype(np.float64))
+    largest, total = wide.max(axis=1, initial=0), wide.sum(axis=1)
+    steps = np.maximum(largest / _LARGEST_QUERY, total / (_SUM / _LARGEST - units.shape[1])).astype(np.float32)
+    codes = np.rint(units / np.where(steps > 0, steps, 1)[:, None]).astype(np.int16)
+    rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
+    # A word's whole numbers times its step have a length of 2 at most
+    return codes, steps, (2 * np.sqrt(np.einsum("ij,ij->i", rest, rest)) + _SLACK).astype(np.float32)
+
+
+def _share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
+    """Give 0..n - 1 in parts to threads, one for each core by default; return what each returns."""
+    threads = max(1, min(threads or os.cpu_count() or 1, n // _PART))
+    with ThreadPoolExecutor(threads) as pool:
+        return [*pool.map(work, cut(n, max(1, -(-n // threads))))]

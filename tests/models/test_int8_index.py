@@ -1,0 +1,142 @@
+"""Tables of int8: their kernel beside its reference, what their bounds promise, and that their searches are exact."""
+
+import gzip
+import sys
+
+import numpy as np
+import pytest
+
+from daskw2v import Params, train
+from daskw2v.errors import StoreError
+from daskw2v.models.attempts import attempt_of
+from daskw2v.models.index import table as tables
+from daskw2v.models.index.bounds import bounds, reference
+from daskw2v.models.index.build import build_index
+from daskw2v.models.index.files import IndexSummary, write_index, written
+from daskw2v.models.index.table import Table, quantised, quantised_queries
+from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.units import scaled
+from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.versions import publish
+from daskw2v.store.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+def indexed_by(rows, effort=16, threads=1):
+    """Vectors with a table, in memory alone."""
+    table = Table(rows.shape, effort)
+    table.add(0, scaled(rows), threads)
+    return IndexedVectors(Vocabulary.from_words(map(str, range(len(rows))), [1] * len(rows)), rows, searcher=table)
+
+
+def skewed(n_words, dimensions, seed=0):
+    """Vectors as training makes them: in clusters, of many lengths, with some large components and a zero vector."""
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((n_words, dimensions)) + 3 * random.standard_normal((20, dimensions)).repeat(
+        -(-n_words // 20), axis=0)[:n_words]  # fmt: skip
+    rows *= np.exp(random.standard_normal((n_words, 1)) + random.standard_normal((1, dimensions)))
+    rows[n_words // 2] = 0
+    return rows.astype(np.float32)
+
+
+@pytest.mark.parametrize(("words", "dimensions", "queries"), [(1, 1, 1), (70, 3, 2), (130, 33, 5), (64, 300, 1)])
+def test_kernel__writes_what_its_reference_says(words, dimensions, queries):
+    random = np.random.default_rng(words)
+    codes = random.integers(-127, 128, (words, dimensions), np.int8)
+    asked = random.integers(-32767, 32768, (queries, dimensions), np.int16)
+    steps, errors, scales = (random.random(n, np.float32) for n in (words, words, queries))
+    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
+    bounds(codes, steps, errors, first, words, asked, scales, 0, most)
+    assert np.isnan(most[:, :first]).all()
+    assert np.allclose(most[:, first:], reference(codes, steps, errors, asked, scales)[:, first:], rtol=1e-5, atol=1e-2)
+
+
+@pytest.mark.parametrize("dimensions", [1, 300, 5000])
+def test_sums__stay_within_int32(dimensions):
+    units = scaled(np.ones((1, dimensions), np.float32))
+    codes, steps, errors = quantised(units)
+    queries, scales, lost = quantised_queries(units)
+    assert 127 * np.abs(queries.astype(np.int64)).sum() < 1 << 31
+    most = np.empty((1, 1), np.float32)
+    bounds(codes, steps, errors, 0, 1, queries, scales, 0, most)
+    assert 1 <= most[0, 0] + lost[0] < 1.001
+
+
+@pytest.mark.parametrize("dimensions", [1, 12, 300])
+def test_bounds__are_kept(dimensions):
+    units = scaled(skewed(500, dimensions))
+    queries, scales, lost = quantised_queries(units[:100])
+    exact = units[:100].astype(np.float64) @ units.T
+    most = reference(*quantised(units), queries, scales) + lost[:, None]
+    assert (most >= exact).all()
+    assert most.mean() < exact.mean() + 0.1
+
+
+@pytest.mark.parametrize("topn", [1, 10, 200])
+@pytest.mark.parametrize("dimensions", [3, 100])
+def test_nearest__is_exact_search(dimensions, topn):
+    rows = skewed(2000, dimensions)
+    vectors = indexed_by(rows)
+    found, cosines = vectors.nearest(rows[:600], topn)  # several parts of queries
+    _, exact = vectors.exact(rows[:600], topn)
+    assert np.allclose(cosines, exact, atol=1e-6)  # of equal cosines, either word may come first
+    assert np.allclose(np.einsum("nd,nkd->nk", scaled(rows[:600]), scaled(rows)[found]), exact, atol=1e-6)
+
+
+def test_nearest__searches_again_where_bounds_do_not_tell():
+    rows = np.ones((400, 50), np.float32) + 1e-4 * np.random.default_rng(0).standard_normal((400, 50), np.float32)
+    vectors = indexed_by(rows)
+    assert vectors.searcher.candidates(scaled(rows[:5]), 10).others.min() > 1
+    assert np.array_equal(vectors.nearest(rows[:5])[0], vectors.exact(rows[:5])[0])
+
+
+def test_bounds__suffice_for_most_queries():
+    rows = skewed(5000, 100)
+    vectors = indexed_by(rows, effort=128)
+    others = vectors.searcher.candidates(scaled(rows[:500]), 10).others
+    assert np.mean(others > vectors.exact(rows[:500])[1][:, -1]) < 0.01
+
+
+def test_threads__find_the_same(monkeypatch):
+    monkeypatch.setattr(tables, "_PART", 100)
+    monkeypatch.setattr(tables, "_BLOCK", 70)
+    rows, found = skewed(1000, 20), []
+    for n in (1, 3):
+        monkeypatch.setattr("os.cpu_count", lambda n=n: n)
+        vectors = indexed_by(rows, threads=n)
+        found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
+    for one, three in zip(*found, strict=True):
+        assert np.array_equal(one, three)
+
+
+def test_index__of_trained_vectors_finds_all_without_usearch(data, client, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    lines = gzip.decompress((data / "corpus" / "wiki" / "part-00.txt.gz").read_bytes()).split(b"\n")[:3000]
+    (tmp_path / "text.txt").write_bytes(b"\n".join(lines))
+    vectors = train(
+        [tmp_path / "text.txt"], work=tmp_path / "work", params=Params(min_count=2, epochs=2), client=client
+    )
+    summary = build_index(tmp_path / "work", kind="int8")
+    assert (summary.kind, summary.connectivity, summary.expansion, summary.recall) == ("int8", 0, 0, 1.0)
+    assert summary.size == summary.words * (summary.dimensions + 8)
+    indexed, units = IndexedVectors.open(tmp_path / "work"), vectors.units(range(1000))
+    # 0.97 of the ten nearest are among the ten best by int8; bounds tell of all but few queries that theirs are there
+    assert np.mean(indexed.searcher.candidates(units, 11).others > vectors.nearest(units, 11)[1][:, -1]) < 0.01
+    assert indexed.most_similar("city") == [
+        (word, pytest.approx(score)) for word, score in vectors.most_similar("city")
+    ]
+    assert [w for w, _ in indexed.analogy("man", "he", "she", topn=5)] == [
+        w for w, _ in vectors.analogy("man", "he", "she", topn=5)
+    ]
+
+
+def test_open__refuses_a_table_of_another_size(tmp_path):
+    version, content = Store(str(tmp_path)) / "models" / "v0001-a", np.zeros(99, np.uint8)
+    create_model(version, {"input": (3, 2)}, 3)
+    write_table_rows(version, "input", 0, np.ones((3, 2), np.float32))
+    write_vocabulary(version, Vocabulary.from_words(["a", "b", "c"], [3, 2, 1]))
+    publish(Store(str(tmp_path)) / "models", version.name, {})
+    summary = IndexSummary(3, 2, 0, 0, 1.0, 3, *written(content), attempt_of(version), "int8")
+    write_index(version, summary, content)
+    with pytest.raises(StoreError, match=r"has 99 bytes, a table of this shape 30\."):
+        IndexedVectors.open(tmp_path)
