@@ -15,8 +15,8 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.table import Table, quantised, quantised_queries
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.units import scaled
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.units import scaled
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -117,11 +117,13 @@ def test_index__of_trained_vectors_finds_all_without_usearch(data, client, tmp_p
         [tmp_path / "text.txt"], work=tmp_path / "work", params=Params(min_count=2, epochs=2), client=client
     )
     summary = build_index(tmp_path / "work", kind="int8")
-    assert (summary.kind, summary.connectivity, summary.expansion, summary.recall) == ("int8", 0, 0, 1.0)
-    assert summary.size == summary.words * (summary.dimensions + 8)
+    assert (summary.kind, summary.connectivity, summary.expansion) == ("int8", 0, 0)
+    assert summary.recall >= 0.999  # of two words whose cosines are the same but for rounding, either may be the tenth
+    assert summary.size == summary.words * (summary.dimensions + 8) + 4 * summary.dimensions
     indexed, units = IndexedVectors.open(tmp_path / "work"), vectors.units(range(1000))
-    # 0.97 of the ten nearest are among the ten best by int8; bounds tell of all but few queries that theirs are there
-    assert np.mean(indexed.searcher.candidates(units, 11).others > vectors.nearest(units, 11)[1][:, -1]) < 0.01
+    exact = vectors.nearest(units, 11)[1]
+    assert np.allclose(indexed.nearest(units, 11)[1], exact, atol=1e-6)
+    assert np.mean(indexed.searcher.candidates(units, 11).others > exact[:, -1]) < 0.01
     assert indexed.most_similar("city") == [
         (word, pytest.approx(score)) for word, score in vectors.most_similar("city")
     ]
@@ -138,5 +140,5 @@ def test_open__refuses_a_table_of_another_size(tmp_path):
     publish(Store(str(tmp_path)) / "models", version.name, {})
     summary = IndexSummary(3, 2, 0, 0, 1.0, 3, *written(content), attempt_of(version), "int8")
     write_index(version, summary, content)
-    with pytest.raises(StoreError, match=r"has 99 bytes, a table of this shape 30\."):
+    with pytest.raises(StoreError, match=r"has 99 bytes, a table of this shape 38\."):
         IndexedVectors.open(tmp_path)

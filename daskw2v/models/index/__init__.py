@@ -1,1 +1,1 @@
-"""Indexes for approximate nearest neighbours (extra `ann`)."""
+"""Indexes for nearest neighbours: a graph (extra `ann`) and a table of int8."""

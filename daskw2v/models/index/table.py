@@ -1,9 +1,9 @@
 """A table of int8, which is searched from end to end.
 
-A word's vector of length 1 is a step times whole numbers of -127..127, and an error. By the inequality of Cauchy and
-Schwarz, the error changes its cosine with a query by no more than its length, about .007 of 300 dimensions. So the
-table bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that
-it left out can be nearer than those found.
+A word's vector of length 1 is a center, a step times whole numbers of -127..127, and an error. By the inequality of
+Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table bounds
+the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that it left out
+can be nearer than those found. Any center will do; near the mean, which is long in trained vectors, errors are short.
 """
 
 import os
@@ -22,7 +22,7 @@ from daskw2v.types import Float32Array, Int8Array, Int16Array, Int64Array, UInt8
 _LARGEST, _LARGEST_QUERY, _SUM = 127, (1 << 15) - 1, (1 << 31) - 1
 _NUMBER = np.dtype("<f4")
 _SLACK = 1e-6  # of float32's rounding
-_PER_WORD = 4  # candidates for each word that is asked for: real and random vectors need up to 3.9
+_PER_WORD = 4  # candidates for each word that is asked for; real and random vectors need fewer
 _PART = 1 << 12  # least words that are worth a thread
 _BLOCK = 1 << 16  # most words that are searched before the best are picked
 _BOUNDS = 1 << 22  # bounds in memory at once: 16 MB
@@ -43,14 +43,16 @@ class Table:
 
     def __init__(self, shape: tuple[int, int], effort: int) -> None:
         self._shape, self._effort = shape, effort
-        self._size = shape[0] * (2 * _NUMBER.itemsize + shape[1])
+        self._size = _NUMBER.itemsize * (2 * shape[0] + shape[1]) + shape[0] * shape[1]
         self._hold(np.empty(self._size, np.uint8))
 
     def _hold(self, content: UInt8Array) -> None:
-        words = self._shape[0]
-        head = 2 * _NUMBER.itemsize * words
+        words, dimensions = self._shape
+        head = _NUMBER.itemsize * (2 * words + dimensions)
         self._content, self._codes = content, content[head:].view(np.int8).reshape(self._shape)
-        self._steps, self._errors = content[:head].view(_NUMBER).reshape(2, words)
+        self._center, self._steps, self._errors = np.split(
+            content[:head].view(_NUMBER), [dimensions, dimensions + words]
+        )
 
     def read(self, content: UInt8Array, place: str) -> None:
         """Use a file whose checksum was checked, without copying it.
@@ -65,13 +67,15 @@ class Table:
         self._hold(content)
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..."""
+        """Add the unit vectors of the words start, start + 1, ..., in order."""
+        if start == 0:
+            self._center[:] = units.mean(axis=0)
 
         def write(part: slice) -> None:
             for first in range(part.start, part.stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, part.stop))
                 own = slice(start + rows.start, start + rows.stop)
-                self._codes[own], self._steps[own], self._errors[own] = quantised(units[rows])
+                self._codes[own], self._steps[own], self._errors[own] = quantised(units[rows] - self._center)
 
         _share(write, len(units), threads)
 
@@ -99,14 +103,15 @@ class Table:
         found, values = (np.concatenate(parts, axis=1) for parts in zip(*_share(search, words), strict=True))
         best = np.argsort(-values, axis=1, kind="stable")[:, :n]
         ids, most = np.take_along_axis(found, best, axis=1), np.take_along_axis(values, best, axis=1)
-        return Candidates(ids, most[:, -1] + lost if n < words else np.full(len(units), -np.inf, np.float32))
+        others = most[:, -1] + lost + units @ self._center if n < words else np.full(len(units), -np.inf, np.float32)
+        return Candidates(ids, others)
 
 
-def quantised(units: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
+def quantised(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
     """Return whole numbers of n vectors, shape (n, D), their steps, and the lengths of their errors, both (n,)."""
-    steps = np.abs(units).max(axis=1, initial=0) / np.float32(_LARGEST)
-    codes = np.rint(units / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
-    rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
+    steps = np.abs(vectors).max(axis=1, initial=0) / np.float32(_LARGEST)
+    codes = np.rint(vectors / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
+    rest = vectors.astype(np.float64) - codes * steps[:, None].astype(np.float64)
     return codes, steps, np.sqrt(np.einsum("ij,ij->i", rest, rest)).astype(np.float32)
 
 
@@ -120,8 +125,8 @@ def quantised_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Fl
     steps = np.maximum(largest / _LARGEST_QUERY, total / (_SUM / _LARGEST - units.shape[1])).astype(np.float32)
     codes = np.rint(units / np.where(steps > 0, steps, 1)[:, None]).astype(np.int16)
     rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
-    # A word's whole numbers times its step have a length of 2 at most
-    return codes, steps, (2 * np.sqrt(np.einsum("ij,ij->i", rest, rest)) + _SLACK).astype(np.float32)
+    # A vector less its center has a length of 2 at most; rounded, of 4
+    return codes, steps, (4 * np.sqrt(np.einsum("ij,ij->i", rest, rest)) + _SLACK).astype(np.float32)
 
 
 def _share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:

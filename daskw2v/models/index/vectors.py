@@ -1,4 +1,4 @@
-"""Vectors with an index for approximate nearest neighbours."""
+"""Vectors with an index for nearest neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
