@@ -86,9 +86,10 @@ def files_of_tests() -> list[str]:
 def tests(table: Table) -> bool:
     """Run the tests marked gpu, each with a row; tell whether none failed."""
     at_once = ["-n", str(_AT_ONCE)] if find_spec("xdist") and (os.cpu_count() or 1) >= 2 * _AT_ONCE else []
+    # Where it is installed, pytest-benchmark warns of xdist, and a warning is an error
+    without = [word for plugin in ("cacheprovider", "benchmark") for word in ("-p", f"no:{plugin}")]
     command = [
-        sys.executable, "-m", "pytest", "-m", "gpu", "-v", "--durations=0", "-p", "no:cacheprovider", *at_once,
-        *files_of_tests(),
+        sys.executable, "-m", "pytest", "-m", "gpu", "-v", "--durations=0", *without, *at_once, *files_of_tests(),
     ]  # fmt: skip
     outcomes = set()
     for line in _lines(command):
