@@ -34,7 +34,7 @@ COMMANDS = {
     "similar": Listed("models", "Show the words nearest to the mean of all WORDs."),
     "analogy": Listed("models", "Show the words that are to C as B is to A."),
     "export": Listed("exporting", "Write MODEL to URL in a format of another tool."),
-    "index": Listed("models", "Build an index of MODEL for approximate nearest neighbours."),
+    "index": Listed("models", "Build an index of MODEL for nearest neighbours."),
     "info": Listed("facts", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),
     "versions": Listed("versions", "List, publish, roll back, tag, compare, verify and delete versions of a model."),
     "evaluate": Listed("evaluating", "Evaluate MODEL on published sets; `daskw2v datasets` lists them."),

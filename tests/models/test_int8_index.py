@@ -8,9 +8,9 @@ import pytest
 
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
+from daskw2v.kernels.int8 import bounds, reference
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index import table as tables
-from daskw2v.models.index.bounds import bounds, reference
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.table import Table, quantised, quantised_queries

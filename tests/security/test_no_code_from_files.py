@@ -39,6 +39,7 @@ _IMPORTERS = {
     "cli/program.py",
     "cli/training.py",
     "kernels/cuda/__init__.py",
+    "models/index/table.py",
     "extras.py",
 }
 

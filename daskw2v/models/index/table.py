@@ -88,7 +88,7 @@ class Table:
         words = self._shape[0]
         n = min(words, max(self._effort, _PER_WORD * topn))
         queries, scales, lost = quantised_queries(units)
-        kernel = import_module("daskw2v.models.index.bounds").bounds  # Numba is loaded once it is needed
+        bounds = import_module("daskw2v.kernels.int8").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
         table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
 
@@ -96,7 +96,7 @@ class Table:
             ranking, step = Ranking(len(units), n), max(1, min(_BLOCK, _BOUNDS // max(1, len(units))))
             for start in range(part.start, part.stop, step):
                 most = np.empty((len(units), min(step, part.stop - start)), np.float32)
-                kernel(*table, start, start + most.shape[1], queries, scales, start, most)
+                bounds(*table, start, start + most.shape[1], queries, scales, start, most)
                 ranking.add(most, start)
             return ranking.best()
 
