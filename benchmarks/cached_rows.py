@@ -34,6 +34,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.training.devices import Threads
+from daskw2v.training.devices.cpu import flush_words_of
 from daskw2v.training.pipeline import train
 
 QUALITY_ROWS = (0, 31, 127)
@@ -47,7 +48,7 @@ class Speed:
     objective: str
     threads: int
     hot_rows: int | None
-    flush_words: int | None
+    flush_words: int
     seconds: float
     words_per_second: float
     spread: str
@@ -60,7 +61,7 @@ class Quality:
     objective: str
     threads: int
     hot_rows: int | None
-    flush_words: int | None
+    flush_words: int
     score: str
     mean: float
     low: float
@@ -97,7 +98,7 @@ def compare_speed(text: Text, objective: str, choices: Sequence[Threads], times:
             objective,
             width.n,
             width.hot_rows,
-            width.flush_words,
+            flush_words_of(OBJECTIVES[objective], width),
             middle,
             text.vocabulary.total / middle,
             spread(seconds),
@@ -134,7 +135,7 @@ def judge(text: Path, folder: Path, params: Params, width: Threads, seeds: Seque
                 params.objective,
                 width.n,
                 width.hot_rows,
-                width.flush_words,
+                flush_words_of(OBJECTIVES[params.objective], width),
                 name,
                 statistics.mean(values),
                 min(values),
