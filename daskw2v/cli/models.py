@@ -10,6 +10,7 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import print_json, print_neighbours
 from daskw2v.cli.program import main
 from daskw2v.models.index.build import build_index
+from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
 
@@ -59,8 +60,10 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
 @main.command(no_args_is_help=True)
 @model_argument
 @click.option("--kind", type=click.Choice([*KINDS]), default="hnsw", show_default=True, help="A graph or a table.")
-@click.option("--connectivity", type=click.IntRange(2), help="Links of a word in the graph.  [default: 16]")
-@click.option("--expansion", type=click.IntRange(1), help="Candidates for links.  [default: 128]")
+@click.option(
+    "--connectivity", type=click.IntRange(2), help=f"Links of a word in the graph.  [default: {CONNECTIVITY}]"
+)
+@click.option("--expansion", type=click.IntRange(1), help=f"Candidates for links.  [default: {EXPANSION}]")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @storage_option

@@ -13,7 +13,7 @@ from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index import table as tables
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.files import IndexSummary, write_index, written
-from daskw2v.models.index.table import Table, quantised, quantised_queries
+from daskw2v.models.index.table import TableIndex, quantised, quantised_queries
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
 from daskw2v.models.units import scaled
@@ -24,7 +24,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 def indexed_by(rows, effort=16, threads=1):
     """Vectors with a table, in memory alone."""
-    table = Table(rows.shape, effort)
+    table = TableIndex(rows.shape, effort)
     table.add(0, scaled(rows), threads)
     return IndexedVectors(Vocabulary.from_words(map(str, range(len(rows))), [1] * len(rows)), rows, searcher=table)
 

@@ -12,7 +12,7 @@ import daskw2v
 from daskw2v.cli import main
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.graph import Graph
+from daskw2v.models.index.graph import GraphIndex
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
@@ -268,4 +268,4 @@ def test_searcher__tells_that_another_usearch_wrote_a_file(work):
     head = 8 + V * D * 2
     changed[head + 9 : head + 11].view("<u2")[0] = 0  # version 2.0, whose keys are counted otherwise
     with pytest.raises(StoreError, match="not read by this usearch"):
-        Graph((V, D), 64).read(changed, "index")
+        GraphIndex((V, D), 64).read(changed, "index")

@@ -9,10 +9,11 @@ from daskw2v.models.index.searcher import Candidates
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
+CONNECTIVITY, EXPANSION = 16, 128  # by default
 _DTYPE = np.dtype("<f2")  # of numbers in the index, which finds candidates; the model's float32 ranks them
 
 
-class Graph:
+class GraphIndex:
     """An index that finds candidates for the nearest words.
 
     Parameters
@@ -25,7 +26,9 @@ class Graph:
         As for `build_index`; an index that is read has its own.
     """
 
-    def __init__(self, shape: tuple[int, int], effort: int, connectivity: int = 16, expansion: int = 128) -> None:
+    def __init__(
+        self, shape: tuple[int, int], effort: int, connectivity: int = CONNECTIVITY, expansion: int = EXPANSION
+    ) -> None:
         self._index = needed("usearch.index", "ann").Index(
             ndim=shape[1],
             metric="ip",

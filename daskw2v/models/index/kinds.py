@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.graph import Graph
+from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION, GraphIndex
 from daskw2v.models.index.searcher import Searcher
-from daskw2v.models.index.table import Table
+from daskw2v.models.index.table import TableIndex
 
 
-class Kind(NamedTuple):
+class IndexKind(NamedTuple):
     """A kind of index.
 
     Parameters
@@ -25,7 +25,10 @@ class Kind(NamedTuple):
     options: Mapping[str, int]
 
 
-KINDS = {"hnsw": Kind(Graph, {"connectivity": 16, "expansion": 128}), "int8": Kind(Table, {})}
+KINDS = {
+    "hnsw": IndexKind(GraphIndex, {"connectivity": CONNECTIVITY, "expansion": EXPANSION}),
+    "int8": IndexKind(TableIndex, {}),
+}
 
 
 def options_of(kind: str, given: Mapping[str, int | None]) -> dict[str, int]:

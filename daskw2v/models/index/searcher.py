@@ -24,7 +24,7 @@ class Candidates(NamedTuple):
 
 
 class Searcher(Protocol):
-    """An index that finds candidates for the nearest words; `Kind.searcher` makes one of a shape and an effort."""
+    """An index that finds candidates for the nearest words; `IndexKind.searcher` makes one of a shape and an effort."""
 
     def read(self, content: UInt8Array, place: str) -> None:
         """Use a file whose checksum was checked, without copying it.

@@ -30,7 +30,7 @@ _ROWS = 256  # widened to float64 at once
 T = TypeVar("T")
 
 
-class Table:
+class TableIndex:
     """An index that compares queries with all words, in a quarter of the memory of their vectors.
 
     Parameters

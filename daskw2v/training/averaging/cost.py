@@ -51,7 +51,7 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
     params = params.replace(n_replicas=n)
     sizes = round_sizes(params, int(load.words / params.epochs), load.types)
     rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
-    given, ending, within = _merges(load, params, steps)
+    given, ending, within = _merges(load, params, steps if several else 1)
     warm, everyone = warm_share(params, load.words), hardware.busy(hardware.slots)
     alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
     share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0

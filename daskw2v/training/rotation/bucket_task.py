@@ -264,13 +264,18 @@ def train_buckets(
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
         trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
         trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
-    trained, losses = [0] * len(steps), [0.0] * len(steps)
+    sums, good = _sums_by_step(found, len(steps)), all(finite)
+    totals = [TaskTotals(n, loss, good, 0, this_worker(), *clock.read()) for n, loss in sums]
+    return trained_inputs, trained_outputs, totals
+
+
+def _sums_by_step(found: Sequence[tuple[int, int, float]], n_steps: int) -> list[tuple[int, float]]:
+    """Return the pairs and the loss of each step, given step, pairs and loss of each bucket."""
+    trained, losses = [0] * n_steps, [0.0] * n_steps
     for step, n, loss in found:
         trained[step] += n
         losses[step] += loss
-    good, of_each = all(finite), zip(trained, losses, strict=True)
-    totals = [TaskTotals(n, loss, good, 0, this_worker(), *clock.read()) for n, loss in of_each]
-    return trained_inputs, trained_outputs, totals
+    return list(zip(trained, losses, strict=True))
 
 
 class _FileBuckets:
