@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -254,11 +255,8 @@ def train_buckets(
             context.max_in_flight,
             each,
         )
-        found = [
-            one
-            for jobs in _jobs(steps, pairs, context.group_size, pool)
-            for one in train_in_order(pool, threads, train, jobs)
-        ]
+        jobs = _jobs(steps, pairs, context.group_size, pool)
+        found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
         roundings = {work.output: work.rounding for work in steps[-1][-1]}
         taken_inputs = each(lambda k: keep(INPUT, k, trainer.take_input(k)), inputs)
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
