@@ -23,6 +23,7 @@ from typing import Any
 import llvmlite.binding
 import numba
 from numba.core import caching
+from numba.core.runtime import rtsys
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = "kernels", "objectives", "types.py"  # all of these; elsewhere the modules that import Numba's door
@@ -114,6 +115,12 @@ class KernelCache(caching.FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled kernel; leave out Numba's refresh, .3 s of a process: only what compiles needs it."""
+        rtsys.initialize(target_context)  # kernels take memory from it
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return sig, codegen.magic_tuple(), named(self._py_func)

@@ -123,6 +123,38 @@ def test_kernel__made_by_a_function_is_found_by_what_it_closes_over(tmp_path):
     assert [run(1), run(2), run(1), run(2)] == [["41", "0"], ["42", "0"], ["41", "1"], ["42", "1"]]
 
 
+LOADED = """
+import sys
+import numpy as np
+from daskw2v.kernels.jit import kernel
+
+@kernel
+def doubled(values):
+    result = np.empty_like(values)
+    for i in range(len(values)):
+        result[i] = np.sqrt(values[i]) + values[i]
+    return result
+
+for dtype in sys.argv[1:]:
+    many = [doubled(np.array([4, 9], dtype)) for _ in range(1000)]
+    print(many[-1].tolist(), "numba.typed.typeddict" in sys.modules)
+"""
+
+
+def test_kernel__that_is_loaded_needs_no_compiler(tmp_path):
+    """What compiles kernels takes .3 s to load, in each process and worker; one that is not there is still compiled."""
+    (tmp_path / "loaded.py").write_text(LOADED)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+
+    def run(*dtypes):
+        command = [sys.executable, "loaded.py", *dtypes]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert run("f8") == ["[6.0, 12.0] True"]
+    assert run("f8", "i4") == ["[6.0, 12.0] False", "[6, 12] True"]
+
+
 def test_kernel__that_closes_over_what_has_no_name_is_refused():
     things = [1.0]
 
