@@ -82,17 +82,18 @@ def train_rounds(
             coming += 1
             continue
         number, reports = waiting.popleft()
-        totals: list[TaskTotals] = []
+        totals, seconds = list[TaskTotals](), 0.0
         for report in reports:
             check_finite(f"A {run.trained} in {run.unit} {number}", report.totals, report.alpha, place)
             shares.add(report.totals)
             totals += report.totals
-            entry = entry_of(number, report, totals, time.monotonic() - began)
+            seconds = time.monotonic() - began if report.seconds is None else seconds + report.seconds
+            entry = entry_of(number, report, totals, seconds)
             listener(progress_of(entry, total))
         history.append({**entry, **report.facts})
         evaluate(history[-1], report.rows)
         del report  # which holds the rows of a round that the next one replaces
-        if due() and not waiting and coming < len(run):
+        if due() and not waiting and coming < len(run) and run.can_stop(coming):
             _save(run, place, coming, history)
             saved = time.monotonic()
         began = time.monotonic()

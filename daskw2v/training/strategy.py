@@ -54,6 +54,9 @@ class RoundReport(NamedTuple):
         Corpus words done in this round by now, besides those that tasks count.
     facts
         What else the history's entry has.
+    seconds
+        Seconds of the work since the report before; None where they are those that its reader waited. Rounds of one
+        task share its time.
     """
 
     progress: int
@@ -62,6 +65,7 @@ class RoundReport(NamedTuple):
     rows: InputRows | None
     words: int = 0
     facts: Mapping[str, Any] = {}
+    seconds: float | None = None
 
 
 class StrategyRun(Protocol):
@@ -101,6 +105,9 @@ class StrategyRun(Protocol):
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
+
+    def can_stop(self, number: int) -> bool:
+        """Tell whether there is a model before a round, once those before it are done: a checkpoint can be written."""
 
     def play(self, number: int) -> Iterator[RoundReport]:
         """Submit a round; return an iterator that waits for it, report by report.

@@ -18,8 +18,8 @@ class CountingRun:
 
     unit, trained, threads, facts = "pass", "number", 3, {"matrix": 1}
 
-    def __init__(self, ahead=1, loss=1.0):
-        self.ahead, self.loss, self.model, self.log = ahead, loss, None, []
+    def __init__(self, ahead=1, loss=1.0, together=1):
+        self.ahead, self.loss, self.together, self.model, self.log = ahead, loss, together, None, []
 
     def __len__(self):
         return 4
@@ -28,6 +28,9 @@ class CountingRun:
         self.model = 0 if checkpoint is None else manifest["model"]
         assert self.model == number
         self.log.append(f"restore {number}")
+
+    def can_stop(self, number):
+        return number % self.together == 0
 
     def play(self, number):
         self.log.append(f"submit {number}")
@@ -112,6 +115,23 @@ def test_loop__writes_a_checkpoint_when_no_round_is_under_way_and_goes_on_from_i
     ]
     _, manifest = checkpoint.newest(place)
     assert (manifest["next_pass"], manifest["model"], len(manifest["history"])) == (3, 3, 3)
+
+
+def test_loop__writes_no_checkpoint_between_rounds_that_are_trained_together(place):
+    run = CountingRun(ahead=4, together=2)
+    play(run, place, seconds=0)
+    assert [step for step in run.log if step in ("save", "wait 0", "wait 1", "wait 2")] == [
+        "wait 0", "wait 1", "save", "wait 2",
+    ]  # fmt: skip
+
+
+def test_loop__takes_the_seconds_that_a_report_has(place):
+    class SharingRun(CountingRun):
+        def _wait(self, number):
+            return (report._replace(seconds=number + 0.5) for report in super()._wait(number))
+
+    result, *_ = play(SharingRun(), place)
+    assert [entry["seconds"] for entry in result.history] == [1.0, 3.0, 5.0, 7.0]
 
 
 def test_loop__resumes_from_the_newest_checkpoint(place):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.training.rotation.pass_schedule import RotationPasses
+from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses
 
 
 def make(n=4, length=1000, **params):
@@ -86,6 +86,23 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
         assert all(a.stop == b.start for a, b in itertools.pairwise(own))
     with pytest.raises(IndexError):
         rotations[epochs * passes]
+
+
+def test_together__takes_more_passes_the_less_text_they_have_and_few_at_first():
+    def tasks(length, first=0):
+        rotations, number = make(4, length, passes_per_epoch=5, epochs=4), first
+        while number < len(rotations):
+            together = rotations.together(number)
+            yield len(together)
+            assert together.start == number
+            number = together.stop
+        assert number == len(rotations)
+
+    assert [*tasks(5 * TASK_LENGTH // 6)] == [1, 1, 2, 4, 6, 6]
+    assert [*tasks(5 * TASK_LENGTH // 6, first=13)] == [6, 1]
+    assert [*tasks(5 * TASK_LENGTH // 2)] == [1, 1] + 9 * [2]
+    assert [*tasks(5 * TASK_LENGTH)] == [*tasks(10**12)] == 20 * [1]
+    assert [*tasks(0)] == [1, 1, 2, 4, 8, 4]
 
 
 @pytest.mark.parametrize("n_slices", [1, 2, 4])

@@ -13,7 +13,8 @@ from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
-from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
+from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule, rotation
+from daskw2v.training.rotation.rotation import RotationRun
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
@@ -71,28 +72,43 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     client, text, tmp_path, monkeypatch, changes
 ):
     """What is known of each pass is the same, too: pairs and losses of its steps, and the rows that are evaluated."""
-    played, params, told = in_memory.play, PARAMS.replace(**changes), {}
+    reported, params, told = RotationRun._reports, PARAMS.replace(**changes), {}
 
-    def watched(client, context, *rest):
-        steps = played(client, context, *rest)  # is submitted before anybody asks for a step
-        return (record(context, step) for step in steps)
+    def watched(run, work, steps, waited):
+        return reported(run, work, (record(run._context, step) for step in steps), waited)
 
     def record(context, step):
-        rows = bucket_task.join_partitions(context, *client.gather(step.input))
+        rows = None if step.input is None else bucket_task.join_partitions(context, *client.gather(step.input))
         seen.append((step.totals, rows))
         return step
 
-    for name, at_once in (("pass", 2), ("step", 0)):
+    monkeypatch.setattr(RotationRun, "_reports", watched)
+    for name, at_once, length in (("passes", 2, 1 << 21), ("pass", 2, 0), ("step", 0, 1 << 21)):
         seen = []
         monkeypatch.setattr(in_memory, "_at_once", lambda *_, at_once=at_once: at_once)
-        monkeypatch.setattr(in_memory, "play", watched)
+        monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
         vectors = train(text, work=tmp_path / name, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
         told[name] = np.array(trained), [rows for _, rows in seen][1::2], vectors
-        assert {len(totals) for totals, _ in seen} == {1 if name == "pass" else 2}, "the groups, together or not"
-    np.testing.assert_allclose(*(found[0] for found in told.values()), rtol=1e-12)
-    np.testing.assert_array_equal(*(found[1] for found in told.values()))
-    same(*(found[2] for found in told.values()))
+        assert {len(totals) for totals, _ in seen} == {2 if name == "step" else 1}, "the groups, together or not"
+    assert [rows is not None for rows in told["passes"][1]] == [True, True, "pair_epochs" in changes, True]
+    for name in ("passes", "pass"):
+        np.testing.assert_allclose(told[name][0], told["step"][0], rtol=1e-12)
+        for rows, of_step in zip(told[name][1], told["step"][1], strict=True):
+            assert rows is None or np.array_equal(rows, of_step)
+        same(told[name][2], told["step"][2])
+
+
+def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
+    vectors = train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
+    metrics = vectors.metadata["metrics"]
+    pairs, seconds = (np.array([entry[of] for entry in metrics["history"]]) for of in ("pairs", "seconds"))
+    assert len(seconds) == 8
+    assert (seconds > 0).all()
+    assert seconds.sum() <= metrics["stages"][-1]["seconds"]
+    for task in (slice(2, 4), slice(4, 8)):
+        share = pairs[task] / pairs[task].sum()
+        np.testing.assert_allclose(seconds[task], share * seconds[task].sum(), atol=2e-4)
 
 
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):

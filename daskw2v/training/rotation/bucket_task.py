@@ -1,7 +1,7 @@
 """The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -18,9 +18,7 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.store import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.held_pairs import PairsPart, take_bucket
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
@@ -29,6 +27,7 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, bucket_jobs
 from daskw2v.training.rotation.bucket_queue import train_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.totals import TaskClock, TaskTotals
@@ -60,25 +59,45 @@ class PartitionOrigin:
 
 PartitionRows: TypeAlias = Float32Array | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
-HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
-PairSource: TypeAlias = Place | HeldParts
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
 
 
 @dataclass
 class RotationState:
-    """The model between two steps: what holds each partition of both tables, and the pass that is submitted next."""
+    """The model between two steps.
+
+    Parameters
+    ----------
+    input, output
+        What holds each partition of both tables.
+    coming
+        The pass that is submitted next.
+    done
+        When the last task of whole passes was done, by `time.monotonic`.
+    """
 
     input: list[HeldPartition]
     output: list[HeldPartition]
     coming: int
+    done: float = 0.0
 
 
 class TrainedStep(NamedTuple):
-    """A step that is done: the totals of its tasks, and what holds each input partition after it, or after its pass."""
+    """A step that is done.
+
+    Parameters
+    ----------
+    totals
+        The totals of its tasks.
+    input
+        What holds each input partition after it, or after its pass; None where its task trains more passes.
+    seconds
+        Its share of the time that its task took; None where no task has other steps.
+    """
 
     totals: list[TaskTotals]
-    input: list[HeldPartition]
+    input: list[HeldPartition] | None
+    seconds: float | None = None
 
 
 def state_at(origin: PartitionOrigin, n: int, coming: int = 0) -> RotationState:
@@ -145,28 +164,6 @@ def _widened(rows: npt.NDArray[Any]) -> Float32Array:
     return rows if rows.dtype == np.float32 else from_bfloat16(rows)
 
 
-class BucketWork(NamedTuple):
-    """One bucket to train.
-
-    Parameters
-    ----------
-    input, output
-        Its partitions.
-    alphas
-        Learning rate of each slice.
-    key
-        Stream of the draws.
-    rounding
-        Stream of the draws by which the output partition is rounded to bfloat16 afterwards; None where it is not.
-    """
-
-    input: int
-    output: int
-    alphas: tuple[float, ...]
-    key: int
-    rounding: int | None
-
-
 def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) -> list[BucketWork]:
     """Return the buckets of a round."""
     params, n = context.run.params, context.partitions.n
@@ -183,15 +180,12 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]
 
 
-BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # those of a round have no partition in common
-
-
 @gpu_memory_watched()
 def train_buckets(
-    steps: Sequence[BucketRounds],
+    steps: Sequence[StepWork],
     inputs: Mapping[int, PartitionMap],
     outputs: Mapping[int, PartitionMap],
-    pairs: PairSource,
+    pairs: Sequence[PairSource],
     context: RotationContext,
     threads: int,
     home: Store | None = None,
@@ -201,11 +195,11 @@ def train_buckets(
     Parameters
     ----------
     steps
-        One after the other. Each slice of the text goes through all rounds of a step.
+        One after the other.
     inputs, outputs
         For each partition what holds it, perhaps among others.
     pairs
-        Where the pairs of the pass are, or those of the groups of inputs.
+        Where the pairs of each pass are, or those of the groups of inputs.
     context
         What all tasks share.
     threads
@@ -216,7 +210,7 @@ def train_buckets(
     Returns
     -------
     inputs, outputs, totals
-        The trained partitions, and the totals of each step; all time is the first one's.
+        The trained partitions, and the totals of each step, which share the task's time by their pairs.
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
 
@@ -225,7 +219,7 @@ def train_buckets(
         words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
 
-    def train(job: _Job) -> tuple[int, int, float]:
+    def train(job: BucketJob) -> tuple[int, int, float]:
         work, number = job.work, job.number
         (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
         bucket = job.bucket_of(work)
@@ -255,15 +249,18 @@ def train_buckets(
             context.max_in_flight,
             each,
         )
-        jobs = _jobs(steps, pairs, context.group_size, pool)
+        jobs = bucket_jobs(steps, pairs, context.group_size, pool)
         found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
-        roundings = {work.output: work.rounding for work in steps[-1][-1]}
+        roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
         taken_inputs = each(lambda k: keep(INPUT, k, trainer.take_input(k)), inputs)
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
         trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
         trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
-    sums, good = _sums_by_step(found, len(steps)), all(finite)
-    totals = [TaskTotals(n, loss, good, 0, this_worker(), *clock.read()) for n, loss in sums]
+    sums, good, took = _sums_by_step(found, len(steps)), all(finite), clock.read()
+    totals = [
+        TaskTotals(n, loss, good, 0, this_worker(), *(share * seconds for seconds in took))
+        for (n, loss), share in zip(sums, shares([n for n, _ in sums]), strict=True)
+    ]
     return trained_inputs, trained_outputs, totals
 
 
@@ -276,87 +273,10 @@ def _sums_by_step(found: Sequence[tuple[int, int, float]], n_steps: int) -> list
     return list(zip(trained, losses, strict=True))
 
 
-class _FileBuckets:
-    """The buckets of a step, from files: a slice is read while the one before is trained."""
-
-    def __init__(self, place: Place, rounds: BucketRounds, size: int, pool: Executor) -> None:
-        self._place, self._size, self._pool = place, size, pool
-        self._groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
-        self._n, self._coming = len(rounds[0][0].alphas), pool.submit(self._read, 0)
-
-    def _read(self, number: int) -> dict[tuple[int, int], list[Bucket]]:
-        return {groups: read_buckets(self._place, number, *groups) for groups in self._groups}
-
-    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
-        """Return what gives each bucket of a slice; slices come one after the other."""
-        now = self._coming.result()
-        if number + 1 < self._n:
-            self._coming = self._pool.submit(self._read, number + 1)
-        return lambda work: now[work.output // self._size, work.input // self._size][_place_of(work, self._size)]
-
-
-class _HeldBuckets:
-    """The buckets of a step, from what workers hold; each is put together by the thread that trains it."""
-
-    def __init__(self, parts: HeldParts, size: int) -> None:
-        self._parts, self._size = parts, size
-
-    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
-        """Return what gives each bucket of a slice."""
-
-        def bucket_of(work: BucketWork) -> Bucket:
-            before = work.output // self._size * self._size**2  # places of the groups of outputs before
-            parts = self._parts[work.input // self._size][number]
-            return take_bucket(parts, before + _place_of(work, self._size))
-
-        return bucket_of
-
-
-class _Job(NamedTuple):
-    """A bucket of a slice.
-
-    Parameters
-    ----------
-    input, output
-        Its partitions.
-    step, number
-        Numbers of the step, and of the slice.
-    work
-        What is trained.
-    bucket_of
-        Returns its pairs.
-    """
-
-    input: int
-    output: int
-    step: int
-    number: int
-    work: BucketWork
-    bucket_of: Callable[[BucketWork], Bucket]
-
-
-def _jobs(steps: Sequence[BucketRounds], pairs: PairSource, size: int, pool: Executor) -> Iterator[list[_Job]]:
-    """Yield the buckets in their order: all that are held together, those in files by slice.
-
-    Each slice of a step goes through all of its rounds.
-    """
-    together = list[_Job]()
-    for step, rounds in enumerate(steps):
-        buckets = _FileBuckets(pairs, rounds, size, pool) if isinstance(pairs, Place) else _HeldBuckets(pairs, size)
-        for number in range(len(rounds[0][0].alphas)):
-            bucket_of, works = buckets.slice(number), [work for works in rounds for work in works]
-            jobs = [_Job(work.input, work.output, step, number, work, bucket_of) for work in works]
-            if isinstance(pairs, Place):
-                yield jobs
-            else:
-                together += jobs
-    if together:
-        yield together
-
-
-def _place_of(work: BucketWork, size: int) -> int:
-    """Return the place of a bucket among those of its two groups."""
-    return work.output % size * size + work.input % size
+def shares(numbers: Sequence[int]) -> list[float]:
+    """Return the share of each number in their sum; equal ones where all are 0."""
+    total = sum(numbers)
+    return [n / total if total else 1 / len(numbers) for n in numbers]
 
 
 def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:

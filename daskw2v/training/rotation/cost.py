@@ -16,7 +16,7 @@ from daskw2v.training.cost.constants import Constants
 from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead
-from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, most_together, passes_of_epoch
 from daskw2v.vocabulary.partition import Partitions
 
 HOPS = 3  # tasks one after the other between two steps
@@ -93,7 +93,7 @@ def rotation_cost(
     travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     Held pairs, which travel while others are trained.
     waiting: between two steps, for the tasks that hand on partitions.
-    tasks: those of `in_memory._submit` and of dealing, in one scheduler.
+    tasks: those of `in_memory._submit` and of dealing, in one scheduler. One trains all passes of little text.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
@@ -103,11 +103,13 @@ def rotation_cost(
     n_groups, workers = plan.groups, hardware.nodes * hardware.processes
     if not fits:
         plan = plan._replace(threads=1)
-    elif is_one_task(workers, hardware.threads, n_groups, sent_dtype):
+    one_task = fits and is_one_task(workers, hardware.threads, n_groups, sent_dtype)
+    if one_task:
         plan = rotation_tasks(p, 1, hardware)
     length = int(load.words / passes)
+    submitted = math.ceil(passes / most_together(length)) if one_task and held else passes
     slices = math.ceil(length / slice_length(p, length))
-    n_tasks, n_buckets, taken_rows = passes * plan.groups**2, passes * slices * p**2, load.types / plan.groups
+    n_tasks, n_buckets, taken_rows = submitted * plan.groups**2, passes * slices * p**2, load.types / plan.groups
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)
     busy = hardware.busy(threads)
     cold = _cold_share(load, n_buckets / p)
@@ -136,13 +138,13 @@ def rotation_cost(
         / hardware.busy(min(plan.tasks, hardware.nodes * hardware.processes)),
         "travel": max(0.0, sent / hardware.nodes * hardware.a_byte(c.send) - hidden)
         + max(0.0, dealt / hardware.nodes * hardware.a_byte(c.send) - train),
-        "waiting": passes * plan.groups * HOPS * c.hop if fits else 0.0,
+        "waiting": submitted * plan.groups * HOPS * c.hop if fits else 0.0,
         "tasks": (TASKS * n_tasks + pieces * dealing_tasks) * c.task,
     }
     rows_of_tasks = 2 * taken_rows * 4 * padded(load.d) * plan.tasks
     dealing = c.pair_bytes * load.pairs / load.words * piece * min(pieces / passes, hardware.slots)
     kept = load.tables + 8 * load.types if fits else 0.0
-    memory = kept + max(rows_of_tasks, dealing) + (passes_ahead(workers) * pairs / passes if held else 0.0)
+    memory = kept + max(rows_of_tasks, dealing) + (passes_ahead(workers) * pairs / submitted if held else 0.0)
     disk = load.tables * (1 if fits else 2) + (0.0 if held else pairs / passes)
     return Forecast(seconds, sent + dealt, memory / hardware.nodes, disk)
 

@@ -1,13 +1,15 @@
 """Steps of rotation whose partitions are results of tasks, sent from worker to worker.
 
-One task trains a group's whole step, or all groups' whole pass if one worker trains all of them at a time: partitions
-are copied and sent once for all their buckets. Input partitions prefer the worker that has them; an output partition is
-fetched by the worker that trains it next. Neither passes through the client. A worker with several groups keeps those
-that it is not training in its memory.
+One task trains a group's whole step. If one worker trains all groups at a time, it trains a whole pass, or several that
+have little text: partitions are copied and sent once for all their buckets. Input partitions prefer the worker that has
+them; an output partition is fetched by the worker that trains it next. Neither passes through the client. A worker with
+several groups keeps those that it is not training in its memory.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from operator import getitem
 from typing import NamedTuple
@@ -18,87 +20,99 @@ from daskw2v.cluster import Trainers, gather
 from daskw2v.sampling.held_pairs import HeldPairs
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
-    BucketWork,
-    HeldPartition,
     RotationContext,
     RotationState,
     TrainedStep,
     bucket_works,
+    shares,
     train_buckets,
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, is_one_task
+from daskw2v.training.totals import TaskTotals
 
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
 _RESULTS = (INPUT, OUTPUT, "totals")  # of `train_buckets`
 
 
-class _Job(NamedTuple):
-    """What a task trains: steps of rounds; the worker that should do it, the threads of the task, and its priority."""
+class PassWork(NamedTuple):
+    """A pass that is to be trained: its steps, and its pairs."""
 
-    steps: list[list[list[BucketWork]]]
-    home: str
-    threads: int
-    priority: int
-
-
-class _Submission(NamedTuple):
-    """What is needed to submit a pass: arguments of `play`."""
-
-    client: Client
-    context: RotationContext
-    state: RotationState
     this: RotationPass
     steps: Iterator[list[list[BucketRound]]]
     grams: SkipGrams | HeldPairs
+
+    def works(self, context: RotationContext) -> Iterator[list[BucketRounds]]:
+        """Yield the buckets of each step, by group."""
+        for groups in self.steps:
+            yield [[bucket_works(context, self.this, of) for of in rounds] for rounds in groups]
+
+    def pairs(self, groups: Sequence[int]) -> PairSource:
+        """Return where the pairs of some groups of inputs are."""
+        grams = self.grams
+        return grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups}
+
+
+class _Job(NamedTuple):
+    """What a task trains, and how.
+
+    Parameters
+    ----------
+    steps
+        Its steps, one after the other.
+    passes
+        The passes that these are of.
+    home
+        The worker that should do it.
+    threads
+        Its threads.
+    priority
+        Of the task, as Dask has it.
+    key
+        Tells its key from those of all tasks that train other steps.
+    """
+
+    steps: list[StepWork]
+    passes: Sequence[PassWork]
+    home: str
+    threads: int
+    priority: int
     key: str
 
-    @property
-    def trainers(self) -> Trainers:
-        """The workers that train now."""
-        return trainers_of(self.client, self.context.run.device)
 
-    def works(self) -> Iterator[list[list[list[BucketWork]]]]:
-        """Yield the buckets of each step: by group, and by round."""
-        for groups in self.steps:
-            yield [[bucket_works(self.context, self.this, of) for of in rounds] for rounds in groups]
+def goes_as_one_task(client: Client, context: RotationContext, state: RotationState, number: int) -> bool:
+    """Tell whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
+    return state.coming == number and _is_one_task(client, context)
+
+
+def play_together(
+    client: Client, context: RotationContext, state: RotationState, passes: Sequence[PassWork], key: str
+) -> list[Iterator[TrainedStep]]:
+    """Submit a task that trains some passes; return, for each pass, an iterator over its steps."""
+    task = _PassesTask(client, context, state, passes, key)
+    return [task.steps(number) for number in range(len(passes))]
 
 
 def play(
-    client: Client,
-    context: RotationContext,
-    state: RotationState,
-    this: RotationPass,
-    steps: Iterator[list[list[BucketRound]]],
-    grams: SkipGrams | HeldPairs,
-    key: str,
+    client: Client, context: RotationContext, state: RotationState, this: PassWork, key: str
 ) -> Iterator[TrainedStep]:
-    """Train a pass; return an iterator over its steps, as they are done.
+    """Train a pass; yield its steps, as they are done.
 
-    A pass that is one task is submitted at once, if all passes before it are; all others when the first step is asked
-    for, to the workers that are there then.
+    It is submitted, in as many tasks as there is work for workers, when the first step is asked for.
     """
-    of = _Submission(client, context, state, this, steps, grams, key)
-    if state.coming == this.number and _is_one_task(of):
-        return _wait_for_steps(of, _submit_pass(of), list(state.input))
-    return _play_in_turn(of)
-
-
-def _play_in_turn(of: _Submission) -> Iterator[TrainedStep]:
-    """Submit a pass when all before it are submitted; yield each step when it is done."""
-    if _is_one_task(of):
-        future = _submit_pass(of)
-        yield from _wait_for_steps(of, future, list(of.state.input))
+    if _is_one_task(client, context):
+        yield from play_together(client, context, state, [this], key)[0]
     else:
-        yield from _play_steps(of)
+        yield from _play_steps(client, context, state, this, key)
 
 
-def _is_one_task(of: _Submission) -> bool:
-    slots = of.trainers.slots()
-    at_once = _at_once(of.context, len(slots))
-    return is_one_task(len(set(slots)), at_once, of.context.n_groups, of.context.run.params.sent_dtype)
+def _is_one_task(client: Client, context: RotationContext) -> bool:
+    slots = trainers_of(client, context.run.device).slots()
+    at_once = _at_once(context, len(slots))
+    return is_one_task(len(set(slots)), at_once, context.n_groups, context.run.params.sent_dtype)
 
 
 def _at_once(context: RotationContext, threads: int) -> int:
@@ -106,35 +120,62 @@ def _at_once(context: RotationContext, threads: int) -> int:
     return 1 if find_device(context.run.device).resource else threads
 
 
-def _submit_pass(of: _Submission) -> Future:
-    """Submit a pass as one task; return the future of its totals."""
-    rounds = [[list(chain(*of_groups)) for of_groups in zip(*groups, strict=True)] for groups in of.works()]
-    trainers, slots = of.trainers, of.trainers.slots()
-    of.state.coming = of.this.number + 1
-    return _submit(of, trainers, _Job(rounds, slots[0], len(slots), 0), of.key)
+class _PassesTask:
+    """A task that trains passes."""
+
+    def __init__(
+        self, client: Client, context: RotationContext, state: RotationState, passes: Sequence[PassWork], key: str
+    ) -> None:
+        steps = [
+            StepWork(number, [list(chain(*of_groups)) for of_groups in zip(*groups, strict=True)])
+            for number, this in enumerate(passes)
+            for groups in this.works(context)
+        ]
+        self._client, self._state, self._passes = client, state, passes
+        self._trainers, self._began = trainers_of(client, context.run.device), time.monotonic()
+        slots = self._trainers.slots()
+        job = _Job(steps, passes, slots[0], len(slots), 0, key)
+        self._future = _submit(client, context, state, self._trainers, job)
+        self._inputs, self._numbers = list(state.input), [step.number_of_pass for step in steps]
+        state.coming = passes[-1].this.number + 1
+
+    def steps(self, number: int) -> Iterator[TrainedStep]:
+        """Wait for the task, unless that was done; yield the steps of one of its passes."""
+        totals, seconds = self._done
+        inputs = self._inputs if number == len(self._passes) - 1 else None
+        for of_step, share, of in zip(totals, shares([t.pairs for t in totals]), self._numbers, strict=True):
+            if of == number:
+                yield TrainedStep([of_step], inputs, seconds * share)
+
+    @cached_property
+    def _done(self) -> tuple[list[TaskTotals], float]:
+        """The totals of all steps, and the seconds since this task was submitted and the one before was done."""
+        what = f"Pass {self._passes[0].this.number}"
+        (totals,) = gather(self._client, [self._future], what, self._trainers.takes)
+        began, self._state.done = max(self._began, self._state.done), time.monotonic()
+        return totals, self._state.done - began
 
 
-def _wait_for_steps(of: _Submission, future: Future, inputs: list[HeldPartition]) -> Iterator[TrainedStep]:
-    """Wait for the task of a pass; yield all its steps."""
-    (totals,) = gather(of.client, [future], f"Pass {of.this.number}", of.trainers.takes)
-    yield from (TrainedStep([of_step], inputs) for of_step in totals)
-
-
-def _play_steps(of: _Submission) -> Iterator[TrainedStep]:
+def _play_steps(
+    client: Client, context: RotationContext, state: RotationState, this: PassWork, key: str
+) -> Iterator[TrainedStep]:
     """Submit step after step, a task for each group; yield each when it is done."""
-    trainers, waiting = of.trainers, deque[list[Future]]()
+    trainers, waiting = trainers_of(client, context.run.device), deque[list[Future]]()
     slots = trainers.slots()
 
     def trained() -> TrainedStep:
-        found = gather(of.client, waiting.popleft(), f"Pass {of.this.number}", trainers.takes)
-        return TrainedStep(list(chain(*found)), list(of.state.input))
+        found = gather(client, waiting.popleft(), f"Pass {this.this.number}", trainers.takes)
+        return TrainedStep(list(chain(*found)), list(state.input))
 
-    for step, groups in enumerate(of.works()):
-        jobs = [_Job([rounds], *_place_of(slots, number, len(groups)), -step) for number, rounds in enumerate(groups)]
-        waiting.append([_submit(of, trainers, job, f"{of.key}-{step}") for job in jobs])
+    for step, groups in enumerate(this.works(context)):
+        jobs = [
+            _Job([StepWork(0, rounds)], [this], *_place_of(slots, number, len(groups)), -step, f"{key}-{step}")
+            for number, rounds in enumerate(groups)
+        ]
+        waiting.append([_submit(client, context, state, trainers, job) for job in jobs])
         if len(waiting) == _AHEAD:
             yield trained()
-    of.state.coming = of.this.number + 1
+    state.coming = this.this.number + 1
     while waiting:
         yield trained()
 
@@ -145,11 +186,10 @@ def _place_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int
     return slots[first], max(1, slots[first:last].count(slots[first]))
 
 
-def _submit(of: _Submission, trainers: Trainers, job: _Job, key: str) -> Future:
+def _submit(client: Client, context: RotationContext, state: RotationState, trainers: Trainers, job: _Job) -> Future:
     """Submit a task, which then holds its partitions; return the future of its totals."""
-    client, context, state, grams = of.client, of.context, of.state, of.grams
-    inputs, outputs = ([getattr(work, side) for work in job.steps[0][0]] for side in (INPUT, OUTPUT))
-    groups = dict.fromkeys(k // context.group_size for k in inputs)
+    inputs, outputs = ([getattr(work, side) for work in job.steps[0].rounds[0]] for side in (INPUT, OUTPUT))
+    groups = list(dict.fromkeys(k // context.group_size for k in inputs))
     # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
     # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
     first = not any(isinstance(state.input[k], Future) for k in inputs)
@@ -159,10 +199,10 @@ def _submit(of: _Submission, trainers: Trainers, job: _Job, key: str) -> Future:
         job.steps,
         {k: state.input[k] for k in inputs},
         {k: state.output[k] for k in outputs},
-        pairs=grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups},
+        pairs=[this.pairs(groups) for this in job.passes],
         context=context,
         threads=min(job.threads, len(inputs)),
-        key=f"buckets-{key}-{inputs[0]}-{outputs[0]}",
+        key=f"buckets-{job.key}-{inputs[0]}-{outputs[0]}",
         priority=job.priority,
         retries=2,
         resources=trainers.takes,

@@ -10,7 +10,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
 from daskw2v.training.memory.text import Text
-from daskw2v.training.rotation.pass_schedule import RotationPasses, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
@@ -56,6 +56,13 @@ def _pairs_of_pass(params: Params, text: Text) -> float:
     return _pairs(params, text, text.left / passes_of_epoch(params))
 
 
+def _pairs_of_task(params: Params, text: Text, workers: int) -> float:
+    """Return those of the passes that one task trains: of one worker, so many as there is little text."""
+    length = text.words / passes_of_epoch(params)
+    most = min(most_together(length), params.epochs * passes_of_epoch(params)) if workers == 1 else 1
+    return most * _pairs_of_pass(params, text)
+
+
 def _pairs(params: Params, text: Text, words: float) -> float:
     """Return the bytes of the pairs, with noise, of so many words that subsampling left."""
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
@@ -96,7 +103,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     kept = {"model": held / workers.n} if fits.model else {}
     twice = _TWICE if workers.n > 1 else 1.0
     ahead = (
-        {"pairs of passes": passes_ahead(workers.n) * twice * _pairs_of_pass(params, text) / workers.n}
+        {"pairs of passes": passes_ahead(workers.n) * twice * _pairs_of_task(params, text, workers.n) / workers.n}
         if fits.pairs
         else {}
     )

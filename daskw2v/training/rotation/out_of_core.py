@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from distributed import Client, Future
 
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import trainers_of
+from daskw2v.training.rotation.bucket_jobs import StepWork
 from daskw2v.training.rotation.bucket_task import (
     HeldPartition,
     PartitionOrigin,
     RotationContext,
     RotationState,
     TrainedStep,
-    bucket_works,
     train_buckets,
 )
-from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass
+from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.totals import TaskTotals
 
 FOLDER = "parts"
@@ -32,9 +31,7 @@ def play(
     client: Client,
     context: RotationContext,
     state: RotationState,
-    this: RotationPass,
-    steps: Iterator[list[list[BucketRound]]],
-    grams: SkipGrams,
+    work: PassWork,
     place: Store,
 ) -> Iterator[TrainedStep]:
     """Train a pass; yield each step when all of it is done.
@@ -42,15 +39,15 @@ def play(
     Files lie below `place`; those that a step's replace are deleted.
     """
     takes = trainers_of(client, context.run.device).takes
-    for groups in steps:
+    for groups in work.works(context):
         jobs = {}
         for number, rounds in enumerate(groups):
-            works = [bucket_works(context, this, of) for of in rounds]
-            inputs = {work.input: state.input[work.input] for work in works[0]}
-            outputs = {work.output: state.output[work.output] for work in works[0]}
-            jobs[number] = ([works], inputs, outputs, grams.place, context, 1, place / FOLDER)
+            inputs = {of.input: state.input[of.input] for of in rounds[0]}
+            outputs = {of.output: state.output[of.output] for of in rounds[0]}
+            steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
+            jobs[number] = (steps, inputs, outputs, pairs, context, 1, place / FOLDER)
         totals: list[TaskTotals] = []
-        for _, (inputs, outputs, done) in run_tasks(client, f"pass {this.number}", train_buckets, jobs, takes):
+        for _, (inputs, outputs, done) in run_tasks(client, f"pass {work.this.number}", train_buckets, jobs, takes):
             totals += done
             for table, trained in ((state.input, inputs), (state.output, outputs)):
                 for k, origin in trained.items():

@@ -46,6 +46,7 @@ from daskw2v.training.rotation.bucket_task import (
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
+from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
@@ -65,12 +66,22 @@ class RotationRun:
         Deals pairs into buckets.
     fits
         What the cluster's memory holds.
+    alone
+        Whether no task trains several passes: rows are asked for after each.
     """
 
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
+        self,
+        client: Client,
+        place: Store,
+        length: int,
+        context: RotationContext,
+        dealer: Dealer,
+        fits: Fits,
+        *,
+        alone: bool,
     ) -> None:
         self._client, self._place, self._length, self._context = client, place, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
@@ -78,7 +89,10 @@ class RotationRun:
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._state = state_at(PartitionOrigin(), context.partitions.n)
         self._dealing: Future[SkipGrams] | None = None
-        self.ahead = passes_ahead(len(workers_known(client)))
+        self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
+        self._alone = alone
+        workers = len(workers_known(client))
+        self.ahead = passes_ahead(workers) * (self._passes.most_together if workers == 1 and not alone else 1)
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
@@ -87,17 +101,43 @@ class RotationRun:
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
+        self._submitted.clear()
         (self._place / out_of_core.FOLDER).remove()
         _remove_trained(self._place, self._params, [self._passes[n] for n in range(number, len(self))])
 
+    def can_stop(self, number: int) -> bool:
+        """Tell whether there is a model before a pass: not where a task trains it together with the one before."""
+        return number not in self._submitted
+
     def play(self, number: int) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
-        this = self._passes[number]
+        if number in self._submitted:
+            return self._submitted.pop(number)
         if self._fits.pairs:
-            held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
-            return self._reports(number, this, held, self._steps(number, this, held), 0.0)
+            return self._play_held(number)
+        this = self._passes[number]
         self._dealing = in_background(self._deal, this, self._dealing)
-        return self._train_dealt(number, this, self._dealing)
+        return self._train_dealt(this, self._dealing)
+
+    def _play_held(self, number: int) -> Iterator[RoundReport]:
+        """Play a pass whose pairs workers hold; submit with it all passes of its task."""
+        where = self._client, self._context, self._state
+        together = in_memory.goes_as_one_task(*where, number)
+        numbers = self._passes.together(number) if together and not self._alone else [number]
+        works = [self._held(n) for n in numbers]
+        key = f"{self._session}-{number}"
+        if not together:
+            return self._reports(works[0], in_memory.play(*where, works[0], key), 0.0)
+        steps = in_memory.play_together(*where, works, key)
+        reports = [self._reports(work, of_work, 0.0) for work, of_work in zip(works, steps, strict=True)]
+        self._submitted = dict(zip(numbers, reports, strict=True))
+        return self._submitted.pop(number)
+
+    def _held(self, number: int) -> PassWork:
+        """Submit the dealing of a pass to workers, who hold its pairs."""
+        this = self._passes[number]
+        held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
+        return PassWork(this, self._passes.steps(number, held.n_slices), held)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
         """Deal the pairs of a pass into files, after those of the pass before, which may be the same."""
@@ -106,34 +146,33 @@ class RotationRun:
         home = _home(self._place, self._params, this)
         return build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
 
-    def _train_dealt(self, number: int, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
+    def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
         began = time.monotonic()
         grams = dealing.result()
         waited = time.monotonic() - began
-        yield from self._reports(number, this, grams, self._steps(number, this, grams), waited)
+        work = PassWork(this, self._passes.steps(this.number, grams.n_slices), grams)
+        where = self._client, self._context, self._state
+        if self._fits.model:
+            steps = in_memory.play(*where, work, f"{self._session}-{this.number}")
+        else:
+            steps = out_of_core.play(*where, work, self._place)
+        yield from self._reports(work, steps, waited)
 
-    def _steps(self, number: int, this: RotationPass, grams: SkipGrams | HeldPairs) -> Iterator[TrainedStep]:
-        """Train the pairs of a pass; return an iterator over its steps."""
-        how = (self._client, self._context, self._state, this, self._passes.steps(number, grams.n_slices))
-        if isinstance(grams, HeldPairs) or self._fits.model:
-            return in_memory.play(*how, grams, f"{self._session}-{number}")
-        return out_of_core.play(*how, grams, self._place)
-
-    def _reports(
-        self, number: int, this: RotationPass, grams: SkipGrams | HeldPairs, steps: Iterator[TrainedStep], waited: float
-    ) -> Iterator[RoundReport]:
+    def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
         """Yield a report for each step of a pass, whose files were waited for so many seconds."""
+        this, grams = work.this, work.grams
         for number_of_step, step in enumerate(steps, 1):
             share = number_of_step / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            rows = InputRows(join_partitions, [self._context, *step.input]) if self._fits.model else None
+            held = step.input if self._fits.model else None
+            rows = None if held is None else InputRows(join_partitions, [self._context, *held])
             words, seconds = grams.words, waited
             if isinstance(grams, HeldPairs):
                 seconds = grams.deal_seconds / total_threads(self._client)
             yield RoundReport(
-                progress, self._passes.alpha(number, share), step.totals, rows, int(words * share),
-                {"deal_seconds": round(seconds, 4)},
+                progress, self._passes.alpha(this.number, share), step.totals, rows, int(words * share),
+                {"deal_seconds": round(seconds, 4)}, step.seconds,
             )  # fmt: skip
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
@@ -170,7 +209,8 @@ def _start(
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
-    return RotationRun(client, place, length, context, dealer, fits)
+    alone = resources.eval_every is not None
+    return RotationRun(client, place, length, context, dealer, fits, alone=alone)
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
