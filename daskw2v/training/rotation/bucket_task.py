@@ -288,6 +288,8 @@ def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Arr
 
 
 @durable()
-def save_partition(store: Store, table: str, partition: int, held: PartitionMap, context: RotationContext) -> Written:
-    """Task: write a partition's rows to a model, by the worker that holds them; return their checksums."""
-    return write_partition(store, table, partition, context.rows(table, partition, held[partition]))
+def save_partitions(
+    store: Store, table: str, held: Mapping[int, PartitionMap], context: RotationContext
+) -> list[Written]:
+    """Task: write some partitions' rows to a model, by the worker that holds them; return their checksums."""
+    return [write_partition(store, table, k, context.rows(table, k, some[k])) for k, some in held.items()]

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from itertools import chain
 from typing import Any
 
 from distributed import Client
@@ -42,7 +43,7 @@ from daskw2v.training.rotation.bucket_task import (
     RotationContext,
     TrainedStep,
     join_partitions,
-    save_partition,
+    save_partitions,
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
@@ -51,6 +52,8 @@ from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, pas
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.vocabulary.partition import Partitions
+
+_WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition
 
 
 class RotationRun:
@@ -187,12 +190,15 @@ class RotationRun:
         shapes = dict.fromkeys(tables, (vocabulary.size, width))
         create_model(model, shapes, rows_per_block(width), self._context.partitions.n)
         submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
+        n = self._context.partitions.n
+        together = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
         writes = [
-            submit(save_partition, model, name, k, held, self._context, key=f"{key}-{name}-{k}", retries=2)
+            submit(save_partitions, model, name, some, self._context, key=f"{key}-{name}-{min(some)}", retries=2)
             for name, partitions in tables.items()
-            for k, held in enumerate(partitions)
+            for first in range(0, n, together)
+            for some in [dict(enumerate(partitions[first : first + together], first))]
         ]
-        finish_tables(model, gather(self._client, writes, "Writing the model"))
+        finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])
 
 
 def _start(
