@@ -25,6 +25,7 @@ from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.choice import choose_strategy, find_choice
+from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.initial_rows import find_base
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import check_choices, read_text, ready_cluster
@@ -103,14 +104,20 @@ def train(
     if params.base_model is not None:
         find_base(store, params)
 
-    with listening(listener) as listen, ExitStack() as opened:
+    with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:
 
         @cache
         def cluster() -> Client:
             return opened.enter_context(ready_cluster(client, store, params, resources, listen))
 
+        def reading() -> Client:
+            if client is None:
+                kernel.start()
+            return cluster()
+
         def make(damaged: Collection[str]) -> Vectors:
-            corpus, vocabulary = read_text(inputs, store, params, resources, cluster, listen)
+            corpus, vocabulary = read_text(inputs, store, params, resources, reading, listen)
+            kernel.wait()
             return _train(corpus, vocabulary, store, params, resources, cluster, listen, damaged)
 
         return mending(store, listen, make, cluster)

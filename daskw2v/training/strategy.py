@@ -202,6 +202,11 @@ class Strategy:
         Starts or resumes a run.
     memory
         Returns the memory of a run, given Params, Resources, the text and the workers that train.
+    exercise
+        Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
+        compiled.
+    exercise_text
+        Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
     cost
         Returns what training takes; None where that is not known, and "auto" cannot compare it.
     tried
@@ -226,6 +231,8 @@ class Strategy:
     find_kernel: Callable[[Objective, Device], Any]
     start: StartRun
     memory: Callable[[Params, Resources, Text, Workers], RunMemory]
+    exercise: Callable[[Params], None] | None = None
+    exercise_text: Callable[[Params], None] | None = None
     cost: TrainingCost | None = None
     tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _as_given
     check: Callable[[Params], None] = field(default=lambda _: None)

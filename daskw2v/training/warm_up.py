@@ -18,6 +18,7 @@ from daskw2v.kernels.cache import cache_folder
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
+from daskw2v.training.compile_ahead import mark
 from daskw2v.training.pipeline import train
 from daskw2v.training.setup import read_text
 from daskw2v.training.strategies import STRATEGIES, check_strategy
@@ -131,4 +132,5 @@ def _train(work: Path, params: Params) -> bool:
         train(work / "text.txt", work=work, params=params, resources=_RESOURCES, listener=None)
     except MissingExtraError:
         return False
+    mark(params).touch()
     return True

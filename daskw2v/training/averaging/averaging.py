@@ -49,6 +49,7 @@ from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preloa
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
+from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.strategy import InputRows, RoundReport, Strategy
 from daskw2v.training.totals import TaskTotals
 from daskw2v.types import Float32Array
@@ -388,6 +389,7 @@ AVERAGING = Strategy(
     find_kernel=lambda objective, device: device.replica_trainer.find_kernel(objective),
     start=_start,
     memory=run_memory,
+    exercise=exercise_replica,
     cost=run_cost,
     tried=tried,
     check=_check,

@@ -34,6 +34,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.background import in_background
 from daskw2v.training.blocks import rows_per_block
+from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.rotation import in_memory, out_of_core
 from daskw2v.training.rotation.bucket_task import (
@@ -280,6 +281,8 @@ ROTATION = Strategy(
     find_kernel=lambda objective, device: device.partition_trainer.find_kernel(objective),
     start=_start,
     memory=run_memory,
+    exercise=exercise_partitions,
+    exercise_text=exercise_dealing,
     cost=run_cost,
     tried=tried,
     check=_check,

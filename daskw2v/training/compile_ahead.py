@@ -1,0 +1,96 @@
+"""Compiles the kernel that trains in a process of its own, while the run reads its text.
+
+On a machine that has no kernels yet, this one takes as long as all others of a run together.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from dask.system import CPU_COUNT
+
+from daskw2v.config.params import AUTO, Params
+from daskw2v.config.resources import Resources
+from daskw2v.kernels.cache import cache_folder
+from daskw2v.training.devices import find_device
+from daskw2v.training.strategies import find_strategy, usable
+
+
+class CompileAhead:
+    """The process that compiles the kernel of a run, if one is needed; it ends with the block.
+
+    Its failure costs nothing but time: the run compiles then what it does not find.
+
+    Parameters
+    ----------
+    params, resources
+        The run's, on workers of this machine.
+    """
+
+    def __init__(self, params: Params, resources: Resources) -> None:
+        self._params, self._resources = params, resources
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "CompileAhead":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def start(self) -> None:
+        """Start to compile, unless that was done before."""
+        params = _foreseen(self._params, self._resources)
+        if self._process is not None or params is None or mark(params).exists() or not sys.executable:
+            return
+        self._params = params
+        environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+        line = [sys.executable, "-m", "daskw2v.training.compile_ahead", json.dumps(params.as_dict())]
+        nothing = subprocess.DEVNULL
+        with suppress(OSError):  # no room for another process
+            self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
+
+    def wait(self) -> None:
+        """Wait until the kernel is compiled; compile here what training also needs meanwhile."""
+        if self._process is None:
+            return
+        others = find_strategy(self._params.strategy).exercise_text
+        if others is not None:
+            others(self._params)
+        self._process.wait()
+
+
+def _foreseen(params: Params, resources: Resources) -> Params | None:
+    """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
+    if find_device(resources.device).resource or resources.scheduler is not None:
+        return None
+    found = usable(params, resources) if params.strategy == AUTO else [params]
+    alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1
+    same = [one for one in found if find_strategy(one.strategy).deterministic and alone]
+    chosen = (same or found)[0]
+    return None if find_strategy(chosen.strategy).exercise is None else chosen
+
+
+def mark(params: Params) -> Path:
+    """Return the file that says that the kernel of an objective and a strategy was compiled."""
+    name = f"{params.objective}-{params.strategy}-{sys.implementation.cache_tag}"
+    return Path(cache_folder()) / f"{name}.txt"
+
+
+def compile_kernel(params: Params) -> None:
+    """Compile the kernel of an objective and a strategy."""
+    exercise = find_strategy(params.strategy).exercise
+    assert exercise is not None
+    exercise(params)
+    mark(params).touch()
+
+
+if __name__ == "__main__":
+    compile_kernel(Params.from_dict(json.loads(sys.argv[1])))

@@ -1,0 +1,54 @@
+"""Trains next to nothing on the processor: that compiles the kernels of a strategy as its runs call them."""
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.dealing import WindowSize, deal_pairs
+from daskw2v.sampling.pairs import Pairs, pair_type
+from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices.base import Threads
+from daskw2v.training.devices.cpu import CpuPartitionTrainer, CpuReplicaTrainer
+from daskw2v.training.devices.replica_trainer import TextPiece
+from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.partition import Partitions
+
+_WORDS, _TOKENS, _ALPHA = 64, 8, 0.01
+_SENTENCE = Segment(np.arange(_TOKENS, dtype=np.int32), np.arange(_TOKENS), np.array([0, _TOKENS]))
+
+
+def _counts(partition: int = 0) -> Int64Array:
+    """Return how often each word occurs."""
+    return np.arange(_WORDS, 0, -1, dtype=np.int64)
+
+
+def exercise_replica(params: Params) -> None:
+    """Train a sentence by the kernel for text."""
+    objective = find_objective(params.objective)
+    tables = objective.tables(params, _WORDS)
+    blocks = {name: [np.zeros((rows, params.vector_size), np.float32)] for name, rows in tables.items()}
+    prepared = objective.prepare(params, _counts())
+    trainer = CpuReplicaTrainer(objective, params, prepared, dict, blocks, Threads(1))
+    trainer.train([lambda: TextPiece(_SENTENCE, 0, _TOKENS, Rate(_ALPHA, 0.0, 0), 0)])
+
+
+def exercise_partitions(params: Params) -> None:
+    """Train a pair by the kernel for buckets."""
+    objective = find_objective(params.objective)
+
+    def rows() -> Float32Array:
+        return np.zeros((_WORDS, params.vector_size), np.float32)
+
+    trainer = CpuPartitionTrainer(objective, params, {0: rows}, {0: rows}, _counts, int(_counts().sum()), None)
+    words = objective.partition_table(params, _counts())
+    words.flags.writeable = False
+    pair: Pairs = np.zeros(1, pair_type(_WORDS))
+    trainer.train(0, 0, Bucket(pair, pair[:0]), _ALPHA, words, np.uint64(0))
+
+
+def exercise_dealing(params: Params) -> None:
+    """Deal the pairs of a sentence into buckets."""
+    windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
+    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, params.n_partitions))

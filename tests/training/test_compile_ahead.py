@@ -1,0 +1,143 @@
+"""The kernel that trains is compiled beside the reading of text, where there is none yet."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from daskw2v import Params, Resources
+from daskw2v.training import compile_ahead
+from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark
+from daskw2v.training.strategies import STRATEGIES
+
+# Trains by the objective and the strategy that are named, and prints which kernels are compiled
+TRAIN = """
+import sys
+from pathlib import Path
+
+from numba.core import event
+
+from daskw2v import Params, Resources, train
+from daskw2v.training.compile_ahead import compile_kernel
+from daskw2v.training.strategies import find_strategy
+
+class Compiled(event.Listener):
+    def on_start(self, started):
+        print(started.data["dispatcher"].py_func.__module__)
+
+    def on_end(self, ended):
+        pass
+
+folder, objective, strategy = sys.argv[1:]
+params = Params(vector_size=16, min_count=1, epochs=1, objective=objective, strategy=strategy)
+compile_kernel(params)
+if find_strategy(strategy).exercise_text is not None:
+    find_strategy(strategy).exercise_text(params)
+event.register("numba:compile", Compiled())
+(Path(folder) / "text.txt").write_text("".join(f"a{i % 7} b{i % 5} c{i % 3} d{i % 2}\\n" for i in range(100)))
+train(Path(folder) / "text.txt", work=Path(folder) / "work", params=params.replace(seed=5, window=3),
+      resources=Resources(threads=2), listener=None)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("objective", "strategy"),
+    [("sgns", "rotation"), ("sg_hs", "rotation"), ("cbow_ns", "averaging"), ("sg_hs", "averaging")],
+)
+def test_exercise__compiles_what_trains(tmp_path, objective, strategy):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    line = [sys.executable, "-c", TRAIN, str(tmp_path), objective, strategy]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    compiled = set(done.stdout.split())
+    assert "daskw2v.shards.whitespace" in compiled, "what reads text is compiled by the run"
+    assert not {name for name in compiled if name.startswith(("daskw2v.objectives", "daskw2v.sampling.dealing"))} - {
+        "daskw2v.objectives.base",  # first rows
+        "daskw2v.objectives.cpu.hot",  # of several threads
+    }
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_ahead, "cache_folder", lambda: str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    """A Python that writes its number and what it is given, and never ends."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho "$@" > {tmp_path}/given\necho $$ > {tmp_path}/number\nexec sleep 1000\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(sys, "executable", str(program))
+    return program
+
+
+def number_of(tmp_path):
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "number").exists() or not (tmp_path / "number").read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return int((tmp_path / "number").read_text())
+
+
+@pytest.mark.parametrize(
+    ("changes", "threads", "strategy"),
+    [
+        ({}, 2, "rotation"),
+        ({}, 1, "averaging"),
+        ({"objective": "cbow_hs"}, 2, "averaging"),
+        ({"strategy": "averaging"}, 2, "averaging"),
+    ],
+)
+def test_process__is_given_the_strategy_that_auto_will_take_and_ends_with_the_run(
+    cache, python, tmp_path, changes, threads, strategy
+):
+    with CompileAhead(Params(**changes), Resources(threads=threads)) as ahead:
+        ahead.start()
+        ahead.start()
+        number = number_of(tmp_path)
+        assert f'"strategy": "{strategy}"' in (tmp_path / "given").read_text()
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
+@pytest.mark.parametrize(
+    ("params", "resources"),
+    [
+        (Params(), Resources(scheduler="tcp://elsewhere:8786")),
+        (Params(), Resources(device="cuda")),
+        (Params(strategy="columns", objective="context_matrix"), Resources()),
+    ],
+)
+def test_process__is_not_started_where_its_kernel_is_not_used(cache, python, params, resources):
+    with CompileAhead(params, resources) as ahead:
+        ahead.start()
+        assert ahead._process is None
+
+
+def test_process__is_not_started_where_the_kernel_is_there(cache, python):
+    params = Params(strategy="averaging", vector_size=16)
+    assert not mark(params).exists()
+    compile_kernel(params)
+    assert mark(params).exists()
+    with CompileAhead(params, Resources()) as ahead:
+        ahead.start()
+        assert ahead._process is None
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/no/such/program"])
+def test_process__that_fails_does_no_harm(cache, monkeypatch, program):
+    monkeypatch.setattr(sys, "executable", program)
+    params = Params(vector_size=16)
+    with CompileAhead(params, Resources(threads=2)) as ahead:
+        ahead.start()
+        ahead.wait()
+    assert not mark(params.replace(strategy="rotation")).exists()
+
+
+def test_strategies__name_what_takes_long_to_compile():
+    assert {name for name, strategy in STRATEGIES.items() if strategy.exercise} == {"averaging", "rotation"}
