@@ -70,7 +70,8 @@ def cache(tmp_path, monkeypatch):
 def python(tmp_path, monkeypatch):
     """A Python that writes its number and what it is given, and never ends."""
     program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\necho "$@" > {tmp_path}/given\necho $$ > {tmp_path}/number\nexec sleep 1000\n")
+    lines = "#!/bin/sh", f"echo $* > {tmp_path}/given", f"echo $$ > {tmp_path}/number", "exec sleep 1000", ""
+    program.write_text("\n".join(lines))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", str(program))
     return program
