@@ -23,7 +23,7 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
-from daskw2v.sampling.held_pairs import hold_pairs, take_bucket
+from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
 from daskw2v.sampling.hierarchy import TNS, word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.reader import SegmentReader
@@ -170,7 +170,8 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
             held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
             parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
             began = time.perf_counter()
-            taken = [[[take_bucket(part, j).pairs for part in found] for j in range(DEALT)] for found in parts]
+            made = [[held_buckets(part) for part in found] for found in parts]
+            taken = [[[bucket(j).pairs for bucket in found] for j in range(DEALT)] for found in made]
             seconds = held.deal_seconds + time.perf_counter() - began
             sizes = np.array([[sum(map(len, of_bucket)) for of_bucket in of_group] for of_group in taken])
             return seconds, sizes, taken[0][0][0].itemsize

@@ -73,8 +73,8 @@ def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
     return np.uint64(key[0])
 
 
-def draws(key: np.uint64, counters: UInt64Array) -> UInt64Array:
-    """Return the draws of many counters at once, shape of `counters`, uint64."""
+def draws(key: np.uint64 | UInt64Array, counters: UInt64Array) -> UInt64Array:
+    """Return the draws of many counters at once, or of as many streams, uint64."""
     return np.asarray(mix.py_func(key + counters * GOLDEN))
 
 

@@ -6,7 +6,7 @@ held, Dask makes again: a piece is a pure function of the text.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -146,23 +146,23 @@ def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Arr
     return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
 
 
-def take_bucket(parts: Sequence[PairsPart], place: int) -> Bucket:
-    """Return a bucket of a slice, as `skipgrams.read_buckets` does.
+def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
+    """Return what makes a bucket of a slice, as `skipgrams.read_buckets` reads it, given its place in the group.
 
     Parameters
     ----------
     parts
         What the slice's pieces have of a group of inputs.
-    place
-        Of the bucket among those of the group.
     """
-    return Bucket(
-        _joined([(part.pairs, part.pair_edges) for part in parts], place),
-        _joined([(part.noise, part.noise_edges) for part in parts], place),
-    )
+    pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
+    noise = _joined([(part.noise, part.noise_edges) for part in parts])
+    return lambda place: Bucket(pairs(place), noise(place))
 
 
-def _joined(parts: Sequence[tuple[Pairs, Int64Array]], place: int) -> Pairs:
-    """Return a copy of a bucket's entries."""
-    found = [np.asarray(entries)[edges[place] : edges[place + 1]] for entries, edges in parts if len(entries)]
-    return np.concatenate(found) if found else np.empty(0, parts[0][0].dtype)
+def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
+    """Return what makes a copy of a bucket's entries. It is fast: threads that train wait for each other there."""
+    found = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
+    if not found:
+        none = np.empty(0, parts[0][0].dtype)
+        return lambda place: none
+    return lambda place: np.concatenate([entries[edges[place] : edges[place + 1]] for entries, edges in found])

@@ -11,7 +11,7 @@ from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import dealing, skipgrams
 from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
-from daskw2v.sampling.held_pairs import hold_pairs, take_bucket
+from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
@@ -85,7 +85,7 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     for to, of in product(range(GROUPS), repeat=2):
         slices = [read_buckets(found.place, k, to, of) for k in range(found.n_slices)]
         places = range(to * (P // GROUPS) ** 2, (to + 1) * (P // GROUPS) ** 2)
-        taken = [[take_bucket(parts, k) for k in places] for parts in client.gather(held.of_group(of))]
+        taken = [[*map(held_buckets(parts), places)] for parts in client.gather(held.of_group(of))]
         for buckets_of_slice, others in zip(slices, taken, strict=True):
             for bucket, other in zip(buckets_of_slice, others, strict=True):
                 np.testing.assert_array_equal(bucket.pairs, other.pairs)

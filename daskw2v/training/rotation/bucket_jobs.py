@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple, TypeAlias
 
-from daskw2v.sampling.held_pairs import PairsPart, take_bucket
+import numpy as np
+
+from daskw2v.kernels.rng import draws
+from daskw2v.sampling.held_pairs import PairsPart, held_buckets
 from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
 
 HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
@@ -73,11 +76,11 @@ class _HeldBuckets:
 
     def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
         """Return what gives each bucket of a slice."""
+        size, made = self._size, {group: held_buckets(slices[number]) for group, slices in self._parts.items()}
 
         def bucket_of(work: BucketWork) -> Bucket:
-            before = work.output // self._size * self._size**2  # places of the groups of outputs before
-            parts = self._parts[work.input // self._size][number]
-            return take_bucket(parts, before + _place_of(work, self._size))
+            before = work.output // size * size**2  # places of the groups of outputs before
+            return made[work.input // size](before + _place_of(work, size))
 
         return bucket_of
 
@@ -93,6 +96,8 @@ class BucketJob(NamedTuple):
         Numbers of the step, and of the slice.
     work
         What is trained.
+    key
+        Stream of the slice's draws.
     bucket_of
         Returns its pairs.
     """
@@ -102,6 +107,7 @@ class BucketJob(NamedTuple):
     step: int
     number: int
     work: BucketWork
+    key: np.uint64
     bucket_of: Callable[[BucketWork], Bucket]
 
 
@@ -118,7 +124,11 @@ def bucket_jobs(
         buckets = _FileBuckets(source, rounds, size, pool) if isinstance(source, Place) else _HeldBuckets(source, size)
         for number in range(len(rounds[0][0].alphas)):
             bucket_of, works = buckets.slice(number), [work for works in rounds for work in works]
-            jobs = [BucketJob(work.input, work.output, step, number, work, bucket_of) for work in works]
+            keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
+            jobs = [
+                BucketJob(work.input, work.output, step, number, work, key, bucket_of)
+                for work, key in zip(works, keys, strict=True)
+            ]
             if isinstance(source, Place):
                 yield jobs
             else:

@@ -220,10 +220,9 @@ def train_buckets(
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
 
     def train(job: BucketJob) -> tuple[int, int, float]:
-        work, number = job.work, job.number
-        (key,) = draws(np.uint64(work.key), np.array([number], np.uint64))
-        bucket = job.bucket_of(work)
-        n, loss = trainer.train(work.input, work.output, bucket, work.alphas[number], words[work.output], key)
+        work, bucket = job.work, job.bucket_of(job.work)
+        alpha = work.alphas[job.number]
+        n, loss = trainer.train(work.input, work.output, bucket, alpha, words[work.output], job.key)
         return job.step, n, loss
 
     attempt, finite = new_attempt(), list[bool]()
