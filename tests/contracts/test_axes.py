@@ -167,7 +167,7 @@ def test_page__names_groups_and_classes_of_plug_ins():
 
 
 def test_own_values__are_found_without_looking_at_what_is_installed(trained, monkeypatch):
-    monkeypatch.setattr(registries, "entry_points", None)
+    monkeypatch.setattr(registries, "_installed", None)
     trained()
 
 
