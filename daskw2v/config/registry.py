@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from daskw2v.errors import ParameterError
@@ -41,7 +41,7 @@ class Registry(dict[str, T]):
     def is_added(self, name: str) -> bool:
         """Tell whether an installed distribution adds that name."""
         # What is installed is not looked at for the package's own names
-        return name not in self and (name in self._added or bool(_installed(self._group, name=name)))
+        return name not in self and (name in self._added or name in self.names())
 
     def find(self, name: str) -> T:
         """Return the value of that name.
@@ -70,7 +70,7 @@ class Registry(dict[str, T]):
         return {**self, name: self.find(name)}
 
     def _load(self, name: str) -> T:
-        what, entries = f"{self.field}={name!r}", [*_installed(self._group, name=name)]
+        what, entries = f"{self.field}={name!r}", [entry for entry in _installed(self._group) if entry.name == name]
         if not entries:
             raise unknown(self.field, name, self.names())
         if len(entries) > 1:
@@ -90,14 +90,14 @@ class Registry(dict[str, T]):
         return value  # type: ignore[no-any-return]
 
 
-def _installed(group: str, **of: str) -> EntryPoints:
+def _installed(group: str) -> list[EntryPoint]:
     """Return the entry points of a group that installed distributions have."""
-    return _all_installed(tuple((path, _changed(path)) for path in sys.path)).select(group=group, **of)
+    return list(_all_installed(tuple((path, _changed(path)) for path in sys.path)).select(group=group))
 
 
 @lru_cache(maxsize=1)  # to read them takes 5 to 20 ms
-def _all_installed(folders: tuple[tuple[str, int], ...]) -> EntryPoints:
-    return entry_points()
+def _all_installed(folders: tuple[tuple[str, int], ...]) -> Any:
+    return entry_points()  # of a type that Python 3.12 changed
 
 
 def _changed(path: str) -> int:

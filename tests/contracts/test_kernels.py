@@ -50,7 +50,7 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
         counts = rng.integers(1, 100, n_words) ** rng.integers(1, 5)  # the tree: flat to deep
     prepared = objective.prepare(params, counts)
     # Where three words are all contexts and targets, each row takes thousands of updates, and rounding grows: without
-    # bounds, if these are large: a last bit in 64-bit rows became .0001. Sums of contexts are large, and rounding with them
+    # bounds, if these are large (half a unit of the last place became .00005). So are sums of contexts, and rounding
     few = 0.005 if params.cbow_mean else 0.001
     rate = Rate(few if n_words <= 3 else 0.05, -1e-6, 10)
     examples, loss = objective.trainers["cpu"](segment, first, last, memory, rate, 2, prepared)
