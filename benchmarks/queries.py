@@ -110,7 +110,7 @@ def opened(url: str) -> list[float]:
 def compare(url: str, times: int) -> list[Row]:
     """Measure all in turn."""
     model, stored = Vectors.open(url, in_memory=True), Vectors.open(url, in_memory=False)
-    table = np.asarray(model.vectors)
+    table = np.asarray(Vectors.open(url).vectors)
     summary = build_index(url, kind="int8")
     indexed, index_stored = IndexedVectors.open(url, in_memory=True), IndexedVectors.open(url, in_memory=False)
     keyed = KeyedVectors(model.vector_size)
@@ -167,7 +167,7 @@ def main() -> None:
         blocks = random_rows(*shape)
         if options.model:
             model = Vectors.open(options.model)
-            shape, blocks = model.vectors.shape, trained_rows(model)
+            shape, blocks = (len(model), model.vector_size), trained_rows(model)
         write_model(work, *shape, blocks)
         rows = compare(work.url, options.times)
     seconds = {row.what: row.seconds for row in rows}

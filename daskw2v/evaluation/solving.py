@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.evaluation.relations import KnownRelation
+from daskw2v.models.blocks import VectorBlock
 from daskw2v.models.ranking import cut
-from daskw2v.models.vectors import VectorBlock, Vectors
+from daskw2v.models.vectors import Vectors
 from daskw2v.types import Float32Array, Int64Array
 
 _TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
@@ -52,19 +53,20 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
         for solver, answers, highest in zip(solvers, ids, best, strict=True):
             if not len(answers):
                 continue
-            scores_of = solver.on(block)
+            scores_of, given = solver.on(block), block.columns(solver.given)
             for rows in cut(len(answers), max(1, _SCORES // width)):
                 scores = scores_of(rows)
-                _exclude(scores, solver.given[rows] - block.start)
-                found = scores.argmax(axis=1)
-                score = scores[np.arange(len(found)), found]
-                better = score > highest[rows]
-                answers[rows][better] = found[better] + block.start
+                _exclude(scores, given[rows])
+                columns = scores.argmax(axis=1)
+                found, score = block.ids[columns], scores[np.arange(len(columns)), columns]
+                earlier = found < answers[rows]  # of equal scores, the more frequent word
+                better = (score > highest[rows]) | ((score == highest[rows]) & earlier)
+                answers[rows][better] = found[better]
                 highest[rows][better] = score[better]
     return ids
 
 
 def _exclude(scores: Float32Array, columns: Int64Array) -> None:
-    """Set the scores of each row's `columns`, shape (rows, k), to -inf; columns outside this block are ignored."""
-    rows, words = np.nonzero((columns >= 0) & (columns < scores.shape[1]))
+    """Set the scores of each row's `columns`, shape (rows, k), to -inf, but for -1."""
+    rows, words = np.nonzero(columns >= 0)
     scores[rows, columns[rows, words]] = -np.inf

@@ -97,12 +97,12 @@ def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool
     groups = [slice(first, first + _QUERIES) for first in range(0, len(ids), _QUERIES)]
     rankings = [Ranking(len(ids[group]), n) for group in groups]
     for block in vectors.blocks(n_rows=max(1, _SCORES // min(len(ids), _QUERIES))):
-        others = ~eligible[block.start : block.start + len(block.vectors)]
+        others = ~eligible[block.ids]
         for group, ranking in zip(groups, rankings, strict=True):
             scores = block.cosines(units[group])
             scores[:, others] = -np.inf
-            own = ids[group] - block.start
-            here = np.flatnonzero((own >= 0) & (own < scores.shape[1]))
+            own = block.columns(ids[group])
+            here = np.flatnonzero(own >= 0)
             scores[here, own[here]] = -np.inf
-            ranking.add(scores, block.start)
+            ranking.add(scores, block.ids)
     return np.concatenate([ranking.best()[0] for ranking in rankings])

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.models.files import writing
@@ -83,10 +85,10 @@ def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
 def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
     """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them."""
     vocabulary = vectors.vocabulary
-    tensors = {
-        "offsets": vocabulary.offsets, "counts": vocabulary.counts, "vectors": vectors.vectors, "words": vocabulary.data
-    }  # fmt: skip
-    write_header(f, {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()})
+    write_header(f, {
+        "offsets": (np.int64, vocabulary.offsets.shape), "counts": (np.int64, vocabulary.counts.shape),
+        "vectors": (np.float32, (len(vectors), vectors.vector_size)), "words": (np.uint8, vocabulary.data.shape),
+    })  # fmt: skip
     write_numbers(f, vocabulary.offsets)
     write_numbers(f, vocabulary.counts)
     for rows in vectors.slices():

@@ -7,8 +7,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.escapes import escaped
 from daskw2v.models.vectors import Vectors
@@ -136,7 +134,7 @@ class Follower:
     @staticmethod
     def _ready(vectors: Vectors) -> Vectors:
         """Compute what the first query needs, so that it does not wait and damage is found now."""
-        if isinstance(vectors.vectors, np.ndarray):
+        if vectors.in_memory:
             vectors.norms  # noqa: B018
         vectors.vocabulary.find("")
         return vectors

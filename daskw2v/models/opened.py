@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 from daskw2v.errors import StoreError, counted
 from daskw2v.models.attempts import check_attempt
 from daskw2v.models.manifest import read_finished
-from daskw2v.models.rows import StoredRows
+from daskw2v.models.rows import PiecedRows, StoredRows
 from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.memory import free_memory
 from daskw2v.store.storage import Store
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
@@ -18,7 +18,7 @@ class Opened(NamedTuple):
     """The fields of `Vectors`."""
 
     vocabulary: Vocabulary
-    vectors: Float32Array | StoredRows
+    vectors: StoredRows
     metadata: dict[str, Any]
     url: str
     subwords: Subwords | None
@@ -26,7 +26,7 @@ class Opened(NamedTuple):
 
 
 def open_model(store: Store, in_memory: bool | None) -> Opened:
-    """Open a version; by default, its rows are loaded if they take less than half of the available memory.
+    """Open a version; by default, its rows are in memory if they take less than half of what is available.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
         )
     if in_memory is None:
         in_memory = stored.nbytes < free_memory() / 2
-    rows = stored[:] if in_memory else stored
+    rows = PiecedRows(stored.array) if in_memory else stored
     ids, manifest = read_ids(store), read_finished(store)
     if manifest is not None:
         check_attempt(store, manifest)

@@ -21,10 +21,12 @@ class Ranking:
         self._ids = np.empty((n_queries, 0), np.int64)
         self._scores = np.empty((n_queries, 0), np.float32)
 
-    def add(self, scores: Float32Array, start: int) -> None:
-        """Add the scores of the words start, start + 1, ..., shape (n_queries, words)."""
+    def add(self, scores: Float32Array, ids: Int64Array) -> None:
+        """Add the scores of words, shape (n_queries, len(ids))."""
         found, values = self._candidates(scores)
-        ids = np.concatenate([self._ids, found + start], axis=1)
+        if not found.shape[1]:
+            return
+        ids = np.concatenate([self._ids, ids[found]], axis=1)
         best = np.concatenate([self._scores, values], axis=1)
         keep = _largest(best, self._topn)
         self._ids, self._scores = np.take_along_axis(ids, keep, axis=1), np.take_along_axis(best, keep, axis=1)

@@ -1,5 +1,6 @@
-"""The rows of a table in a store, read on demand: tables may be larger than memory."""
+"""The rows of a table in a store, read on demand, as tables may be larger than memory; or in memory, as they lie."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ class StoredRows:
 
     def __init__(self, array: StoredArray) -> None:
         self.array = array
-        if array.ndim not in (2, 3) or array.dtype != self.dtype:
-            raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
+        if array.ndim not in (2, 3) or array.dtype != self.dtype or not _has_rows(array):
+            problem = f"is {array.dtype} of shape {array.shape} in chunks of {array.chunks}, no table"
+            raise DamageError.of(array.url, problem)
         self._n = array.shape[1] if array.ndim == 3 else 1
         n_words: Any = array.attrs.get("n_words") if array.ndim == 3 else array.shape[0]
         if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
@@ -37,7 +39,7 @@ class StoredRows:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"StoredRows({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self.array.url})"
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self.array.url})"
 
     @property
     def partitions(self) -> Partitions:
@@ -125,3 +127,64 @@ class StoredRows:
     def _own(self, partition: int) -> Any:
         rows = slice(self.partitions.size(partition))
         return (rows, partition) if self.array.ndim == 3 else rows
+
+
+def _has_rows(array: StoredArray) -> bool:
+    """Tell whether each file holds whole rows, of one partition."""
+    return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
+
+
+class PiecedRows(StoredRows):
+    """Rows in memory, in the pieces that are a table's files: mapped, or read where `StoredArray.pieces` cannot map.
+
+    Parameters
+    ----------
+    array
+        As of `StoredRows`.
+    """
+
+    def __init__(self, array: StoredArray) -> None:
+        super().__init__(array)
+        self._pieces = [piece.reshape(-1, self.shape[1]) for piece in array.pieces()]
+        self._step = max(map(len, self._pieces), default=1)
+
+    def pieces(self, limit: int) -> Iterator[tuple[Int64Array, Float32Array]]:
+        """Yield the words below `limit`, ascending in each piece, and their rows, which are no copies."""
+        for number, rows in enumerate(self._pieces):
+            place, part = divmod(number, self._n)
+            first = place * self._step
+            if first * self._n >= limit:
+                break
+            stop = min(first + self._step, self.partitions.size(part, limit))
+            ids = self.partitions.words(part, first, stop)
+            if len(ids):
+                yield ids, rows[: len(ids)]
+
+    def _range(self, start: int, stop: int) -> Float32Array:
+        return self._pick(np.arange(start, stop))
+
+    def _pick(self, ids: Int64Array) -> Float32Array:
+        found = np.empty((len(ids), self.shape[1]), np.float32)
+        parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
+        places, rows = np.divmod(rows, self._step)
+        pieces = places * self._n + parts
+        order = np.argsort(pieces, kind="stable")
+        numbers, firsts = np.unique(pieces[order], return_index=True)
+        for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
+            found[own] = self._pieces[number][rows[own]]
+        return found
+
+
+class RowsField:
+    """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
+
+    def __set__(self, owner: Any, rows: Float32Array | StoredRows) -> None:
+        vars(owner)["_rows"] = rows
+
+    def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
+        if owner is None:
+            raise AttributeError  # the field has no default
+        rows: Float32Array | StoredRows = owner._rows
+        if isinstance(rows, PiecedRows):
+            vars(owner)["_rows"] = rows = rows[:]
+        return rows

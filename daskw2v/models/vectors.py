@@ -7,17 +7,18 @@ subword network also computes vectors of words outside its vocabulary.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
+from daskw2v.models.blocks import VectorBlock
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
-from daskw2v.models.rows import StoredRows
+from daskw2v.models.rows import PiecedRows, RowsField, StoredRows
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
@@ -33,20 +34,6 @@ _SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort the
 _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
-class VectorBlock(NamedTuple):
-    """Vectors of the words start, start + 1, ..., shape (n, D), and their lengths, shape (n,)."""
-
-    start: int
-    vectors: Float32Array
-    norms: Float32Array
-
-    def cosines(self, units: Float32Array) -> Float32Array:
-        """Return the cosines of m unit vectors, shape (m, D), with the words, shape (m, n)."""
-        scores: Float32Array = units @ self.vectors.T
-        scores /= self.norms
-        return scores
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Vectors:
     """Words and their vectors.
@@ -56,7 +43,8 @@ class Vectors:
     vocabulary
         The V words.
     vectors
-        Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised.
+        Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised. Where
+        `open` left them in the pieces of files, they become one array when this is read; queries read the pieces.
     metadata
         The model's manifest: how it was trained.
     url
@@ -74,14 +62,15 @@ class Vectors:
     """
 
     vocabulary: Vocabulary
-    vectors: Float32Array | StoredRows
+    vectors: RowsField = RowsField()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
     subwords: Subwords | None = None
     stable_ids: Int64Array | None = None
+    _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
 
     def __post_init__(self) -> None:
-        shape, dtype = np.shape(self.vectors), getattr(self.vectors, "dtype", None)
+        shape, dtype = np.shape(self._rows), getattr(self._rows, "dtype", None)
         if dtype != np.float32 or len(shape) != 2 or shape[0] != len(self.vocabulary):
             raise ParameterError(
                 f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
@@ -116,8 +105,9 @@ class Vectors:
         storage_options
             Options for fsspec.
         in_memory
-            Whether to load all vectors; by default, if they take less than half of the available memory. If not, each
-            query reads what it needs, some 64 MB at a time.
+            Whether all vectors are in memory; by default, if they take less than half of what is available. Files of
+            a local disk are mapped: processes share their pages, and a file may be deleted, but not changed. Others
+            are read. If vectors are not in memory, each query reads what it needs, some 64 MB at a time.
         store_timeout
             Seconds to wait for each answer of the store, as in `Resources`.
         version
@@ -159,19 +149,24 @@ class Vectors:
     @property
     def vector_size(self) -> int:
         """Dimensions of a vector."""
-        return int(self.vectors.shape[1])
+        return int(self._rows.shape[1])
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether queries read nothing from a store."""
+        return isinstance(self._rows, np.ndarray | PiecedRows)
 
     @cached_property
     def _norms(self) -> Float32Array:
-        """Lengths of the vectors read so far; 0 for others."""
+        """Lengths of the vectors compared so far; 0 for others."""
         return np.zeros(len(self), np.float32)
 
     @cached_property
     def norms(self) -> Float32Array:
         """Length of each vector, shape (V,) float32; 1 for a zero vector, so that its cosines are 0."""
-        for rows in self.slices():
-            if not self._norms[rows].all():
-                self._read(rows)
+        if not self._norms.all():
+            for ids, vectors in self.pieces():
+                self._lengths(ids, vectors)
         return self._norms
 
     def units(self, ids: npt.ArrayLike) -> Float32Array:
@@ -186,7 +181,7 @@ class Vectors:
         StoreError
             If one is not finite.
         """
-        rows = np.asarray(self.vectors[ids])
+        rows = np.asarray(self._rows[ids])
         self._check_finite(ids, np.isfinite(rows).all(axis=1))
         return rows
 
@@ -200,25 +195,34 @@ class Vectors:
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
         """Divide the ids below `limit`, all by default, into ranges to read at once."""
-        chunk = self.vectors.chunk_rows if isinstance(self.vectors, StoredRows) else 1
+        chunk = self._rows.chunk_rows if isinstance(self._rows, StoredRows) else 1
         rows = _BLOCK // (4 * max(1, self.vector_size))
         return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
+    def pieces(self, limit: int | None = None) -> Iterator[tuple[Int64Array, Float32Array]]:
+        """Yield the ids below `limit`, all by default, ascending in each piece, and their vectors, unchecked."""
+        limit = len(self) if limit is None else limit
+        if isinstance(self._rows, PiecedRows):
+            yield from self._rows.pieces(limit)
+        else:
+            for rows in self.slices(limit):
+                yield np.arange(rows.start, rows.stop), self._rows[rows]
+
     def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[VectorBlock]:
         """Read the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows`."""
-        for rows in self.slices(limit):
-            vectors, norms = self._read(rows)
+        for ids, vectors in self.pieces(limit):
+            norms = self._lengths(ids, vectors)
             for part in cut(len(vectors), n_rows or len(vectors)):
-                yield VectorBlock(rows.start + part.start, vectors[part], norms[part])
+                yield VectorBlock(ids[part], vectors[part], norms[part])
 
-    def _read(self, rows: slice) -> tuple[Float32Array, Float32Array]:
-        """Return vectors and their lengths, which are cached."""
-        vectors, norms = self.vectors[rows], self._norms[rows]
+    def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
+        """Return the lengths of the vectors of `ids`, which are cached."""
+        norms = self._norms[ids]
         if not norms.all():
-            found = lengths(vectors)
-            self._check_finite(rows, np.isfinite(found))
-            norms[:] = found
-        return vectors, norms
+            norms = lengths(vectors)
+            self._check_finite(ids, np.isfinite(norms))
+            self._norms[ids] = norms
+        return norms
 
     def items(self) -> Iterator[tuple[str, Float32Array]]:
         """Yield each word and its vector, shape (D,), in order of ids."""
@@ -258,7 +262,7 @@ class Vectors:
         rankings = [Ranking(len(units), topn) for units in groups]
         for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
             for units, ranking in zip(groups, rankings, strict=True):
-                ranking.add(block.cosines(units), block.start)
+                ranking.add(block.cosines(units), block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), _QUERIES), rankings, strict=True):
@@ -348,7 +352,7 @@ class Vectors:
         units, ranking = scaled(rows), Ranking(1, at_least_one("topn", topn) + len(ids))
         for block in self.blocks(n_rows=max(1, _SCORES // len(ids))):
             near_a, near_b, near_c = (1 + block.cosines(units)) / 2
-            ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.start)
+            ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.ids)
         found, scores = ranking.best()
         return self._named(found[0], scores[0], ids, topn)
 

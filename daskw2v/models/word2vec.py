@@ -34,7 +34,7 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
         If a word is empty or holds whitespace.
     """
     refuse_words(vectors, _SEPARATORS, "word2vec's formats")
-    f.write(b"%d %d\n" % vectors.vectors.shape)
+    f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
     line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits give back the same float32
     for word, row in vectors.items():
         f.write((line % (word, *row.tolist())).encode())
@@ -49,7 +49,7 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
         If a word is empty or holds whitespace.
     """
     refuse_words(vectors, _SEPARATORS, "word2vec's formats")
-    f.write(b"%d %d\n" % vectors.vectors.shape)
+    f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
     for word, row in vectors.items():
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 

@@ -270,9 +270,9 @@ def scores_of(evaluation: Evaluation) -> dict[str, Score]:
 def _lengths(vectors: Vectors) -> Float64Array:
     """Return the length of each vector, shape (V,); infinite or NaN if the vector has such a value."""
     found = np.empty(len(vectors))
-    for rows in vectors.slices():
-        block = np.asarray(vectors.vectors[rows], np.float64)
-        found[rows] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    for ids, rows in vectors.pieces():
+        block = np.asarray(rows, np.float64)
+        found[ids] = np.sqrt(np.einsum("ij,ij->i", block, block))
     return found
 
 

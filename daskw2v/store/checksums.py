@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import zarr
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.common import concurrent_map
 from zarr.core.sync import sync
 
 from daskw2v.errors import DamageError
 from daskw2v.store.limits import check_room, parsed
+from daskw2v.store.mapping import MAPPED
 from daskw2v.store.places import Written
 
 METADATA = "zarr.json"
@@ -99,11 +102,29 @@ class StoredArray:
             If a chunk of it is damaged or missing.
         """
         check_room(self.shape, selection, self.dtype.itemsize, self.url)
-        return self._read(selection, lambda: self._array[selection])
+        return self._read(selection, lambda: _native(self._array[selection]))
 
     def take(self, selection: Any) -> npt.NDArray[Any]:
         """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
-        return self._read(selection, lambda: self._array.oindex[selection])
+        return self._read(selection, lambda: _native(self._array.oindex[selection]))
+
+    def pieces(self) -> list[npt.NDArray[Any]]:
+        """Return what the files of a finished array hold, in their order; the last ones go beyond its end.
+
+        Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
+        """
+        check_room(self.shape, ..., self.dtype.itemsize, self.url)
+        return self._read(..., lambda: sync(self._pieces()))
+
+    async def _pieces(self) -> list[npt.NDArray[Any]]:
+        array, grid = self._array.async_array, zip(self.shape, self.shards or self.chunks, strict=True)
+        numbers = list(np.ndindex(*(-(-n // k) for n, k in grid)))
+        files = [(array.store_path / array.metadata.encode_chunk_key(number),) for number in numbers]
+        contents = await concurrent_map(files, lambda file: file.get(MAPPED), zarr.config.get("async.concurrency"))
+        prototype = default_buffer_prototype()
+        specs = (array.metadata.get_chunk_spec(number, array.config, prototype) for number in numbers)
+        found: Iterable[Any] = await array.codec_pipeline.decode(zip(contents, specs, strict=True))
+        return [_native(piece.as_numpy_array()) for piece in found]
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
         """Write where numbers or slices say."""
@@ -134,11 +155,10 @@ class StoredArray:
         """
         sync(self._store.finish(self._array.path))
 
-    def _read(self, selection: Any, read: Callable[[], Any]) -> npt.NDArray[Any]:
-        def checked() -> npt.NDArray[Any]:
+    def _read(self, selection: Any, read: Callable[[], T]) -> T:
+        def checked() -> T:
             try:
-                found = np.asarray(read())
-                return found.astype(found.dtype.newbyteorder("="), copy=False)  # another machine may have written it
+                return read()
             except _UNREADABLE as error:
                 raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
 
@@ -155,6 +175,12 @@ class StoredArray:
             except _UNREADABLE:
                 return "/".join([self.url, "c", *map(str, place)])
         return self.url
+
+
+def _native(values: Any) -> npt.NDArray[Any]:
+    """Return an array in this machine's order of bytes; another machine may have written it."""
+    found = np.asarray(values)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
 def _places(part: Any, length: int, step: int) -> Iterable[int]:

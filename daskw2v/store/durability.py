@@ -169,7 +169,7 @@ def _by_device(files: list[str]) -> dict[int, list[str]]:
 
 def _force_filesystem(folder: str) -> bool:
     """Force a whole filesystem; return False if it is of a kind that cannot, or need not, do so."""
-    if _syncfs is None or _kind(folder) not in _LOCAL:
+    if _syncfs is None or not is_local(folder):
         return False
     file = os.open(folder, os.O_RDONLY)
     try:
@@ -179,6 +179,11 @@ def _force_filesystem(folder: str) -> bool:
     finally:
         os.close(file)
     return True
+
+
+def is_local(folder: str) -> bool:
+    """Tell whether a folder is on a disk of this machine, and not on another's."""
+    return _kind(folder) in _LOCAL
 
 
 def _kind(folder: str) -> int:

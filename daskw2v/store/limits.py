@@ -20,7 +20,8 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from daskw2v.errors import StoreError
-from daskw2v.store.durability import wrote
+from daskw2v.store.durability import is_local, wrote
+from daskw2v.store.mapping import MappedBuffer, mapped
 from daskw2v.store.memory import free_memory
 
 T = TypeVar("T")
@@ -112,10 +113,15 @@ class Folder(LocalStore):
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Return a file's content, or None where there is none; raises as `check_file` does."""
+        """Return a file's content, or None where there is none; raises as `check_file` does.
+
+        A whole file is mapped for a `MappedBuffer`, if it is on a local disk.
+        """
+        buffer = (prototype or default_buffer_prototype()).buffer
+        maps = byte_range is None and issubclass(buffer, MappedBuffer)
         # Checked and read at once: a thread for each would cost more than the check
-        content = await asyncio.to_thread(_read, str(self.root), key, byte_range)
-        return None if content is None else (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+        content = await asyncio.to_thread(_read, str(self.root), key, byte_range, maps)
+        return None if content is None else buffer.from_bytes(content)
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write a file, which is forced to the disk before a manifest names it."""
@@ -132,10 +138,12 @@ def _delete(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _read(folder: str, name: str, part: ByteRequest | None) -> bytes | None:
+def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes | memoryview | None:
     """Return what is asked for of a file that may be read, or None where there is none."""
     check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
     try:
+        if maps and is_local(folder):
+            return mapped(f"{folder}/{name}")
         with open(f"{folder}/{name}", "rb") as file:
             match part:
                 case RangeByteRequest(start, end):

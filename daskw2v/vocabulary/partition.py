@@ -44,9 +44,9 @@ class Partitions:
         """The number of rows of the largest partition."""
         return -(-self.n_words // self.n)
 
-    def size(self, partition: int) -> int:
-        """Return the number of a partition's rows."""
-        rows, rest = divmod(self.n_words, self.n)
+    def size(self, partition: int, limit: int | None = None) -> int:
+        """Return the number of a partition's rows; of those of words below `limit`, if given."""
+        rows, rest = divmod(self.n_words if limit is None else limit, self.n)
         return rows + int(_turned(partition, rows, self.n) < rest)
 
     def words(self, partition: int, start: int = 0, stop: int | None = None) -> RowIds:

@@ -18,8 +18,9 @@ def test_best__are_those_of_all_scores(seed, queries, words, topn, cuts, levels,
     scores = (rng.integers(0, levels, (queries, words)) / levels).astype(np.float32)
     scores[rng.random((queries, words)) < lost * 0.9] = -np.inf  # words that are left out
     ranking, edges = Ranking(queries, topn), sorted({0, words, *(cut for cut in cuts if cut < words)})
+    ids = rng.permutation(words)
     for start, stop in pairwise(edges):
-        ranking.add(scores[:, start:stop], start)
+        ranking.add(scores[:, ids[start:stop]], ids[start:stop])
     ids, best = ranking.best()
     np.testing.assert_array_equal(best, -np.sort(-scores, axis=1)[:, :topn])
     np.testing.assert_array_equal(np.take_along_axis(scores, ids, axis=1), best)

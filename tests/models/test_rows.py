@@ -1,5 +1,7 @@
 """Vectors whose rows stay in the store: the same answers as in memory, from a few rows at a time."""
 
+import shutil
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -8,7 +10,7 @@ from daskw2v.evaluation import evaluate
 from daskw2v.models import opened
 from daskw2v.models import vectors as module
 from daskw2v.models.export import export
-from daskw2v.models.rows import StoredRows
+from daskw2v.models.rows import PiecedRows, StoredRows
 from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
@@ -94,7 +96,7 @@ def same(found, expected):
         for a, b in zip(found, expected, strict=True):
             same(a, b)
     else:
-        assert found == (pytest.approx(expected, abs=1e-6) if isinstance(expected, float) else expected)
+        assert found == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -108,6 +110,50 @@ def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query
         same(QUERIES[query](vectors), expected)
         assert asked
         assert max(asked) <= MOST
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_vectors__answer_from_pieces_as_from_an_array(url, loaded, query, monkeypatch):
+    monkeypatch.setattr(module, "_SCORES", 20)
+    array = Vectors(loaded.vocabulary, np.array(loaded.vectors))
+    same(QUERIES[query](Vectors.open(url)), QUERIES[query](array))
+
+
+def test_nearest__has_the_same_bits_from_pieces_an_array_and_the_store(url, loaded):
+    query, array = np.linspace(-1, 1, D), Vectors(loaded.vocabulary, np.array(loaded.vectors))
+    ids, cosines = array.nearest(query, 20)
+    for vectors in (Vectors.open(url), Vectors.open(url, in_memory=False)):
+        found = vectors.nearest(query, 20)
+        np.testing.assert_array_equal(found[0], ids)
+        np.testing.assert_array_equal(found[1], cosines)
+        np.testing.assert_array_equal(vectors.norms, array.norms)
+
+
+def test_vectors__stay_in_pieces_until_an_array_is_asked_for(url, loaded, tmp_path):
+    shutil.copytree(url, tmp_path / "model")
+    vectors = Vectors.open(tmp_path / "model")
+    shutil.rmtree(tmp_path / "model")
+    assert vectors.in_memory
+    assert vectors.most_similar("w9") == Vectors.open(url).most_similar("w9")
+    assert (len(vectors), vectors.vector_size) == (V, D)
+    assert isinstance(vectors._rows, PiecedRows)
+    ids = np.array([7, 204, 7, 0])
+    np.testing.assert_array_equal(vectors.rows(ids), loaded.rows(ids))
+    assert [len(ids) for ids, _ in vectors.pieces(3)] == ([3] if len(vectors._rows._pieces) < 20 else [1] * 3)
+    rows = vectors.vectors
+    assert rows is vectors.vectors
+    np.testing.assert_array_equal(rows, loaded.vectors)
+    rows[0] = 0  # the model's files have not lent their pages
+    assert vectors.similarity("w0", "w1") == 0
+
+
+def test_columns__are_those_of_a_block(url):
+    ids = np.arange(V)
+    found = np.stack([block.columns(ids) for block in Vectors.open(url).blocks(n_rows=7)])
+    assert ((found >= 0).sum(axis=0) == 1).all()
+    for block, columns in zip(Vectors.open(url).blocks(n_rows=7), found, strict=True):
+        np.testing.assert_array_equal(block.ids[columns[columns >= 0]], ids[columns >= 0])
+        np.testing.assert_array_equal(block.vectors, Vectors.open(url).rows(block.ids))
 
 
 def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):

@@ -14,6 +14,7 @@ from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import at_least_one
 from daskw2v.models.resolving import resolve
+from daskw2v.models.units import scaled
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
@@ -79,10 +80,10 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: i
     vectors = Vectors(*opened)
     if not len(vectors):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
-    words, dimensions = shape = vectors.vectors.shape
+    words, dimensions = shape = opened.vectors.shape
     searcher = KINDS[kind].searcher(shape, EFFORT, **options)
-    for block in vectors.blocks():
-        searcher.add(block.start, block.vectors / block.norms[:, None], threads)
+    for rows in vectors.slices():
+        searcher.add(rows.start, scaled(vectors.rows(rows)), threads)
     content = searcher.content()
     searcher = KINDS[kind].searcher(shape, EFFORT)
     searcher.read(content, "what was built")

@@ -97,7 +97,7 @@ class TableIndex:
             for start in range(part.start, part.stop, step):
                 most = np.empty((len(units), min(step, part.stop - start)), np.float32)
                 bounds(*table, start, start + most.shape[1], queries, scales, start, most)
-                ranking.add(most, start)
+                ranking.add(most, np.arange(start, start + most.shape[1]))
             return ranking.best()
 
         found, values = (np.concatenate(parts, axis=1) for parts in zip(*_share(search, words), strict=True))

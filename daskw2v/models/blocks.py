@@ -1,0 +1,27 @@
+"""Some words, their vectors and lengths, to be compared with other vectors at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.types import Float32Array, Int64Array
+
+
+class VectorBlock(NamedTuple):
+    """Ids of words, ascending, shape (n,), their vectors, shape (n, D), and their lengths, shape (n,)."""
+
+    ids: Int64Array
+    vectors: Float32Array
+    norms: Float32Array
+
+    def cosines(self, units: Float32Array) -> Float32Array:
+        """Return the cosines of m unit vectors, shape (m, D), with the words, shape (m, n)."""
+        # Of one vector, at the speed of memory without threads, and the same bits in any block
+        scores: Float32Array = np.vecdot(self.vectors, units)[None] if len(units) == 1 else units @ self.vectors.T
+        scores /= self.norms
+        return scores
+
+    def columns(self, ids: Int64Array) -> Int64Array:
+        """Return the columns of words in the cosines, shape of `ids`; -1 for words of other blocks."""
+        columns = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[columns] == ids, columns, -1)
