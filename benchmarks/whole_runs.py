@@ -16,6 +16,7 @@ what several share counts once. Each time has a seed of its own (fastText has on
 """
 
 import argparse
+import compileall
 import json
 import os
 import statistics
@@ -37,6 +38,7 @@ import numpy as np
 import psutil
 from gensim.models import KeyedVectors, Word2Vec
 
+import daskw2v
 from benchmarks.common import alternate, finish, spread, wiki_parts, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import FRESH, fasttext_arguments, gensim_arguments
@@ -237,6 +239,7 @@ def main() -> None:
         return
     out, rows = sys.stderr if options.json else sys.stdout, []
     params = settled(Params(epochs=options.epochs))
+    compileall.compile_dir(Path(daskw2v.__file__).parent, quiet=1)  # as pip does with what it installs
     if WARM in options.tools:
         warm_up()
     with tempfile.TemporaryDirectory() as name:
