@@ -19,6 +19,8 @@ from daskw2v.kernels.cache import cache_folder
 from daskw2v.training.devices import find_device
 from daskw2v.training.strategies import find_strategy, usable
 
+_LONGEST = 60.0  # seconds that a run waits for its kernel; then it compiles it
+
 
 class CompileAhead:
     """The process that compiles the kernel of a run, if one is needed; it ends with the block.
@@ -64,7 +66,8 @@ class CompileAhead:
         others = find_strategy(self._params.strategy).exercise_text
         if others is not None:
             others(self._params)
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LONGEST)
 
 
 def _foreseen(params: Params, resources: Resources) -> Params | None:

@@ -140,5 +140,14 @@ def test_process__that_fails_does_no_harm(cache, monkeypatch, program):
     assert not mark(params.replace(strategy="rotation")).exists()
 
 
+def test_run__waits_for_its_kernel_for_some_time(cache, python, tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_ahead, "_LONGEST", 0.01)
+    with CompileAhead(Params(strategy="averaging"), Resources()) as ahead:
+        ahead.start()
+        number = number_of(tmp_path)
+        ahead.wait()
+        os.kill(number, 0)
+
+
 def test_strategies__name_what_takes_long_to_compile():
     assert {name for name, strategy in STRATEGIES.items() if strategy.exercise} == {"averaging", "rotation"}
