@@ -1,5 +1,8 @@
 """Some words, their vectors and lengths, to be compared with other vectors at once."""
 
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -25,3 +28,23 @@ class VectorBlock(NamedTuple):
         """Return the columns of words in the cosines, shape of `ids`; -1 for words of other blocks."""
         columns = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         return np.where(self.ids[columns] == ids, columns, -1)
+
+
+def compared(
+    blocks: Iterable[VectorBlock], groups: Sequence[Float32Array], *, by_threads: bool
+) -> Iterator[tuple[VectorBlock, list[Float32Array]]]:
+    """Yield each block, and its words' cosines with each group of unit vectors.
+
+    With `by_threads` each core takes blocks of its own, which are all in memory: a core alone does not read as fast as
+    memory gives. For many vectors BLAS shares the work.
+    """
+
+    def cosines(block: VectorBlock) -> list[Float32Array]:
+        return [block.cosines(units) for units in groups]
+
+    if not by_threads:
+        yield from ((block, cosines(block)) for block in blocks)
+        return
+    found = list(blocks)
+    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, len(found)))) as pool:
+        yield from zip(found, pool.map(cosines, found), strict=True)

@@ -10,7 +10,7 @@ from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocab
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.memory import free_memory
 from daskw2v.store.storage import Store
-from daskw2v.types import Int64Array
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
@@ -18,7 +18,7 @@ class Opened(NamedTuple):
     """The fields of `Vectors`."""
 
     vocabulary: Vocabulary
-    vectors: StoredRows
+    vectors: Float32Array | StoredRows
     metadata: dict[str, Any]
     url: str
     subwords: Subwords | None
@@ -43,7 +43,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
         )
     if in_memory is None:
         in_memory = stored.nbytes < free_memory() / 2
-    rows = PiecedRows(stored.array) if in_memory else stored
+    rows = stored if not in_memory else PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]
     ids, manifest = read_ids(store), read_finished(store)
     if manifest is not None:
         check_attempt(store, manifest)

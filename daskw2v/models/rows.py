@@ -26,9 +26,8 @@ class StoredRows:
 
     def __init__(self, array: StoredArray) -> None:
         self.array = array
-        if array.ndim not in (2, 3) or array.dtype != self.dtype or not _has_rows(array):
-            problem = f"is {array.dtype} of shape {array.shape} in chunks of {array.chunks}, no table"
-            raise DamageError.of(array.url, problem)
+        if array.ndim not in (2, 3) or array.dtype != self.dtype:
+            raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
         self._n = array.shape[1] if array.ndim == 3 else 1
         n_words: Any = array.attrs.get("n_words") if array.ndim == 3 else array.shape[0]
         if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
@@ -129,24 +128,24 @@ class StoredRows:
         return (rows, partition) if self.array.ndim == 3 else rows
 
 
-def _has_rows(array: StoredArray) -> bool:
-    """Tell whether each file holds whole rows, of one partition."""
-    return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
-
-
 class PiecedRows(StoredRows):
     """Rows in memory, in the pieces that are a table's files: mapped, or read where `StoredArray.pieces` cannot map.
 
     Parameters
     ----------
     array
-        As of `StoredRows`.
+        As of `StoredRows`; `can_hold` says which.
     """
 
     def __init__(self, array: StoredArray) -> None:
         super().__init__(array)
         self._pieces = [piece.reshape(-1, self.shape[1]) for piece in array.pieces()]
         self._step = max(map(len, self._pieces), default=1)
+
+    @staticmethod
+    def can_hold(array: StoredArray) -> bool:
+        """Tell whether each of a table's files holds whole rows of one partition, as those that daskw2v writes do."""
+        return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
 
     def pieces(self, limit: int) -> Iterator[tuple[Int64Array, Float32Array]]:
         """Yield the words below `limit`, ascending in each piece, and their rows, which are no copies."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
-from daskw2v.models.blocks import VectorBlock
+from daskw2v.models.blocks import VectorBlock, compared
 from daskw2v.models.opened import open_model
 from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
 from daskw2v.models.ranking import Ranking, cut
@@ -260,9 +260,11 @@ class Vectors:
         topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
         groups = [unit(queries[rows]) for rows in cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
-        for block in self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES)))):
-            for units, ranking in zip(groups, rankings, strict=True):
-                ranking.add(block.cosines(units), block.ids)
+        blocks = self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES))))
+        alone = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > _BLOCK
+        for block, scores in compared(blocks, groups, by_threads=alone):
+            for found, ranking in zip(scores, rankings, strict=True):
+                ranking.add(found, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), _QUERIES), rankings, strict=True):
