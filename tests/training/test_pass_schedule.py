@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses
+from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses, most_together
 
 
 def make(n=4, length=1000, **params):
@@ -89,10 +89,11 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
 
 
 def test_together__takes_more_passes_the_less_text_they_have_and_few_at_first():
-    def tasks(length, first=0):
+    def tasks(length, first=0, threads=1):
         rotations, number = make(4, length, passes_per_epoch=5, epochs=4), first
+        most = most_together(length / 5, threads)
         while number < len(rotations):
-            together = rotations.together(number)
+            together = rotations.together(number, most)
             yield len(together)
             assert together.start == number
             number = together.stop
@@ -100,6 +101,7 @@ def test_together__takes_more_passes_the_less_text_they_have_and_few_at_first():
 
     assert [*tasks(5 * TASK_LENGTH // 6)] == [1, 1, 2, 4, 6, 6]
     assert [*tasks(5 * TASK_LENGTH // 6, first=13)] == [6, 1]
+    assert [*tasks(5 * TASK_LENGTH, threads=6)] == [1, 1, 2, 4, 6, 6]
     assert [*tasks(5 * TASK_LENGTH // 2)] == [1, 1] + 9 * [2]
     assert [*tasks(5 * TASK_LENGTH)] == [*tasks(10**12)] == 20 * [1]
     assert [*tasks(0)] == [1, 1, 2, 4, 8, 4]

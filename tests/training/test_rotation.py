@@ -83,7 +83,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         return step
 
     monkeypatch.setattr(RotationRun, "_reports", watched)
-    for name, at_once, length in (("passes", 2, 1 << 21), ("pass", 2, 0), ("step", 0, 1 << 21)):
+    for name, at_once, length in (("passes", 2, 1 << 20), ("pass", 2, 0), ("step", 0, 1 << 20)):
         seen = []
         monkeypatch.setattr(in_memory, "_at_once", lambda *_, at_once=at_once: at_once)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)

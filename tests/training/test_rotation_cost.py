@@ -9,7 +9,8 @@ from daskw2v.kernels.simd import padded
 from daskw2v.training.cost.base import Hardware
 from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
-from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost, tried, waits
 
 D, TYPES = 100, 100_000
 LOAD = zipf(1e9, TYPES, Params(vector_size=D))
@@ -86,3 +87,19 @@ def test_rotation_cost__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
     assert alone.seconds["copies"] == pytest.approx(2 * 2 * tables * MACHINE_B.copy)
     assert rounded.seconds["copies"] == pytest.approx(2 * 2 * tables * MACHINE_B.copy / 2), "by two tasks"
     assert whole.seconds["waiting"] < rounded.seconds["waiting"]
+
+
+def test_waits__are_few_for_threads_that_wait_for_no_round():
+    """Fourteen threads have work for as long as sixteen partitions do; of eight, only as many as there are."""
+    assert waits(LOAD, 16, 16, 2) == 1.0
+    assert 1.0 < waits(LOAD, 16, 16, 14) < 1.1
+    assert waits(LOAD, 16, 16, 16) < 1.1
+    assert waits(LOAD, 8, 8, 8) < 1.1
+    assert waits(LOAD, 8, 8, 14) > 14 / 8
+
+
+def test_tried__has_half_as_many_partitions_as_threads():
+    params = Params(strategy="rotation")
+    found = [changes["n_partitions"] for changes in tried(params, 100_000, Workers(1, 64))]
+    assert found == [32, 64]
+    assert next(tried(params, 100_000, Workers(1, 2))) == {"n_partitions": 8}

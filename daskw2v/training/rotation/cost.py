@@ -17,6 +17,7 @@ from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead
 from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, most_together, passes_of_epoch
+from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
 HOPS = 3  # tasks one after the other between two steps
@@ -52,11 +53,25 @@ def barrier(load: Load, p: int, groups: int | None = None) -> float:
     `vocabulary.partition` deals words back and forth; a round pairs partitions at random. With `groups`,
     neighbours go together, in so many.
     """
-    places, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
-    shares = np.bincount(places, load.top, p) + (1 - load.top.sum()) / p
     n = groups or p
-    shares = shares.reshape(n, -1).sum(1)
+    shares = _shares_of_partitions(load, p).reshape(n, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(n)]) * n**2)
+
+
+def waits(load: Load, p: int, size: int, threads: int) -> float:
+    """Return how much longer threads of a task take than if they waited for no bucket of two groups of `size`.
+
+    `bucket_queue` lets no thread wait for a round: either there is no thread for a bucket, or its partition is still
+    trained, of which the largest has most to do.
+    """
+    largest = _shares_of_partitions(load, p).max() * p
+    return float(max(math.ceil(size**2 / threads) * threads / size**2, largest * threads / size))
+
+
+def _shares_of_partitions(load: Load, p: int) -> Float64Array:
+    """Return the share of each partition in the words."""
+    places, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
+    return np.asarray(np.bincount(places, load.top, p) + (1 - load.top.sum()) / p)
 
 
 def moves(groups: int, passes: int, nodes: int) -> float:
@@ -85,8 +100,8 @@ def rotation_cost(
     text: `held_pairs.hold_pairs` and `held_buckets`, or the same of `skipgrams` through files.
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
     all that tasks take (`rotation.out_of_core`), read and written, by one thread of each task.
-    train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task for that of a round; a
-    row is cold once in each bucket of a slice that has pairs of it.
+    train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a row
+    is cold once in each bucket of a slice that has pairs of it.
     copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
     task does, or as memory does.
     handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
@@ -107,7 +122,7 @@ def rotation_cost(
     if one_task:
         plan = rotation_tasks(p, 1, hardware)
     length = int(load.words / passes)
-    submitted = math.ceil(passes / most_together(length)) if one_task and held else passes
+    submitted = math.ceil(passes / most_together(length, hardware.threads)) if one_task and held else passes
     slices = math.ceil(length / slice_length(p, length))
     n_tasks, n_buckets, taken_rows = submitted * plan.groups**2, passes * slices * p**2, load.types / plan.groups
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)
@@ -122,10 +137,9 @@ def rotation_cost(
     moved = moves(plan.groups, passes, hardware.nodes) if fits else 0.0
     sent = moved * load.types * (SENT_BYTES[sent_dtype] * padded(load.d) + 8)
     dealt = pairs * (1 - 1 / hardware.nodes) if held else 0.0  # to the workers that train them
-    whole = plan.threads == 1
-    size = p // plan.groups  # of a group: its rounds are done when so many buckets are, by the threads of a task
-    waits = math.ceil(size / plan.threads) * plan.threads / size if plan.threads > 1 else 1.0
-    train = load.pairs * pair * max(1 / busy, barrier(load, p, plan.groups if whole else p) * waits / threads)
+    alone = plan.threads == 1
+    longer = barrier(load, p, plan.groups) if alone else waits(load, p, p // plan.groups, plan.threads)
+    train = load.pairs * pair * max(1 / busy, longer / threads)
     copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0
     dealing_tasks = 1 + n_groups if held else 1  # of a piece
@@ -164,12 +178,15 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield as many partitions as have work for all threads, and more of them, which take less memory each."""
+    """Yield as many partitions as have work for all threads, more of them, which take less memory each, and half of it.
+
+    Fewer buckets take less of Python's time: of little text, 32 partitions may keep 64 threads busier than 64 do.
+    """
     default = Params.n_partitions
     if params.n_partitions != default or params.n_groups is not None:
         yield {}
         return
     doubled = (default << i for i in itertools.count())
     for p in itertools.takewhile(lambda p: p <= min(_MOST, words // _LEAST), doubled):
-        if p >= workers.n * workers.threads:
+        if 2 * p >= workers.n * workers.threads:
             yield {"n_partitions": p}

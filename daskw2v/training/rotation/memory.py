@@ -22,16 +22,28 @@ _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
 class Fits(NamedTuple):
-    """Whether a cluster's memory holds both tables, and the pairs of some passes; the rest goes through files."""
+    """What a cluster's memory holds; the rest goes through files.
+
+    Parameters
+    ----------
+    model, pairs
+        Whether it holds both tables, and the pairs of some passes.
+    together
+        Passes whose pairs it holds for one task, at most, where one worker has all of them.
+    """
 
     model: bool
     pairs: bool
+    together: int
 
 
-def fits_memory(params: Params, text: Text, memory: float) -> Fits:
-    """Tell what a cluster that holds so many bytes holds of a run."""
+def fits_memory(params: Params, text: Text, workers: Workers) -> Fits:
+    """Tell what workers hold of a run."""
+    of_pass, memory = _pairs_of_pass(params, text), workers.memory
     model = fits_model(text.vocabulary, params.vector_size, params.sent_dtype, memory)
-    return Fits(model, model and fits_pairs(_pairs_of_pass(params, text), params.pair_epochs, memory))
+    most = most_together(text.words / passes_of_epoch(params), workers.threads) if workers.n == 1 else 1
+    room = _PAIRS_SHARE * memory / passes_ahead(1) / max(1.0, of_pass)
+    return Fits(model, model and fits_pairs(of_pass, params.pair_epochs, memory), int(max(1, min(most, room))))
 
 
 def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
@@ -56,13 +68,6 @@ def _pairs_of_pass(params: Params, text: Text) -> float:
     return _pairs(params, text, text.left / passes_of_epoch(params))
 
 
-def _pairs_of_task(params: Params, text: Text, workers: int) -> float:
-    """Return those of the passes that one task trains: of one worker, so many as there is little text."""
-    length = text.words / passes_of_epoch(params)
-    most = min(most_together(length), params.epochs * passes_of_epoch(params)) if workers == 1 else 1
-    return most * _pairs_of_pass(params, text)
-
-
 def _pairs(params: Params, text: Text, words: float) -> float:
     """Return the bytes of the pairs, with noise, of so many words that subsampling left."""
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
@@ -73,7 +78,7 @@ def _pairs(params: Params, text: Text, words: float) -> float:
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
     """Return the memory of a run."""
     training = _train(params, resources, text, workers)
-    if fits_memory(params, text, workers.memory).model:
+    if fits_memory(params, text, workers).model:
         return RunMemory(training, publish(params, resources, text, workers, _CHECKED))
     held, _ = table_bytes(params, text.vocabulary)
     partition = max(held.values()) / params.n_partitions
@@ -85,7 +90,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
     device = find_device(resources.device)
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
-    n, fits = params.n_partitions, fits_memory(params, text, workers.memory)
+    n, fits = params.n_partitions, fits_memory(params, text, workers)
     n_groups = RotationPasses(params, text.words).n_steps
     tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
     partition = held / 2 / n
@@ -102,11 +107,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     model = {"model": held / workers.n, "groups just trained": tasks * held / n_groups} if fits.model else {}
     kept = {"model": held / workers.n} if fits.model else {}
     twice = _TWICE if workers.n > 1 else 1.0
-    ahead = (
-        {"pairs of passes": passes_ahead(workers.n) * twice * _pairs_of_task(params, text, workers.n) / workers.n}
-        if fits.pairs
-        else {}
-    )
+    coming = min(fits.together, params.epochs * passes_of_epoch(params)) * passes_ahead(workers.n)
+    ahead = {"pairs of passes": coming * twice * _pairs_of_pass(params, text) / workers.n} if fits.pairs else {}
 
     def dealing(threads: int) -> Sizes:
         """Return the memory of tasks that deal pieces of the next pass, side by side."""

@@ -25,7 +25,7 @@ from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
 _PASSES, _MOST = 24, 8  # of all epochs, for vectors as good as with more, and of one epoch at most, where Params do so
-TASK_LENGTH = 1 << 21  # positions of passes that are one task, at most; it takes some .01 s besides its buckets
+TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes, which takes .01 s besides its buckets
 
 
 def passes_of_epoch(params: Params) -> int:
@@ -45,9 +45,9 @@ def is_one_task(workers: int, at_once: int, n_groups: int, sent_dtype: str) -> b
     return workers == 1 and at_once >= n_groups and sent_dtype == Params.sent_dtype
 
 
-def most_together(length: float) -> int:
-    """Return how many passes over so many positions one task trains, at most."""
-    return max(1, int(TASK_LENGTH / max(1.0, length)))
+def most_together(length: float, threads: int) -> int:
+    """Return how many passes over so many positions a task of so many threads trains, at most."""
+    return max(1, int(threads * TASK_LENGTH / max(1.0, length)))
 
 
 class PartitionPair(NamedTuple):
@@ -115,17 +115,12 @@ class RotationPasses:
         epoch, i = divmod(number, self._passes)
         return RotationPass(number, epoch, *share_of(0, self._length, i, self._passes))
 
-    def together(self, number: int) -> range:
+    def together(self, number: int, most: int) -> range:
         """Return the passes of a task that begins with a pass, where one worker trains all groups at a time.
 
-        Passes over little text go together. The first ones do not: training begins when the pairs of one are there.
+        The first ones do not go together: training begins when the pairs of one are there.
         """
-        return range(number, min(len(self), number + max(1, min(number, self.most_together))))
-
-    @property
-    def most_together(self) -> int:
-        """Passes of a task, at most."""
-        return most_together(self._length / self._passes)
+        return range(number, min(len(self), number + max(1, min(number, most))))
 
     def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
         """Yield the steps of a pass: for each group of inputs, its rounds with the group of outputs of this step.

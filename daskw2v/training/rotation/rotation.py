@@ -35,6 +35,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.background import in_background
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
+from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.rotation import in_memory, out_of_core
 from daskw2v.training.rotation.bucket_task import (
@@ -94,9 +95,8 @@ class RotationRun:
         self._state = state_at(PartitionOrigin(), context.partitions.n)
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
-        self._alone = alone
-        workers = len(workers_known(client))
-        self.ahead = passes_ahead(workers) * (self._passes.most_together if workers == 1 and not alone else 1)
+        self._most = 1 if alone else fits.together
+        self.ahead = passes_ahead(len(workers_known(client))) * self._most
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
@@ -127,7 +127,7 @@ class RotationRun:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
         where = self._client, self._context, self._state
         together = in_memory.goes_as_one_task(*where, number)
-        numbers = self._passes.together(number) if together and not self._alone else [number]
+        numbers = self._passes.together(number, self._most) if together else [number]
         works = [self._held(n) for n in numbers]
         key = f"{self._session}-{number}"
         if not together:
@@ -211,7 +211,7 @@ def _start(
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     await_worker(client)  # what memory there is, workers have
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
-    fits = fits_memory(params, text, usable_memory(client))
+    fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
