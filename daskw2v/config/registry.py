@@ -104,7 +104,7 @@ def _changed(path: str) -> int:
     """Return when a folder was last changed; 0 where there is none."""
     try:
         return os.stat(path or ".").st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 

@@ -28,6 +28,7 @@ from numba.core.runtime import rtsys
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = "kernels", "objectives", "types.py"  # all of these; elsewhere the modules that import Numba's door
 _DOOR = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes))? import", re.MULTILINE)
+_OWN = "daskw2v-"  # begins the name of a folder of one process
 
 
 def kernel_sources() -> Iterator[Path]:
@@ -54,8 +55,13 @@ def cache_folder() -> str:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:  # no home, or one that cannot be written: compiled anew in each process
-        return tempfile.mkdtemp(prefix="daskw2v-")
+        return tempfile.mkdtemp(prefix=_OWN)
     return folder
+
+
+def is_kept() -> bool:
+    """Tell whether compiled kernels outlive this process: their folder can be written."""
+    return not Path(cache_folder()).name.startswith(_OWN)
 
 
 class Locator(caching._CacheLocator):

@@ -46,5 +46,6 @@ def compared(
         yield from ((block, cosines(block)) for block in blocks)
         return
     found = list(blocks)
-    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, len(found)))) as pool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(max(1, min(cores, len(found)))) as pool:
         yield from zip(found, pool.map(cosines, found), strict=True)

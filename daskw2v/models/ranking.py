@@ -8,7 +8,7 @@ from daskw2v.types import Float32Array, Int64Array
 
 
 class Ranking:
-    """The words with the highest scores so far, for each of n queries.
+    """The words with the highest scores so far, for each of n queries; any of those whose score is the last one's.
 
     Parameters
     ----------

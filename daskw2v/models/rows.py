@@ -142,6 +142,9 @@ class PiecedRows(StoredRows):
         self._pieces = [piece.reshape(-1, self.shape[1]) for piece in array.pieces()]
         self._step = max(map(len, self._pieces), default=1)
 
+    def __reduce__(self) -> Any:
+        return np.asarray, (self[:],)  # an array: another process has neither the files nor the right to read them
+
     @staticmethod
     def can_hold(array: StoredArray) -> bool:
         """Tell whether each of a table's files holds whole rows of one partition, as those that daskw2v writes do."""

@@ -15,7 +15,7 @@ from dask.system import CPU_COUNT
 
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.resources import Resources
-from daskw2v.kernels.cache import cache_folder
+from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.training.devices import find_device
 from daskw2v.training.strategies import find_strategy, usable
 
@@ -50,7 +50,7 @@ class CompileAhead:
     def start(self) -> None:
         """Start to compile, unless that was done before."""
         params = _foreseen(self._params, self._resources)
-        if self._process is not None or params is None or mark(params).exists() or not sys.executable:
+        if self._process is not None or params is None or mark(params).exists() or not (sys.executable and is_kept()):
             return
         self._params = params
         environment = {**os.environ, "PYTHONSAFEPATH": "1"}
@@ -64,10 +64,13 @@ class CompileAhead:
         if self._process is None:
             return
         others = find_strategy(self._params.strategy).exercise_text
-        if others is not None:
-            others(self._params)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(Exception):  # the run says what it cannot do
+            if others is not None:
+                others(self._params)
+        try:
             self._process.wait(_LONGEST)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 def _foreseen(params: Params, resources: Resources) -> Params | None:

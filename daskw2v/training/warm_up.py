@@ -14,7 +14,7 @@ from daskw2v.cluster import connect
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
-from daskw2v.kernels.cache import cache_folder
+from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
@@ -88,7 +88,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     if processes is not None and processes < 1:
         raise ParameterError(f"processes={processes} is not an integer of at least 1.", "Give at least 1, or leave it.")
     began, folder = time.perf_counter(), Path(cache_folder())
-    if folder.name.startswith("daskw2v-"):  # made for this process alone
+    if not is_kept():
         raise StoreError(
             "Compiled kernels cannot be kept: their folder cannot be written.",
             "Set NUMBA_CACHE_DIR to a folder that this user may write.",

@@ -62,6 +62,16 @@ def test_key__holds_no_host_and_no_path(tmp_path):
     assert len(folders) == 1
 
 
+@pytest.mark.parametrize(("folder", "kept"), [("cache", True), ("file/cache", False)])
+def test_is_kept__tells_whether_another_process_finds_kernels(tmp_path, folder, kept):
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / folder), "TMPDIR": str(tmp_path)}
+    script = "from daskw2v.kernels.cache import is_kept; print(is_kept())"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(kept)
+
+
 def test_two_processes__do_not_take_one_name(tmp_path, monkeypatch):
     """Both read the index before either writes it: what each wrote is still what its key names."""
     monkeypatch.setattr("daskw2v.kernels.cache.cache_folder", lambda: str(tmp_path))

@@ -5,12 +5,14 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 from daskw2v import Params, Resources
 from daskw2v.training import compile_ahead
 from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark
+from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
 from daskw2v.training.strategies import STRATEGIES
 
 # Trains by the objective and the strategy that are named, and prints which kernels are compiled
@@ -130,6 +132,31 @@ def test_process__is_not_started_where_the_kernel_is_there(cache, python):
         assert ahead._process is None
 
 
+def test_process__is_not_started_where_nothing_is_kept(cache, python, monkeypatch):
+    monkeypatch.setattr(compile_ahead, "is_kept", lambda: False)
+    with CompileAhead(Params(), Resources()) as ahead:
+        ahead.start()
+        assert ahead._process is None
+
+
+def test_run__goes_on_where_nothing_can_be_compiled_meanwhile(cache, monkeypatch):
+    def fail(params):
+        raise RuntimeError("no compiler")
+
+    rotation = replace(STRATEGIES["rotation"], exercise_text=fail)
+    monkeypatch.setattr(compile_ahead, "find_strategy", lambda name: rotation)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with CompileAhead(Params(), Resources(threads=2)) as ahead:
+        ahead.start()
+        ahead.wait()
+
+
+@pytest.mark.parametrize("n_partitions", [1, 8, 1000])
+def test_exercise__takes_any_number_of_partitions(n_partitions):
+    exercise_dealing(Params(n_partitions=n_partitions))
+    exercise_partitions(Params(n_partitions=n_partitions, vector_size=16))
+
+
 @pytest.mark.parametrize("program", ["/bin/false", "/no/such/program"])
 def test_process__that_fails_does_no_harm(cache, monkeypatch, program):
     monkeypatch.setattr(sys, "executable", program)
@@ -146,7 +173,9 @@ def test_run__waits_for_its_kernel_for_some_time(cache, python, tmp_path, monkey
         ahead.start()
         number = number_of(tmp_path)
         ahead.wait()
-        os.kill(number, 0)
+        assert ahead._process.wait(60) < 0, "it compiles no longer what the run compiles now"
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
 
 
 def test_strategies__name_what_takes_long_to_compile():

@@ -12,6 +12,7 @@ from daskw2v import Params, Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
+from daskw2v.training import loop
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule, rotation
 from daskw2v.training.rotation.rotation import RotationRun
@@ -359,6 +360,66 @@ def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, t
     assert seen == [(pytest.approx(seen[0][0]), manifest)]
     assert seen[0][0] * 2 > undisturbed["tns"].metadata["corpus"]["tokens"] * PARAMS.epochs
     assert not run.exists()
+
+
+def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client, text, tmp_path, monkeypatch):
+    params, resources = PARAMS.replace(epochs=4), RESOURCES.replace(checkpoint_seconds=0)  # passes: 1, 1, 2, 4 together
+    undisturbed = train(text, work=tmp_path / "undisturbed", params=params, resources=RESOURCES, client=client)
+    save, saved = loop._save, []
+
+    def watched(run, place, number, history):
+        saved.append(number)
+        save(run, place, number, history)
+
+    def stop(progress):
+        if progress.loss is not None and progress.done > 0.6 * progress.total:  # in the last task
+            raise Stop
+
+    monkeypatch.setattr(loop, "_save", watched)
+    options = {"work": tmp_path / "stopped", "params": params, "resources": resources, "client": client}
+    with pytest.raises(Stop):
+        train(text, **options, listener=stop)
+    assert saved == [1, 2, 4]
+    same(train(text, **options), undisturbed)
+    assert saved == [1, 2, 4], "it goes on with the last task"
+
+
+def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkeypatch):
+    """Pairs of more passes would be in memory."""
+    most, together = [], in_memory.play_together
+
+    def submit(client, context, state, passes, key):
+        told["submitted"] += len(passes)
+        most.append(told["submitted"] - told["done"])
+        return together(client, context, state, passes, key)
+
+    def done(progress):
+        told["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
+
+    told = {"submitted": 0, "done": 0}
+    monkeypatch.setattr(in_memory, "play_together", submit)
+    monkeypatch.setattr(memory, "most_together", lambda *_: 4)
+    params = PARAMS.replace(epochs=4, passes_per_epoch=6)
+    train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)
+    assert told["submitted"] == 24
+    assert max(most) <= 8
+
+
+def test_rotation__tells_of_each_pass_how_long_its_kernels_were_compiled(client, text, tmp_path, monkeypatch):
+    reported, told = RotationRun._reports, {}
+
+    def watched(run, work, steps, waited):
+        for report in reported(run, work, steps, waited):
+            told.setdefault(work.this.number, []).extend(total.compiling for total in report.totals)
+            yield report
+
+    monkeypatch.setattr(RotationRun, "_reports", watched)
+    monkeypatch.setattr(bucket_task.TaskClock, "read", lambda _: (8.0, 4.0))
+    train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
+    assert all(len(set(of_steps)) == 1 for of_steps in told.values())
+    by_pass = [told[number][0] for number in range(8)]
+    for task in (slice(0, 1), slice(1, 2), slice(2, 4), slice(4, 8)):
+        assert sum(by_pass[task]) == pytest.approx(4.0)
 
 
 def watch_fetches(client, keys):

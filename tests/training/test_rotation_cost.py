@@ -10,7 +10,9 @@ from daskw2v.training.cost.base import Hardware
 from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
 from daskw2v.training.memory.base import Workers
+from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost, tried, waits
+from daskw2v.training.rotation.memory import fits_memory, passes_ahead, together
 
 D, TYPES = 100, 100_000
 LOAD = zipf(1e9, TYPES, Params(vector_size=D))
@@ -96,6 +98,28 @@ def test_waits__are_few_for_threads_that_wait_for_no_round():
     assert waits(LOAD, 16, 16, 16) < 1.1
     assert waits(LOAD, 8, 8, 8) < 1.1
     assert waits(LOAD, 8, 8, 14) > 14 / 8
+
+
+def test_together__is_what_threads_have_work_for_and_memory_holds():
+    assert together(1 << 20, 1e6, 4, math.inf) == 4
+    assert together(1 << 22, 1e6, 4, math.inf) == 1
+    assert together(1 << 20, 1e6, 4, 3.1 * passes_ahead(1) * 1e6 / 0.15) == 3
+    assert together(1 << 20, 1e6, 4, 1e6) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "workers", "expected"),
+    [
+        ({}, Workers(1, 8), 8),
+        ({"pair_epochs": 5}, Workers(1, 8), 1),
+        ({}, Workers(2, 8), 1),
+        ({}, Workers(1, 8, 1e6), 1),
+    ],
+)
+def test_fits_memory__lets_one_worker_that_holds_pairs_train_passes_together(changes, workers, expected):
+    text = Text(5 << 20, 30_000, 2 << 20, 30_000, 1, 1, 5 << 20, 30_000, 30_000)
+    params = Params(strategy="rotation", passes_per_epoch=5, **changes)
+    assert fits_memory(params, text, workers).together == expected
 
 
 def test_tried__has_half_as_many_partitions_as_threads():

@@ -86,7 +86,7 @@ def test_warm_up__is_done_once_unless_a_file_is_lost(tmp_path, monkeypatch):
 
 
 def test_warm_up__refuses_a_cache_that_nobody_else_will_find(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "cache_folder", lambda: str(tmp_path / "daskw2v-abc"))
+    monkeypatch.setattr(module, "is_kept", lambda: False)
     with pytest.raises(StoreError, match=r"cannot be kept.*NUMBA_CACHE_DIR"):
         warm_up()
     with pytest.raises(ParameterError, match="processes=0"):

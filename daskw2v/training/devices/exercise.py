@@ -51,4 +51,4 @@ def exercise_partitions(params: Params) -> None:
 def exercise_dealing(params: Params) -> None:
     """Deal the pairs of a sentence into buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
-    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, params.n_partitions))
+    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, params.n_partitions)))

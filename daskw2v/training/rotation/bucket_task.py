@@ -210,7 +210,8 @@ def train_buckets(
     Returns
     -------
     inputs, outputs, totals
-        The trained partitions, and the totals of each step, which share the task's time by their pairs.
+        The trained partitions, and the totals of each step. They share the task's time by their pairs; each has the
+        share of its whole pass in the seconds of compilation.
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
 
@@ -255,10 +256,13 @@ def train_buckets(
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
         trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
         trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
-    sums, good, took = _sums_by_step(found, len(steps)), all(finite), clock.read()
+    sums, good, (seconds, compiling) = _sums_by_step(found, len(steps)), all(finite), clock.read()
+    of_pass, of_step = [0.0] * len(pairs), shares([n for n, _ in sums])
+    for (number, _), part in zip(steps, of_step, strict=True):
+        of_pass[number] += part
     totals = [
-        TaskTotals(n, loss, good, 0, this_worker(), *(share * seconds for seconds in took))
-        for (n, loss), share in zip(sums, shares([n for n, _ in sums]), strict=True)
+        TaskTotals(n, loss, good, 0, this_worker(), part * seconds, of_pass[number] * compiling)
+        for (n, loss), part, (number, _) in zip(sums, of_step, steps, strict=True)
     ]
     return trained_inputs, trained_outputs, totals
 

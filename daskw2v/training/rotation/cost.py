@@ -15,8 +15,8 @@ from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
 from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
-from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead
-from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, most_together, passes_of_epoch
+from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead, together
+from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -122,7 +122,8 @@ def rotation_cost(
     if one_task:
         plan = rotation_tasks(p, 1, hardware)
     length = int(load.words / passes)
-    submitted = math.ceil(passes / most_together(length, hardware.threads)) if one_task and held else passes
+    most = together(length, pairs / passes, hardware.threads, hardware.memory) if one_task and held else 1
+    submitted = math.ceil(passes / most)
     slices = math.ceil(length / slice_length(p, length))
     n_tasks, n_buckets, taken_rows = submitted * plan.groups**2, passes * slices * p**2, load.types / plan.groups
     threads, everyone = plan.tasks * plan.threads, hardware.busy(hardware.slots)

@@ -41,9 +41,23 @@ def fits_memory(params: Params, text: Text, workers: Workers) -> Fits:
     """Tell what workers hold of a run."""
     of_pass, memory = _pairs_of_pass(params, text), workers.memory
     model = fits_model(text.vocabulary, params.vector_size, params.sent_dtype, memory)
-    most = most_together(text.words / passes_of_epoch(params), workers.threads) if workers.n == 1 else 1
+    pairs = model and fits_pairs(of_pass, params.pair_epochs, memory)
+    length = text.words / passes_of_epoch(params)
+    return Fits(model, pairs, together(length, of_pass, workers.threads, memory) if pairs and workers.n == 1 else 1)
+
+
+def together(length: float, of_pass: float, threads: int, memory: float) -> int:
+    """Return how many passes one task trains, at most.
+
+    Parameters
+    ----------
+    length, of_pass
+        Positions of a pass, and bytes of its pairs.
+    threads, memory
+        Of the one worker.
+    """
     room = _PAIRS_SHARE * memory / passes_ahead(1) / max(1.0, of_pass)
-    return Fits(model, model and fits_pairs(of_pass, params.pair_epochs, memory), int(max(1, min(most, room))))
+    return int(max(1, min(most_together(length, threads), room)))
 
 
 def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:

@@ -41,6 +41,7 @@ from daskw2v.training.rotation import in_memory, out_of_core
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
+    HeldPartition,
     PartitionOrigin,
     RotationContext,
     TrainedStep,
@@ -96,7 +97,8 @@ class RotationRun:
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
         self._most = 1 if alone else fits.together
-        self.ahead = passes_ahead(len(workers_known(client))) * self._most
+        # A task is submitted while the one before is trained, and none more
+        self.ahead = passes_ahead(len(workers_known(client))) + self._most - 1
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
@@ -190,16 +192,25 @@ class RotationRun:
         tables = {INPUT: self._state.input, OUTPUT: self._state.output}
         shapes = dict.fromkeys(tables, (vocabulary.size, width))
         create_model(model, shapes, rows_per_block(width), self._context.partitions.n)
-        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
-        n = self._context.partitions.n
+        submit, key, n = self._client.submit, f"save-{uuid.uuid4().hex}", self._context.partitions.n
         together = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
         writes = [
             submit(save_partitions, model, name, some, self._context, key=f"{key}-{name}-{min(some)}", retries=2)
             for name, partitions in tables.items()
-            for first in range(0, n, together)
-            for some in [dict(enumerate(partitions[first : first + together], first))]
+            for some in _written_together(partitions, together)
         ]
         finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])
+
+
+def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterator[dict[int, HeldPartition]]:
+    """Yield the partitions that a task writes: so many at most, which are one result."""
+    some: dict[int, HeldPartition] = {}
+    for k, held in enumerate(partitions):
+        if some and (len(some) == most or held is not partitions[k - 1]):
+            yield some
+            some = {}
+        some[k] = held
+    yield some
 
 
 def _start(
