@@ -261,8 +261,8 @@ class Vectors:
         groups = [unit(queries[rows]) for rows in cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         blocks = self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES))))
-        alone = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > _BLOCK
-        for block, scores in compared(blocks, groups, by_threads=alone):
+        by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > _BLOCK
+        for block, scores in compared(blocks, groups, by_threads=by_threads):
             for found, ranking in zip(scores, rankings, strict=True):
                 ranking.add(found, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)

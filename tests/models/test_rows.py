@@ -120,7 +120,7 @@ def test_vectors__answer_from_pieces_as_from_an_array(url, loaded, query, monkey
     same(QUERIES[query](Vectors.open(url)), QUERIES[query](array))
 
 
-@pytest.mark.parametrize("block", [0, 64 << 20], ids=["by threads", "alone"])
+@pytest.mark.parametrize("block", [0, 64 << 20], ids=["by threads", "by one"])
 def test_nearest__has_the_same_bits_from_pieces_an_array_and_the_store(url, loaded, monkeypatch, block):
     query, array = np.linspace(-1, 1, D), Vectors(loaded.vocabulary, np.array(loaded.vectors))
     ids, cosines = array.nearest(query, 20)

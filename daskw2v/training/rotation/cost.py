@@ -138,8 +138,7 @@ def rotation_cost(
     moved = moves(plan.groups, passes, hardware.nodes) if fits else 0.0
     sent = moved * load.types * (SENT_BYTES[sent_dtype] * padded(load.d) + 8)
     dealt = pairs * (1 - 1 / hardware.nodes) if held else 0.0  # to the workers that train them
-    alone = plan.threads == 1
-    longer = barrier(load, p, plan.groups) if alone else waits(load, p, p // plan.groups, plan.threads)
+    longer = barrier(load, p, plan.groups) if plan.threads == 1 else waits(load, p, p // plan.groups, plan.threads)
     train = load.pairs * pair * max(1 / busy, longer / threads)
     copies = max(taken * c.copy / hardware.busy(plan.tasks), taken * _MOVED / (hardware.nodes * hardware.bus))
     hidden = train + copies if plan.groups >= 2 * threads else 0.0

@@ -72,7 +72,7 @@ class RotationRun:
         Deals pairs into buckets.
     fits
         What the cluster's memory holds.
-    alone
+    one_by_one
         Whether no task trains several passes: rows are asked for after each.
     """
 
@@ -87,7 +87,7 @@ class RotationRun:
         dealer: Dealer,
         fits: Fits,
         *,
-        alone: bool,
+        one_by_one: bool,
     ) -> None:
         self._client, self._place, self._length, self._context = client, place, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
@@ -96,7 +96,7 @@ class RotationRun:
         self._state = state_at(PartitionOrigin(), context.partitions.n)
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
-        self._most = 1 if alone else fits.together
+        self._most = 1 if one_by_one else fits.together
         # A task is submitted while the one before is trained, and none more
         self.ahead = passes_ahead(len(workers_known(client))) + self._most - 1
         self.facts = dict[str, Any]()
@@ -227,8 +227,8 @@ def _start(
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
-    alone = resources.eval_every is not None
-    return RotationRun(client, place, length, context, dealer, fits, alone=alone)
+    one_by_one = resources.eval_every is not None
+    return RotationRun(client, place, length, context, dealer, fits, one_by_one=one_by_one)
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
