@@ -93,21 +93,20 @@ def measure(size: int) -> Costs:
     return Costs((min(train(_PAIRS, 1) for _ in range(5)) - bucket) / _PAIRS, bucket)
 
 
-def loads(counts: Int64Array, params: Params) -> Float64Array:
-    """Return the share of each word among centers, and so among contexts."""
-    kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    return np.asarray(kept / kept.sum())
+def kept_of(counts: Int64Array, params: Params) -> Float64Array:
+    """Return how often each word is left by subsampling: as a center, and so as a context."""
+    return np.asarray(counts * (keep_thresholds(counts, params.sample) / 2.0**32))
 
 
-def works_of(params: Params, shares: Float64Array, length: int, pairs: float, pair: float) -> list[Work]:
+def works_of(params: Params, kept: Float64Array, length: int, pair: float) -> list[Work]:
     """Return the buckets of an epoch in their order."""
-    p = params.n_partitions
-    places, _ = Partitions(len(shares), p).place(np.arange(len(shares)))
-    load, passes = np.bincount(places, shares, p), RotationPasses(params, length)
-    n_slices = -(-length // passes_of_epoch(params) // slice_length(p, length // passes_of_epoch(params)))
-    of_slice = pairs / passes_of_epoch(params) / n_slices * pair
+    p, n = params.n_partitions, passes_of_epoch(params)
+    places, _ = Partitions(len(kept), p).place(np.arange(len(kept)))
+    load, passes = np.bincount(places, kept / kept.sum(), p), RotationPasses(params, length)
+    n_slices = -(-length // n // slice_length(p, length // n))
+    of_slice = kept.sum() * (params.window + 1) / n / n_slices * pair
     works = []
-    for number in range(passes_of_epoch(params)):
+    for number in range(n):
         for groups in passes.steps(number, n_slices):
             for _ in range(n_slices):
                 for rounds in zip(*groups, strict=True):
@@ -147,14 +146,13 @@ def main() -> None:
         text = encode(Path(name), options.parts)
         counts, length = text.vocabulary.read_counts(), text.corpus.n_tokens
     params = Params(strategy="rotation", epochs=options.epochs)
-    left = float((counts * (keep_thresholds(counts, params.sample) / 2.0**32)).sum())
-    pairs = left * (params.window + 1)
+    kept = kept_of(counts, params)
+    works = {n: works_of(params.replace(n_partitions=n), kept, length, costs.pair) for n in options.partitions}
     print(f"a pair {costs.pair * 1e9:.1f} ns, Python of a bucket {costs.bucket * 1e6:.1f} us", file=out)
     print("| threads | partitions | times one thread, without Python's lock | with it |\n|---|---|---|---|", file=out)
     for threads in options.threads:
         for n in options.partitions:
-            works = works_of(params.replace(n_partitions=n), loads(counts, params), length, pairs, costs.pair)
-            row = Row(threads, n, *(gain(works, threads, locked) for locked in (0.0, costs.bucket)))
+            row = Row(threads, n, *(gain(works[n], threads, locked) for locked in (0.0, costs.bucket)))
             rows.append(row)
             print(f"| {threads} | {n} | {row.alone:.1f} | {row.speed_up:.1f} |", file=out, flush=True)
     finish(rows, out, as_json=options.json)

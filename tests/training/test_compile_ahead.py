@@ -14,35 +14,26 @@ from daskw2v.training import compile_ahead
 from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
 from daskw2v.training.strategies import STRATEGIES
+from tests.support.compiled import PRINT_COMPILED
 
 # Trains by the objective and the strategy that are named, and prints which kernels are compiled
-TRAIN = """
-import sys
-from pathlib import Path
-
-from numba.core import event
-
+TRAIN = (
+    PRINT_COMPILED
+    + """
 from daskw2v import Params, Resources, train
 from daskw2v.training.compile_ahead import compile_kernel
 from daskw2v.training.strategies import find_strategy
 
-class Compiled(event.Listener):
-    def on_start(self, started):
-        print(started.data["dispatcher"].py_func.__module__)
-
-    def on_end(self, ended):
-        pass
-
-folder, objective, strategy = sys.argv[1:]
-params = Params(vector_size=16, min_count=1, epochs=1, objective=objective, strategy=strategy)
+params = Params(vector_size=16, min_count=1, epochs=1, objective=sys.argv[2], strategy=sys.argv[3])
 compile_kernel(params)
-if find_strategy(strategy).exercise_text is not None:
-    find_strategy(strategy).exercise_text(params)
+others = find_strategy(params.strategy).exercise_text
+if others is not None:
+    others(params)
 event.register("numba:compile", Compiled())
-(Path(folder) / "text.txt").write_text("".join(f"a{i % 7} b{i % 5} c{i % 3} d{i % 2}\\n" for i in range(100)))
-train(Path(folder) / "text.txt", work=Path(folder) / "work", params=params.replace(seed=5, window=3),
+train(folder / "text.txt", work=folder / "work", params=params.replace(seed=5, window=3),
       resources=Resources(threads=2), listener=None)
 """
+)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Rotation: the same bits on any cluster, whatever dies; and only what a run needs lies and travels."""
 
-import itertools
 import os
 import signal
 
@@ -8,30 +7,20 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, train
+from daskw2v import Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
-from daskw2v.training import loop
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
-from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule, rotation
-from daskw2v.training.rotation.rotation import RotationRun
+from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
+from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
-PARAMS = Params(
-    vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
-)
-RESOURCES = Resources(threads=1, block_size="32 KiB")
 SHARE = memory._SHARE
-VARIANTS = {**{rule: {"negative_rule": rule} for rule in ("tns", "sns", "bns")}, "sg_hs": {"objective": "sg_hs"}}
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "text.txt"
-    topics = rng.integers(0, 6, 800)
-    words = [[f"topic{t}_{w}" for w in np.minimum(rng.zipf(1.3, 12), 15)] for t in topics]
-    path.write_text("".join(" ".join(sentence) + "\n" for sentence in words))
-    return path
+    return write_topics(tmp_path_factory.mktemp("text") / "text.txt")
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +39,6 @@ def undisturbed(client, text, tmp_path_factory):
     return Models()
 
 
-def same(a, b):
-    np.testing.assert_array_equal(a.vectors[:], b.vectors[:])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "threads"), [(1, 1), (2, 1), (3, 1), (4, 1), (1, 7)])
 def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbed, tmp_path, workers, threads):
@@ -66,60 +51,6 @@ def test_rotation__gives_the_same_bits_on_any_number_of_workers(text, undisturbe
         for name in names:
             params, expected = PARAMS.replace(**VARIANTS[name]), undisturbed[name]
             same(train(text, work=tmp_path, params=params, resources=RESOURCES, client=client), expected)
-
-
-@pytest.mark.parametrize("changes", [*VARIANTS.values(), {"pair_epochs": 2}], ids=[*VARIANTS, "files"])
-def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_step(
-    client, text, tmp_path, monkeypatch, changes
-):
-    """What is known of each pass is the same, too: pairs and losses of its steps, and the rows that are evaluated."""
-    reported, params, told = RotationRun._reports, PARAMS.replace(**changes), {}
-
-    def watched(run, work, steps, waited):
-        return reported(run, work, (record(run._context, step) for step in steps), waited)
-
-    def record(context, step):
-        rows = None if step.input is None else bucket_task.join_partitions(context, *client.gather(step.input))
-        seen.append((step.totals, rows))
-        return step
-
-    monkeypatch.setattr(RotationRun, "_reports", watched)
-    for name, at_once, length in (("passes", 2, 1 << 20), ("pass", 2, 0), ("step", 0, 1 << 20)):
-        seen = []
-        monkeypatch.setattr(in_memory, "_at_once", lambda *_, at_once=at_once: at_once)
-        monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
-        vectors = train(text, work=tmp_path / name, params=params, resources=RESOURCES, client=client)
-        trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
-        told[name] = np.array(trained), [rows for _, rows in seen][1::2], vectors
-        assert {len(totals) for totals, _ in seen} == {2 if name == "step" else 1}, "the groups, together or not"
-    assert [rows is not None for rows in told["passes"][1]] == [True, True, "pair_epochs" in changes, True]
-    for name in ("passes", "pass"):
-        np.testing.assert_allclose(told[name][0], told["step"][0], rtol=1e-12)
-        for rows, of_step in zip(told[name][1], told["step"][1], strict=True):
-            assert rows is None or np.array_equal(rows, of_step)
-        same(told[name][2], told["step"][2])
-
-
-def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
-    vectors = train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
-    metrics = vectors.metadata["metrics"]
-    pairs, seconds = (np.array([entry[of] for entry in metrics["history"]]) for of in ("pairs", "seconds"))
-    assert len(seconds) == 8
-    assert (seconds > 0).all()
-    assert seconds.sum() <= metrics["stages"][-1]["seconds"]
-    for task in (slice(2, 4), slice(4, 8)):
-        share = pairs[task] / pairs[task].sum()
-        np.testing.assert_allclose(seconds[task], share * seconds[task].sum(), atol=2e-4)
-
-
-def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
-    """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
-    asked = itertools.cycle([0, 2, 2, 0, 2])  # groups at once: as if other workers were there at times
-    monkeypatch.setattr(in_memory, "_at_once", lambda *_: next(asked))
-    params = PARAMS.replace(epochs=4)
-    found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
-    monkeypatch.setattr(in_memory, "_at_once", lambda *_: 0)
-    same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
 def test_rotation__gives_kernels_arrays_of_one_kind_in_all_passes(client, text, tmp_path, monkeypatch):
@@ -295,10 +226,6 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkp
     same(vectors, undisturbed["tns"])
 
 
-class Stop(Exception):
-    pass
-
-
 @pytest.fixture
 def no_room_for_pairs(monkeypatch):
     """A cluster whose memory holds the model, and no pairs."""
@@ -360,66 +287,6 @@ def test_rotation__goes_on_from_its_last_checkpoint(client, text, undisturbed, t
     assert seen == [(pytest.approx(seen[0][0]), manifest)]
     assert seen[0][0] * 2 > undisturbed["tns"].metadata["corpus"]["tokens"] * PARAMS.epochs
     assert not run.exists()
-
-
-def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client, text, tmp_path, monkeypatch):
-    params, resources = PARAMS.replace(epochs=4), RESOURCES.replace(checkpoint_seconds=0)  # passes: 1, 1, 2, 4 together
-    undisturbed = train(text, work=tmp_path / "undisturbed", params=params, resources=RESOURCES, client=client)
-    save, saved = loop._save, []
-
-    def watched(run, place, number, history):
-        saved.append(number)
-        save(run, place, number, history)
-
-    def stop(progress):
-        if progress.loss is not None and progress.done > 0.6 * progress.total:  # in the last task
-            raise Stop
-
-    monkeypatch.setattr(loop, "_save", watched)
-    options = {"work": tmp_path / "stopped", "params": params, "resources": resources, "client": client}
-    with pytest.raises(Stop):
-        train(text, **options, listener=stop)
-    assert saved == [1, 2, 4]
-    same(train(text, **options), undisturbed)
-    assert saved == [1, 2, 4], "it goes on with the last task"
-
-
-def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkeypatch):
-    """Pairs of more passes would be in memory."""
-    most, together = [], in_memory.play_together
-
-    def submit(client, context, state, passes, key):
-        told["submitted"] += len(passes)
-        most.append(told["submitted"] - told["done"])
-        return together(client, context, state, passes, key)
-
-    def done(progress):
-        told["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
-
-    told = {"submitted": 0, "done": 0}
-    monkeypatch.setattr(in_memory, "play_together", submit)
-    monkeypatch.setattr(memory, "most_together", lambda *_: 4)
-    params = PARAMS.replace(epochs=4, passes_per_epoch=6)
-    train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)
-    assert told["submitted"] == 24
-    assert max(most) <= 8
-
-
-def test_rotation__tells_of_each_pass_how_long_its_kernels_were_compiled(client, text, tmp_path, monkeypatch):
-    reported, told = RotationRun._reports, {}
-
-    def watched(run, work, steps, waited):
-        for report in reported(run, work, steps, waited):
-            told.setdefault(work.this.number, []).extend(total.compiling for total in report.totals)
-            yield report
-
-    monkeypatch.setattr(RotationRun, "_reports", watched)
-    monkeypatch.setattr(bucket_task.TaskClock, "read", lambda _: (8.0, 4.0))
-    train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
-    assert all(len(set(of_steps)) == 1 for of_steps in told.values())
-    by_pass = [told[number][0] for number in range(8)]
-    for task in (slice(0, 1), slice(1, 2), slice(2, 4), slice(4, 8)):
-        assert sum(by_pass[task]) == pytest.approx(4.0)
 
 
 def watch_fetches(client, keys):

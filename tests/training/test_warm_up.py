@@ -11,31 +11,19 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.training import warm_up as module
 from daskw2v.training.strategies import STRATEGIES
 from daskw2v.training.warm_up import trainings, warm_up
+from tests.support.compiled import PRINT_COMPILED
 
 # Trains by all objectives and strategies, and prints which kernels were compiled.
-TRAIN_ALL = """
-import sys
-from pathlib import Path
-
+TRAIN_ALL = (
+    PRINT_COMPILED
+    + """
 from distributed import Client
-from numba.core import event
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import MissingExtraError
 from daskw2v.training.warm_up import trainings
 
-
-class Compiled(event.Listener):
-    def on_start(self, started):
-        print(started.data["dispatcher"].py_func.__name__)
-
-    def on_end(self, ended):
-        pass
-
-
 event.register("numba:compile", Compiled())
-folder = Path(sys.argv[1])
-(folder / "text.txt").write_text("".join(f"a{i % 7} b{i % 5} c{i % 3} d{i % 2}\\n" for i in range(100)))
 with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
     for params in trainings():
         params = params.replace(vector_size=40, window=3, seed=5)
@@ -45,6 +33,7 @@ with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_addres
         except MissingExtraError:
             pass
 """
+)
 
 
 @pytest.mark.slow

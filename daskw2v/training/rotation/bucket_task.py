@@ -1,5 +1,6 @@
 """The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class TrainedStep(NamedTuple):
     input
         What holds each input partition after it, or after its pass; None where its task trains more passes.
     seconds
-        Its share of the time that its task took; None where no task has other steps.
+        Its share of the time of its task, where that trains whole passes; None elsewhere.
     """
 
     totals: list[TaskTotals]
@@ -256,30 +257,25 @@ def train_buckets(
         taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
         trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
         trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
-    sums, good, (seconds, compiling) = _sums_by_step(found, len(steps)), all(finite), clock.read()
-    of_pass, of_step = [0.0] * len(pairs), shares([n for n, _ in sums])
-    for (number, _), part in zip(steps, of_step, strict=True):
-        of_pass[number] += part
-    totals = [
-        TaskTotals(n, loss, good, 0, this_worker(), part * seconds, of_pass[number] * compiling)
-        for (n, loss), part, (number, _) in zip(sums, of_step, steps, strict=True)
-    ]
-    return trained_inputs, trained_outputs, totals
+    return trained_inputs, trained_outputs, _totals_of(found, steps, all(finite), *clock.read())
 
 
-def _sums_by_step(found: Sequence[tuple[int, int, float]], n_steps: int) -> list[tuple[int, float]]:
-    """Return the pairs and the loss of each step, given step, pairs and loss of each bucket."""
-    trained, losses = [0] * n_steps, [0.0] * n_steps
+def _totals_of(
+    found: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], good: bool, seconds: float, compiling: float
+) -> list[TaskTotals]:
+    """Return the totals of each step, given step, pairs and loss of each bucket, and the time of their task."""
+    trained, losses, of_pass = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
     for step, n, loss in found:
         trained[step] += n
         losses[step] += loss
-    return list(zip(trained, losses, strict=True))
-
-
-def shares(numbers: Sequence[int]) -> list[float]:
-    """Return the share of each number in their sum; equal ones where all are 0."""
-    total = sum(numbers)
-    return [n / total if total else 1 / len(numbers) for n in numbers]
+    total = sum(trained)
+    shares = [n / total if total else 1 / len(steps) for n in trained]
+    for (number, _), part in zip(steps, shares, strict=True):
+        of_pass[number] += part
+    return [
+        TaskTotals(n, loss, good, 0, this_worker(), part * seconds, of_pass[number] * compiling)
+        for n, loss, part, (number, _) in zip(trained, losses, shares, steps, strict=True)
+    ]
 
 
 def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:

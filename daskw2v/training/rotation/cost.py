@@ -108,7 +108,7 @@ def rotation_cost(
     travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     Held pairs, which travel while others are trained.
     waiting: between two steps, for the tasks that hand on partitions.
-    tasks: those of `in_memory._submit` and of dealing, in one scheduler. One trains all passes of little text.
+    tasks: those of `in_memory._submit` and of dealing, in one scheduler. One trains several passes of little text.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)

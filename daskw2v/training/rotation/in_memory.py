@@ -28,7 +28,6 @@ from daskw2v.training.rotation.bucket_task import (
     RotationState,
     TrainedStep,
     bucket_works,
-    shares,
     train_buckets,
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, is_one_task
@@ -143,9 +142,10 @@ class _PassesTask:
         """Wait for the task, unless that was done; yield the steps of one of its passes."""
         totals, seconds = self._done
         inputs = self._inputs if number == len(self._passes) - 1 else None
-        for of_step, share, of in zip(totals, shares([t.pairs for t in totals]), self._numbers, strict=True):
+        longer = seconds / sum(of_step.seconds for of_step in totals)  # than the task took its worker
+        for of_step, of in zip(totals, self._numbers, strict=True):
             if of == number:
-                yield TrainedStep([of_step], inputs, seconds * share)
+                yield TrainedStep([of_step], inputs, of_step.seconds * longer)
 
     @cached_property
     def _done(self) -> tuple[list[TaskTotals], float]:
