@@ -96,16 +96,16 @@ def play_together(
 
 
 def play(
-    client: Client, context: RotationContext, state: RotationState, this: PassWork, key: str
+    client: Client, context: RotationContext, state: RotationState, work: PassWork, key: str
 ) -> Iterator[TrainedStep]:
     """Train a pass; yield its steps, as they are done.
 
     It is submitted, in as many tasks as there is work for workers, when the first step is asked for.
     """
     if _is_one_task(client, context):
-        yield from play_together(client, context, state, [this], key)[0]
+        yield from play_together(client, context, state, [work], key)[0]
     else:
-        yield from _play_steps(client, context, state, this, key)
+        yield from _play_steps(client, context, state, work, key)
 
 
 def _is_one_task(client: Client, context: RotationContext) -> bool:
@@ -157,25 +157,25 @@ class _PassesTask:
 
 
 def _play_steps(
-    client: Client, context: RotationContext, state: RotationState, this: PassWork, key: str
+    client: Client, context: RotationContext, state: RotationState, work: PassWork, key: str
 ) -> Iterator[TrainedStep]:
     """Submit step after step, a task for each group; yield each when it is done."""
     trainers, waiting = trainers_of(client, context.run.device), deque[list[Future]]()
     slots = trainers.slots()
 
     def trained() -> TrainedStep:
-        found = gather(client, waiting.popleft(), f"Pass {this.this.number}", trainers.takes)
+        found = gather(client, waiting.popleft(), f"Pass {work.this.number}", trainers.takes)
         return TrainedStep(list(chain(*found)), list(state.input))
 
-    for step, groups in enumerate(this.works(context)):
+    for step, groups in enumerate(work.works(context)):
         jobs = [
-            _Job([StepWork(0, rounds)], [this], *_place_of(slots, number, len(groups)), -step, f"{key}-{step}")
+            _Job([StepWork(0, rounds)], [work], *_place_of(slots, number, len(groups)), -step, f"{key}-{step}")
             for number, rounds in enumerate(groups)
         ]
         waiting.append([_submit(client, context, state, trainers, job) for job in jobs])
         if len(waiting) == _AHEAD:
             yield trained()
-    state.coming = this.this.number + 1
+    state.coming = work.this.number + 1
     while waiting:
         yield trained()
 
