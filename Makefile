@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-all check audit gpu clean
+.PHONY: help demo test test-all check docs audit gpu clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -28,6 +28,9 @@ check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+docs: $(VENV)/.docs ## Build the documentation in build/docs/html: notebooks are run, links are followed
+	@$(BIN)/python -m pipelines.docs.build
+
 audit: $(VENV)/.check ## Look for known vulnerabilities of what is installed (asks a database on the network)
 	@$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audit.txt
 	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r $(VENV)/audit.txt
@@ -43,8 +46,9 @@ clean: ## Remove the environments, caches and the demo's work
 $(VENV)/.base: REQUIREMENT = .
 $(VENV)/.test: REQUIREMENT = .[test]
 $(VENV)/.check: REQUIREMENT = .[check]
+$(VENV)/.docs: REQUIREMENT = .[docs]
 $(VENV)/.gpu: REQUIREMENT = .[test,cuda]
-$(VENV)/.base $(VENV)/.test $(VENV)/.check $(VENV)/.gpu: pyproject.toml
+$(VENV)/.base $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.gpu: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("daskw2v needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (a few minutes the first time)"

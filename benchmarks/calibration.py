@@ -49,7 +49,7 @@ Floats = npt.NDArray[np.float64]
 SIZES = (100, 300)  # vector sizes
 DEALT = 8  # partitions
 TABLE_ROWS = 1 << 20  # of the largest table: no cache holds it, nor the smaller ones that are parts of it
-_FEW, _MORE = 4, 16  # passes of runs that are compared
+_FEW = 4  # passes of a run that is compared with one of more
 
 
 def timed(run: Callable[[], object], times: int = 3) -> float:
@@ -188,29 +188,29 @@ def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
     return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
 
 
-def measure_cluster(small: Text) -> dict[str, float]:
+def measure_cluster(small: Text, passes: int) -> dict[str, float]:
     """Measure tasks of buckets and dealing without work on a worker, tasks on client and scheduler, and transfers.
 
     No group divides the number of partitions, so each bucket has its own task. What a run takes besides its passes is
-    left out: some passes more take so much more.
+    left out: so many passes more take so much more.
     """
     prime = DEALT - 1
     params = Params(strategy="rotation", n_partitions=prime, epochs=1)
 
-    def used(passes: int) -> Floats:
+    def used(in_all: int) -> Floats:
         """Return the seconds of training, of dealing, and of client and scheduler."""
         before = time.process_time()
-        taken = train(small, params.replace(passes_per_epoch=passes, seed=2), client)
+        taken = train(small, params.replace(passes_per_epoch=in_all, seed=2), client)
         return np.array([*taken, time.process_time() - before])
 
     with cluster_of(1) as client:
         train(small, params.replace(passes_per_epoch=_FEW), client)  # compiles
-        few, more = used(_FEW), used(_FEW + _MORE)
+        few, more = used(_FEW), used(_FEW + passes)
         hop, result = seconds_of_tasks(client)
         client.cluster.scale(2)
         client.wait_for_workers(2)
         send = seconds_a_byte(client)
-    trained, dealt, in_client = (more - few) / _MORE  # a pass
+    trained, dealt, in_client = (more - few) / passes
     bucket = seconds_a_bucket()
     return {
         "piece": dealt,
@@ -249,8 +249,9 @@ def seconds_of_tasks(client: Client, n: int = 200) -> tuple[float, float]:
 
 
 def calibrate(
-    text: Text, small: Text, segment: Segment, read: float, rows: int, folder: Path, load: Load, out: TextIO
-) -> Constants:
+    text: Text, small: Text, segment: Segment, read: float, rows: int, passes: int, folder: Path, load: Load,
+    out: TextIO,
+) -> Constants:  # fmt: skip
     """Measure all constants; print how pairs and buckets of the text compare with the model's."""
     dealt, sizes = measure_dealing(text, folder)
     largest = statistics.mean(np.diagonal(np.roll(sizes, k, 1)).max() for k in range(DEALT)) / sizes.mean()
@@ -262,7 +263,7 @@ def calibrate(
         file=out,
     )
     kernels = measure_kernels(text, segment, rows)
-    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(rows // 8), **measure_cluster(small)}
+    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(rows // 8), **measure_cluster(small, passes)}
     found |= {"read": read, "file": measure_files(folder, rows // 4)}
     return Constants(**found)
 

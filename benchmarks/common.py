@@ -5,17 +5,15 @@ import json
 import math
 import os
 import platform
-import resource
 import statistics
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import psutil
 from distributed import Client, LocalCluster
@@ -60,24 +58,6 @@ def cluster_of(n: int, memory_limit: str = "auto") -> Iterator[Client]:
         Client(cluster) as client,
     ):
         yield client
-
-
-class Took(NamedTuple):
-    """Time, and what processors worked: in this process and in those that it started and that have ended."""
-
-    seconds: float
-    processor_seconds: float
-
-
-def stopwatch() -> Callable[[], Took]:
-    """Return what tells the time since now."""
-
-    def used() -> float:
-        both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-    began, before = time.perf_counter(), used()
-    return lambda: Took(time.perf_counter() - began, used() - before)
 
 
 Result = TypeVar("Result")
@@ -132,6 +112,17 @@ def machine() -> str:
     found = {name: _version(name) for name in names}
     versions = ", ".join(f"{name} {version}" for name, version in found.items() if version)
     return f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}, {versions}"
+
+
+def print_rows(head: str, rows: Iterable[Any], line: Callable[[Any], str], *, as_json: bool) -> list[Any]:
+    """Print the line of each named tuple when it is there, below a head, and then what `finish` does; return them."""
+    out, found = sys.stderr if as_json else sys.stdout, []
+    print(head, file=out)
+    for row in rows:
+        print(line(row), file=out, flush=True)
+        found.append(row)
+    finish([row._asdict() for row in found], out, as_json=as_json)
+    return found
 
 
 def finish(values: Any, out: TextIO, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.common import stopwatch
+from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources

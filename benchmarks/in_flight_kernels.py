@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.in_flight_rows import add_row, add_rows, copy_row
+from benchmarks.in_flight_rows import add_row, add_rows
 from daskw2v.kernels.alias import pick
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
@@ -25,6 +25,7 @@ from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scrat
 from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
     address,
+    copy_row,
     dots_one,
     gradients_one,
     gradients_two,

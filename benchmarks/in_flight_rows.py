@@ -1,4 +1,4 @@
-"""Rows that are summed, moved and copied at their addresses: what `benchmarks.in_flight_kernels` is made of."""
+"""Rows that are summed and moved at their addresses: what `benchmarks.in_flight_kernels` is made of."""
 
 from typing import Any
 
@@ -49,16 +49,3 @@ def add_row(typingctx: Any, row: Any, factor: Any, start: Any, end: Any, width: 
         return context.get_dummy_value()
 
     return types.void(i, types.float32, i, i, i), codegen
-
-
-@intrinsic
-def copy_row(typingctx: Any, start: Any, end: Any, width: Any) -> Any:
-    """Set the row at `end` to that at `start`."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        with columns(builder, args[2]) as k:
-            value = simd.load(builder, builder.gep(floats(builder, args[0]), [k]), LANES)
-            simd.store(builder, builder.gep(floats(builder, args[1]), [k]), value)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), codegen

@@ -1,6 +1,6 @@
 """The sets that W2V-CL's paper judges vectors by (Li et al. 2019, section 5.2), of those that are at hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.common import ANALOGY, DATA
@@ -38,30 +38,27 @@ def tables_of(names: dict[str, str]) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.exists()}
 
 
-def _judged(vectors: Vectors, classifier: ClassificationMethod) -> dict[str, float]:
+def judge_of(classifier: ClassificationMethod, texts: Iterable[str] = TEXTS) -> Judge:
+    """Return what gives Spearman's correlation, LRCos accuracy, purity, and accuracy of a classifier of texts, by set.
+
+    The paper's classifier is the convolutional network. What is judged with fewer sets of texts has a name of its own.
+    """
+    chosen = {name: TEXTS[name] for name in texts}
     similarity, categories = tables_of(SIMILARITY), tables_of(CATEGORIES)
     names = {path.stem: name for name, path in (similarity | ANALOGIES | categories).items()}
-    names |= {files[0].stem: name for name, files in TEXTS.items()}
-    found = evaluate(
-        vectors,
-        list(similarity.values()),
-        list(ANALOGIES.values()),
-        list(categories.values()),
-        [",".join(map(str, files)) for files in TEXTS.values()],
-        analogy_methods=("lrcos",),
-        classification_methods=(classifier,),
-    )
-    return {names[row.name]: row.value for row in found.rows() if row.value is not None}
+    names |= {files[0].stem: name for name, files in chosen.items()}
 
+    def judge(vectors: Vectors) -> dict[str, float]:
+        found = evaluate(
+            vectors,
+            list(similarity.values()),
+            list(ANALOGIES.values()),
+            list(categories.values()),
+            [",".join(map(str, files)) for files in chosen.values()],
+            analogy_methods=("lrcos",),
+            classification_methods=(classifier,),
+        )
+        return {names[row.name]: row.value for row in found.rows() if row.value is not None}
 
-def by_logistic(vectors: Vectors) -> dict[str, float]:
-    """Return Spearman's correlation, LRCos accuracy, purity, and accuracy of a logistic regression, by set."""
-    return _judged(vectors, "logistic")
-
-
-def by_cnn(vectors: Vectors) -> dict[str, float]:
-    """Return the same, with texts labelled by a convolutional network as in the paper."""
-    return _judged(vectors, "cnn")
-
-
-CLASSIFIERS: dict[str, Judge] = {"logistic": by_logistic, "cnn": by_cnn}
+    judge.__name__ = "_".join(("by", classifier, *(chosen if chosen.keys() != TEXTS.keys() else ())))
+    return judge

@@ -6,16 +6,16 @@ nodes, drawn ten times with their share of each label, train a logistic regressi
 Chance is the most frequent label, and labels drawn by their frequencies. Each tool trains once a seed, on one thread,
 with the same parameters and the same walks.
 
-    python -m benchmarks.node_classification [--nodes 3000] [--mixing 0.6] [--p 1] [--q 1] [--seeds 1 2 3] [--json]
+    python -m benchmarks.node_classification [--nodes 3000] [--mixing 0.6] [--p 1] [--q 1] [--seeds 1 2 3]
+        [--partitions N] [--json]
 """
 
 import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import networkx
 import numpy as np
@@ -26,14 +26,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from benchmarks.common import finish, one_thread
+from benchmarks.common import one_thread, print_rows
 from benchmarks.options import Smoke, parsed
 from benchmarks.peers import train_gensim
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
-from daskw2v.sequences.edges import EdgeList
-from daskw2v.sequences.walks import COLUMN, Walks, write_walks
+from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.walks import COLUMN, write_walks
 from daskw2v.store.storage import Store
 from daskw2v.training.pipeline import train
 
@@ -91,7 +91,7 @@ def row_of(name: str, by_seed: list[list[tuple[float, float]]]) -> Row:
 def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterator[Row]:
     edges = folder / "edges.txt"
     labels = lfr_graph(options.nodes, options.mixing, edges)
-    walks = Walks(number=10, length=40, p=options.p, q=options.q)
+    walks = Walks(number=10, length=40, p=options.p, q=options.q, partitions=options.partitions)
     files = write_walks(edges, Store(str(folder)), EdgeList(), walks, Resources(), client)
     text = folder / "walks.txt"
     with text.open("w") as out:
@@ -126,27 +126,22 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--p", type=float, default=1.0)
     parser.add_argument("--q", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--partitions", type=int, help="of the graph, through which walks travel; none by default")
     return parsed(parser, SMOKE)
 
 
-def report(row: Row, out: TextIO) -> None:
+def line(row: Row) -> str:
     seeds = " ".join(f"{value:.3f}" for value in row.micro_by_seed)
-    print(
-        f"{row.name:24} {row.micro:.3f} ± {row.micro_spread:.3f}   {row.macro:.3f} ± {row.macro_spread:.3f}   {seeds}",
-        file=out,
-        flush=True,
+    return (
+        f"{row.name:24} {row.micro:.3f} ± {row.micro_spread:.3f}   {row.macro:.3f} ± {row.macro_spread:.3f}   {seeds}"
     )
 
 
 def main() -> None:
     options = parse()
-    out, rows = sys.stderr if options.json else sys.stdout, []
-    print(f"{'':24} micro F1        macro F1        micro F1 of each seed", file=out)
+    head = f"{'':24} micro F1        macro F1        micro F1 of each seed"
     with tempfile.TemporaryDirectory() as folder, one_thread() as client:
-        for row in compare(Path(folder), options, client):
-            report(row, out)
-            rows.append(row._asdict())
-    finish(rows, out, as_json=options.json)
+        print_rows(head, compare(Path(folder), options, client), line, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import Took, stopwatch
 from benchmarks.epochs import Epoch
+from benchmarks.stopwatch import stopwatch
 from daskw2v.config.params import Params
 from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
@@ -126,7 +126,7 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
     """Return what trains an epoch."""
     lines = text.read_bytes().count(b"\n")
     words = (vocabulary.raw_words + lines) * vocabulary.total / (vocabulary.total + lines)  # trained in its epoch
-    command = [sys.executable, "-m", "benchmarks.peers", json.dumps(fasttext_arguments(text, params, threads))]
+    command = [sys.executable, "-m", "benchmarks.fasttext_epoch", json.dumps(fasttext_arguments(text, params, threads))]
     environment = {**os.environ, **FRESH}
 
     def measure() -> Epoch:
@@ -134,19 +134,6 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
         return Epoch(words, *json.loads(answer))
 
     return measure
-
-
-def fasttext_took(arguments: dict[str, Any]) -> Took:
-    """Return what an epoch takes besides counting words and making tables."""
-    fasttext = needed("fasttext", "bench")
-
-    def train(epochs: int) -> Took:
-        took = stopwatch()
-        fasttext.train_unsupervised(**arguments, epoch=epochs)
-        return took()
-
-    without, whole = train(0), train(1)
-    return Took(*(b - a for a, b in zip(without, whole, strict=True)))
 
 
 def _speed(epoch: Callable[..., Callable[[], Epoch]]) -> Callable[..., Callable[[], float]]:
@@ -161,6 +148,3 @@ def _speed(epoch: Callable[..., Callable[[], Epoch]]) -> Callable[..., Callable[
 
 EPOCHS = {"gensim": gensim_epoch, "fasttext": fasttext_epoch}
 SPEED = {tool: _speed(epoch) for tool, epoch in EPOCHS.items()}
-
-if __name__ == "__main__":  # a process of `fasttext_epoch`
-    print(json.dumps(fasttext_took(json.loads(sys.argv[1]))))

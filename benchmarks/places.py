@@ -20,8 +20,9 @@ from unittest.mock import patch
 import numpy as np
 from distributed import Client
 
-from benchmarks.common import Took, alternate, finish, one_thread, spread, stopwatch
+from benchmarks.common import alternate, finish, one_thread, spread
 from benchmarks.options import Smoke, parsed
+from benchmarks.stopwatch import Took, stopwatch
 from daskw2v import Params, Resources, train
 from daskw2v.models.attempts import finish_tables
 from daskw2v.models.store import create_model, read_table, write_table_rows

@@ -7,7 +7,7 @@ the mean's distance from the first variant's.
     python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v "daskw2v, pair"] [--alpha 0.05]
         [--gensim-alpha 0.025]
     python -m benchmarks.quality --replicas 8 [--rules momentum mean]
-    both: [--seeds 1 2 3] [--threads 1] [--parts 10] [--cache DIR] [--json]
+    both: [--seeds 1 2 3] [--threads 1] [--epochs 5] [--parts 10] [--cache DIR] [--json]
 
 gensim takes 4 to 7 minutes a training, ours about one. What --cache holds is not trained again: gensim's scores by its
 version and arguments, ours by the Params and the package's code. Give another folder after a change of the evaluation.
@@ -166,8 +166,7 @@ def report(rows: list[Row], out: TextIO) -> None:
 
 def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Variant]:
     """Return what is compared; the first is what the others are measured by."""
-    params = Params(objective=objective, alpha=options.alpha)
-    params = settled(params)
+    params = settled(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
     if options.replicas:
         several = {
             f"{n} replicas, {rule}": Variant("daskw2v", params.replace(n_replicas=n, merge=rule))
@@ -185,7 +184,7 @@ def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Varian
 
 
 SMOKE = Smoke(
-    {"seeds": [1], "parts": 0.1},
+    {"seeds": [1], "parts": 0.05, "epochs": 1},
     ("sgns", "ws353", "simlex999", "google_analogy"),
     ((), ("--replicas", "2")),
 )
@@ -201,6 +200,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rules", nargs="+", default=["momentum", "mean"], help="merge rules of the replicas")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=1, help="of a training; with one, each tool repeats itself")
+    parser.add_argument("--epochs", type=int, default=Params.epochs)
     parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     options = parsed(parser, SMOKE)

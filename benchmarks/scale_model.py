@@ -9,8 +9,8 @@ The forecasts are for the two data sets of Stergiou et al. (2017) and for 100 GB
 like this machine's: words are taken to follow Zipf's law, in sentences of 20. Reading the text and counting its words
 (`benchmarks.pipeline`) is not in them.
 
-    python -m benchmarks.scale_model [--parts 2] [--rates 1000 100] [--workers 1 2 4] [--times 1] [--skip-runs]
-        [--table-rows 1048576] [--constants FILE] [--json]
+    python -m benchmarks.scale_model [--parts 2] [--rates 1000 100] [--workers 1 2 4] [--passes 8] [--times 1]
+        [--skip-runs] [--table-rows 1048576] [--constants FILE] [--json]
 """
 
 import argparse
@@ -42,7 +42,7 @@ from daskw2v.training.cost.load import zipf
 from daskw2v.training.rotation.cost import rotation_cost
 from tests.support import namespaces
 
-TYPES, ROUNDS, PASSES, EPOCHS = 10_000, 2, 8, 2  # of the check; rounds and passes an epoch
+TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
 TRAINING = ("deal", "buckets", "train", "merge")  # keys of tasks begin so
 
 
@@ -90,9 +90,9 @@ def watched(text: Text, params: Params, cluster: namespaces.Cluster, n: int) -> 
     return took
 
 
-def kinds(n: int) -> dict[str, Params]:
-    """Return what n workers train."""
-    turned = Params(strategy="rotation", n_partitions=DEALT, passes_per_epoch=PASSES, epochs=EPOCHS)
+def kinds(n: int, passes: int) -> dict[str, Params]:
+    """Return what n workers train, in so many passes an epoch."""
+    turned = Params(strategy="rotation", n_partitions=DEALT, passes_per_epoch=passes, epochs=EPOCHS)
     own = turned.replace(n_groups=n)
     return {
         f"rotation, p={DEALT}, a group a worker": own,
@@ -106,12 +106,13 @@ def forecast(params: Params, load: Load, here: Hardware, c: Constants) -> Foreca
     """Return what the model says of a training of the check."""
     if params.strategy == "averaging":
         return averaging_cost(load, params, here, c)
-    passes = PASSES * EPOCHS
+    assert params.passes_per_epoch is not None
+    passes = params.passes_per_epoch * params.epochs
     return rotation_cost(load, params.n_partitions, passes, here, c, params.n_groups, params.sent_dtype)
 
 
 def check(
-    text: Text, load: Load, c: Constants, workers: list[int], rates: list[float], times: int
+    text: Text, load: Load, c: Constants, workers: list[int], rates: list[float], passes: int, times: int
 ) -> Iterator[list[Any]]:
     """Train on workers behind limited links, so many times; yield a row of medians for each training.
 
@@ -120,12 +121,12 @@ def check(
     seed, cores = 0, os.cpu_count() or 1
     for n in workers:
         with namespaces.cluster(n) as cluster:
-            for params in kinds(n).values():
+            for params in kinds(n, passes).values():
                 train(text, params.replace(epochs=1), cluster.client)  # compiles
             for rate in rates if n > 1 else rates[:1]:
                 cluster.limit(rate)
                 here = Hardware("", n, 1, 1, math.inf, rate * namespaces.MBIT, cores=cores)
-                for name, params in kinds(n).items():
+                for name, params in kinds(n, passes).items():
                     runs = list[Trained]()
                     for _ in range(times):
                         seed += 1  # one trained before would be there already
@@ -276,8 +277,8 @@ class Calibrated(NamedTuple):
     constants: Constants
 
 
-def calibrated(folder: Path, parts: float, rows: int, file: Path | None, out: TextIO) -> Calibrated:
-    """Encode a text, and read the constants from a file, or measure them with tables of so many rows and write them."""
+def calibrated(folder: Path, parts: float, rows: int, passes: int, file: Path | None, out: TextIO) -> Calibrated:
+    """Encode a text, and read the constants from a file, or measure them with so many rows and passes."""
     text = encode(folder, parts, Params(max_final_vocab=TYPES))
     segment, read = segment_of(text, params := Params(epochs=EPOCHS))
     load = load_of(text, segment, params)
@@ -286,14 +287,14 @@ def calibrated(folder: Path, parts: float, rows: int, file: Path | None, out: Te
     (folder / "small.txt").write_bytes(text.path.read_bytes()[:300_000])
     few = Params(max_final_vocab=1000)  # next to no work: tasks are left
     small = encode_file(folder / "small.txt", Store(str(folder / "small")), few)
-    constants = calibrate(text, small, segment, read, rows, folder, load, out)
+    constants = calibrate(text, small, segment, read, rows, 2 * passes, folder, load, out)
     if file:
         file.write_text(json.dumps(asdict(constants)))
     return Calibrated(text, load, constants)
 
 
 SMOKE = Smoke(
-    {"parts": 0.1, "rates": [1000], "workers": [2], "table_rows": 1 << 14},
+    {"parts": 0.1, "rates": [1000], "workers": [2], "passes": 1, "table_rows": 1 << 14},
     ("constants", "forecasts", *DATA, "efficiency"),
 )
 
@@ -303,6 +304,7 @@ def main() -> None:
     parser.add_argument("--parts", type=float, default=2, help="tenths of the 100 MB corpus")
     parser.add_argument("--rates", type=float, nargs="+", default=[1000, 100], help="Mbit/s of a worker's link")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--passes", type=int, default=8, help="an epoch, of rotation; constants are of twice as many")
     parser.add_argument("--times", type=int, default=1, help="trainings of each kind, of which the median is taken")
     parser.add_argument("--skip-runs", action="store_true", help="no trainings to check the model by")
     parser.add_argument("--table-rows", type=int, default=TABLE_ROWS, help="of a table that no cache holds")
@@ -311,14 +313,18 @@ def main() -> None:
     out, checked = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     with tempfile.TemporaryDirectory() as name:
-        text, load, c = calibrated(Path(name), options.parts, options.table_rows, options.constants, out)
+        text, load, c = calibrated(
+            Path(name), options.parts, options.table_rows, options.passes, options.constants, out
+        )
         report_constants(c, out)
         lacking = "--skip-runs" if options.skip_runs else namespaces.missing()
         if lacking:
             print(f"\n{LEFT_OUT}the check by real trainings: {lacking}", file=out)
         else:
             print("\nReal trainings, and the model's seconds, traffic and terms", file=out)
-            checked = report(CHECK, check(text, load, c, options.workers, options.rates, options.times), out)
+            checked = report(
+                CHECK, check(text, load, c, options.workers, options.rates, options.passes, options.times), out
+            )
     rows = report_forecasts(c, out)
     finish({"constants": c, "checks": checked, "forecasts": rows}, out, as_json=options.json)
 

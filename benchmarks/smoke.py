@@ -4,7 +4,9 @@ A command passes if it ends with exit code 0 within its time, prints JSON with f
 infinite, no column that is empty in all rows of a table, and names all that it says it does (`benchmarks.options`). It
 fails if it has no such form. Two run at a time on two cores: their figures say nothing.
 
-    python -m benchmarks.smoke [COMMAND ...] [--at-once 2] [--seconds 120]
+    python -m benchmarks.smoke [COMMAND ...] [--at-once 2] [--seconds 120] [--budget 2000 --first 17]
+
+After a budget of seconds no run begins. What is left out is named, and another first run leaves out others.
 """
 
 import argparse
@@ -17,13 +19,14 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.options import LEFT_OUT, Smoke
+from tests.support.quiet import PATIENT, QUIET
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "benchmarks" / "README.md", ROOT / "benchmarks" / "RESULTS.md")
@@ -127,7 +130,7 @@ def look(run: Run, code: int | None, out: str, errors: str) -> tuple[list[str], 
 def call(run: Run, seconds: float) -> Found:
     """Run a command, and look at its output."""
     words = [sys.executable, "-m", f"benchmarks.{run.command}", *run.way, "--smoke", "--json"]
-    environment, began = {**os.environ, "PYTHONPATH": str(ROOT)}, time.monotonic()
+    environment, began = {**os.environ, **QUIET, **PATIENT, "PYTHONPATH": str(ROOT)}, time.monotonic()
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, env=environment, check=False)
     except subprocess.TimeoutExpired:
@@ -136,11 +139,19 @@ def call(run: Run, seconds: float) -> Found:
     return Found(done.returncode, time.monotonic() - began, problems, seen)
 
 
+def within(budget: float, call: Callable[[Run], Found]) -> Callable[[Run], Found | None]:
+    """Return what calls a run, or returns None once the budget is spent."""
+    end = time.monotonic() + budget
+    return lambda run: call(run) if time.monotonic() < end else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help="such as train_speed; all by default")
     parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="commands at a time")
     parser.add_argument("--seconds", type=float, default=120, help="that a command may take")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no run begins")
+    parser.add_argument("--first", type=int, default=0, help="number of the run to begin with, counted around")
     options = parser.parse_args()
     runs, lacking, began = list[Run](), list[str](), time.monotonic()
     for command in options.commands or commands():
@@ -149,15 +160,23 @@ def main() -> None:
         except (ImportError, AttributeError) as error:
             lacking.append(f"{command}: {error}")
     print("| command | exit | seconds | what was looked at |\n| --- | --- | --- | --- |")
-    failed = len(lacking)
+    failed, left_out, at = len(lacking), list[str](), options.first % max(len(runs), 1)
+    runs = runs[at:] + runs[:at]
+    called = within(options.budget, partial(call, seconds=options.seconds))
     with ThreadPoolExecutor(options.at_once) as pool:
-        for run, found in zip(runs, pool.map(partial(call, seconds=options.seconds), runs), strict=True):
+        for run, found in zip(runs, pool.map(called, runs), strict=True):
+            if found is None:
+                left_out.append(run.name)
+                continue
             failed += bool(found.problems)
             seen = "; ".join(f"WRONG: {problem}" for problem in found.problems) or found.seen
             print(f"| {run.name} | {found.code} | {found.seconds:.1f} | {seen.replace('|', '/')} |", flush=True)
     for line in lacking:
         print(f"| {line.partition(':')[0]} | | | WRONG: no smallest form: {line} |")
-    print(f"\n{len(runs) + len(lacking)} runs in {time.monotonic() - began:.0f} s, {failed} of them wrong")
+    if left_out:
+        print(f"\nLEFT OUT, as the budget was spent: {', '.join(left_out)}")
+    n = len(runs) - len(left_out) + len(lacking)
+    print(f"\n{n} runs in {time.monotonic() - began:.0f} s, {failed} of them wrong")
     if failed:
         sys.exit(1)
 

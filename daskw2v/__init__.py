@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from daskw2v.evaluation import evaluate
     from daskw2v.models.export import export
     from daskw2v.models.follower import Follower
+    from daskw2v.models.importing import import_vectors
     from daskw2v.models.index.build import build_index
     from daskw2v.models.index.vectors import IndexedVectors
     from daskw2v.models.keyed_vectors import from_gensim, to_gensim
@@ -28,40 +29,62 @@ if TYPE_CHECKING:
     from daskw2v.retraining.notify import Notices
     from daskw2v.retraining.policy import Policy
     from daskw2v.retraining.retrain import retrain
+    from daskw2v.sequences.kinds import EdgeList, Walks
+    from daskw2v.sequences.sessions import Sessions
+    from daskw2v.sequences.sources import Events, Graph
     from daskw2v.shards.encode import build_corpus
     from daskw2v.store.storage import Store
+    from daskw2v.training.callbacks import Callback, TrainingRecord
+    from daskw2v.training.items import items
+    from daskw2v.training.loggers.mlflow import MLflowLogger
+    from daskw2v.training.loggers.tensorboard import TensorBoardLogger
     from daskw2v.training.pipeline import build_matrix, train, train_model
+    from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
     from daskw2v.vocabulary.count import build_vocabulary
+    from daskw2v.vocabulary.text_ids import corpus_ids
 
 __all__ = [
+    "Callback",
     "Daskw2vError",
+    "EdgeList",
+    "Events",
     "Follower",
     "Gates",
+    "Graph",
     "IndexedVectors",
+    "MLflowLogger",
     "Notices",
     "Params",
     "Phrases",
     "Policy",
     "Resources",
+    "Sessions",
     "Store",
+    "TensorBoardLogger",
+    "TrainingRecord",
     "Vectors",
     "Versions",
+    "Walks",
     "__version__",
     "build_corpus",
     "build_index",
     "build_matrix",
     "build_phrases",
     "build_vocabulary",
+    "corpus_ids",
     "evaluate",
     "export",
     "from_gensim",
+    "import_vectors",
     "import_word2vec",
+    "items",
     "retrain",
     "show_progress",
     "to_gensim",
     "train",
     "train_model",
+    "walks",
     "warm_up",
 ]
 
@@ -73,6 +96,7 @@ _MODULES = {
     "evaluate": "evaluation",
     "export": "models.export",
     "Follower": "models.follower",
+    "import_vectors": "models.importing",
     "build_index": "models.index.build",
     "IndexedVectors": "models.index.vectors",
     "from_gensim": "models.keyed_vectors",
@@ -87,13 +111,25 @@ _MODULES = {
     "Notices": "retraining.notify",
     "Policy": "retraining.policy",
     "retrain": "retraining.retrain",
+    "EdgeList": "sequences.kinds",
+    "Sessions": "sequences.sessions",
+    "Events": "sequences.sources",
+    "Graph": "sequences.sources",
+    "Walks": "sequences.kinds",
     "build_corpus": "shards.encode",
     "Store": "store.storage",
+    "Callback": "training.callbacks",
+    "TrainingRecord": "training.callbacks",
+    "items": "training.items",
+    "walks": "training.walks",
+    "MLflowLogger": "training.loggers.mlflow",
+    "TensorBoardLogger": "training.loggers.tensorboard",
     "build_matrix": "training.pipeline",
     "train": "training.pipeline",
     "train_model": "training.pipeline",
     "warm_up": "training.warm_up",
     "build_vocabulary": "vocabulary.count",
+    "corpus_ids": "vocabulary.text_ids",
 }
 
 

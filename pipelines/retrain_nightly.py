@@ -13,7 +13,10 @@ from pathlib import Path
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Store, Vectors, export, retrain
 from daskw2v.cli.config_file import fields_in, read_config, required, table
+from daskw2v.cli.derived import TABLES as DERIVED
+from daskw2v.cli.derived import inputs_of
 from daskw2v.cli.exits import one_sentence
+from daskw2v.collections.kinds import default_params
 from daskw2v.retraining.outcome import Outcome
 
 TABLES = {"policy": Policy, "gates": Gates, "notices": Notices}
@@ -24,12 +27,13 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="TOML file")
     parser.add_argument("--full", action="store_true", help="train from scratch, on all text")
     asked = parser.parse_args()
-    values = read_config(asked.config, ("inputs", "work", *TABLES))
+    values = read_config(asked.config, ("inputs", "work", *DERIVED, *TABLES))
     resources = fields_in(Resources, values)
+    inputs = inputs_of(required(values, "inputs"), values, asked.config)
     summary = retrain(
-        required(values, "inputs"),
+        inputs,
         work=required(values, "work"),
-        params=fields_in(Params, values),
+        params=fields_in(Params, values, default_params(inputs)),
         resources=resources,
         full=asked.full,
         **{name: table(cls, values, name, asked.config) for name, cls in TABLES.items()},

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from daskw2v import Gates, Notices, Params, Policy, Resources
+from daskw2v import Events, Gates, Notices, Params, Policy, Resources
 from daskw2v.cli.config_file import fields_in, read_config, table
+from daskw2v.cli.derived import inputs_of
 
 ROOT = Path(__file__).parents[1]
 EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in group for b in group if a < b) + "a A\n"
@@ -104,3 +105,16 @@ def test_retrain_nightly__has_a_config_that_is_right():
     )
     assert (policy, gates.min_score) == (Policy(), {"similarity/ws353": 0.5})
     assert notices.summary.endswith("last-run.json")
+
+
+def test_items_nightly__has_a_config_that_is_right():
+    config = ROOT / "pipelines" / "items_nightly.toml"
+    values = read_config(config, ("inputs", "work", "events", "policy", "gates", "notices"))
+    events = inputs_of(values["inputs"], values, config)
+    assert isinstance(events, Events)
+    assert (events.sessions.per, events.sessions.gap, events.sessions.goal) == ("file", "30 min", "bought")
+    params = fields_in(Params, values, events.params)
+    assert (params.vector_size, params.window, params.shrink_windows) == (64, 100, False)
+    assert fields_in(Resources, values).scheduler
+    assert table(Gates, values, "gates", config) == Gates(min_kept=0.9, max_unknown=0.2)
+    assert table(Policy, values, "policy", config) == Policy(keep=7)

@@ -7,7 +7,7 @@ Where not said, cost is processor time of one core, and scores are means over --
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--times 3] [--cache DIR] [--json]
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...] [--samples 0 1e-4]
         quality (figure 15): W2V-CL, W2V-Vanilla, SGNS on all sets that the paper judges by, and what they cost:
-            [--context-size 4096] [--alphas 0.0025 0.005] [--classifier cnn]
+            [--context-size 4096] [--alphas 0.0025 0.005] [--classifier cnn] [--texts stsa custrev]
         losses (figures 16, 17): mean and variance of the loss of frequent and of rare words: [--context-size 4096]
         speed (figure 18): words/s of one worker and of two, quality of each gather_every, and a model of more workers:
             [--gathers 4 16 64 256] [--time-columns 1024] [--context-size 4096]
@@ -24,6 +24,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.common import finish
 from benchmarks.context_matrix.losses import losses
@@ -32,9 +33,10 @@ from benchmarks.context_matrix.size import size
 from benchmarks.context_matrix.speed import speed
 from benchmarks.context_matrix.subwords import subwords
 from benchmarks.context_matrix.training import Lab, Setting, lab_of
-from benchmarks.judges import CLASSIFIERS
+from benchmarks.judges import TEXTS, judge_of
 from benchmarks.options import Smoke, parsed
 from benchmarks.papers.session import Session
+from daskw2v.evaluation.classification import ClassificationMethod
 
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
     "size": size,
@@ -49,7 +51,7 @@ SMOKE = Smoke(
     {
         "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "batch": 64,
         "alphas": [0.005], "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16,
-        "subword_time_columns": 32, "times": 1,
+        "subword_time_columns": 32, "texts": ["stsa", "custrev"], "times": 1,
     },
     ("Figure 14", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20", "Figure 21"),
 )  # fmt: skip
@@ -73,7 +75,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--subword-columns", type=int, default=Setting.subword_columns)
     parser.add_argument("--subword-size", type=int, default=Setting.subword_size, help="vector size")
     parser.add_argument("--subword-time-columns", type=int, default=Setting.subword_time_columns)
-    parser.add_argument("--classifier", choices=CLASSIFIERS, default="logistic", help="quality: of texts")
+    parser.add_argument(
+        "--classifier", choices=get_args(ClassificationMethod), default="logistic", help="quality: of texts"
+    )
+    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="quality: sets of texts to label")
     parser.add_argument("--times", type=int, default=3, help="runs of each, where time is taken")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     return parsed(parser, SMOKE)
@@ -81,7 +86,7 @@ def parse() -> argparse.Namespace:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     values = {name: value for name, value in vars(options).items() if name in Setting.__dataclass_fields__}
-    return Setting(judge=CLASSIFIERS[options.classifier], **values)
+    return Setting(judge=judge_of(options.classifier, options.texts), **values)
 
 
 def main() -> None:

@@ -1,16 +1,19 @@
 """Everything that there is to measure about the kernels for NVIDIA GPUs, as Markdown.
 
-    python -m benchmarks.cuda [--tables kernels correctness ceilings sweep speed batching bytes quality cost peers]
-        [--parts 10] [--times 5] [--dims 100 128] [--kernels sgns] [--capabilities 75 80 90]
+    python -m benchmarks.cuda [--tables kernels model correctness ceilings sweep speed batching cutting busy bytes
+        quality cost peers] [--parts 10] [--times 5] [--dims 100 128] [--kernels sgns] [--capabilities 75 80 90 100]
         [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132]
+        [--windows 5] [--samples 1e-4 0] [--cards A100 H100 H200 B200] [--card H200]
         [--epochs 5] [--seeds 1 2 3] [--cache DIR] [--price 3.0] [--cpu-price 1.0] [--rows FILE] [--json]
         [--peer NAME='command with {text} {output} {size} {window} {negative} {epochs} {sample}' ...]
 
-`kernels` needs no GPU, only daskw2v[cuda], and nvdisasm for instructions of machine code: some 5 minutes on one core.
-All others end with an error where there is none, and need daskw2v[cuda,bench]. `quality` keeps its scores in --cache;
-`bytes` asks Nsight Compute where `ncu` is on PATH; `cost` wants a price; `peers` runs other programs on the same text,
-such as the binary of FULL-W2V, whose license then is yours to mind. --parts 0 leaves Wikipedia out of what is timed;
---vocabularies without a number, drawn texts. A table that fails is reported, and the others go on.
+`kernels`, `model` and `busy` need no GPU, only daskw2v[cuda], and nvdisasm for instructions of machine code: some 5, 15
+and 5 minutes on one core. `batching` needs none, either. All others end with an error where there is none, and need
+daskw2v[cuda,bench]. `quality` keeps its scores in --cache; `bytes` asks Nsight Compute where `ncu` is on PATH; `cost`
+wants a price; `peers` runs other programs on the same text, such as the binary of FULL-W2V, whose license then is yours
+to mind. `busy` trains Wikipedia with the shortest rows of --dims, and drawn texts with the longest. --parts 0 leaves
+Wikipedia out of what is timed; --vocabularies without a number, drawn texts. A table that fails is reported, and the
+others go on.
 """
 
 import argparse
@@ -22,6 +25,7 @@ from pathlib import Path
 
 from benchmarks.common import finish
 from benchmarks.cuda.bench import Bench, has_gpu
+from benchmarks.cuda.cards import CARDS
 from benchmarks.cuda.peers import peer_of
 from benchmarks.options import LEFT_OUT, Smoke, parsed
 from benchmarks.papers.tables import keeper
@@ -29,27 +33,32 @@ from daskw2v.errors import Daskw2vError
 from daskw2v.extras import needed
 from daskw2v.kernels.cuda import check_gpu, load
 from tests.support.cuda.compiling import KERNELS
+from tests.support.cuda.occupancy import MULTIPROCESSORS
 
 TABLES = {  # modules that need Numba's CUDA target are imported after a GPU was found
     "kernels": "kernels",
+    "model": "model",
     "correctness": "correctness",
     "ceilings": "ceilings",
     "sweep": "sweep",
     "speed": "speed",
     "batching": "speed",
+    "cutting": "speed",
+    "busy": "busy",
     "bytes": "demand",
     "quality": "quality",
     "cost": "cost",
     "peers": "peers",
 }
-NO_GPU = {"kernels", "batching"}
+CAPABILITIES = [10 * major + minor for major, minor in MULTIPROCESSORS]
+NO_GPU = {"kernels", "model", "batching", "busy"}
 
 
 SMOKE = Smoke(
     {
         "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90],
-        "vocabularies": [1000], "tokens": 20_000, "fewest": 32, "epochs": 1,
-        "seeds": [1],
+        "vocabularies": [1000], "tokens": 20_000, "windows": [5], "samples": [1e-4], "cards": ["H200"], "fewest": 32,
+        "epochs": 1, "seeds": [1],
     },
     tuple(sorted(NO_GPU)),
 )  # fmt: skip
@@ -60,15 +69,23 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tables", nargs="+", choices=TABLES, help="all by default; cost where there is a price")
     parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
     parser.add_argument("--times", type=int, default=5, help="runs of each, where time is taken")
-    parser.add_argument("--dims", type=int, nargs="+", default=[100, 128], help="kernels, correctness: vector sizes")
-    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=[*KERNELS], help="kernels: of which")
-    parser.add_argument("--capabilities", type=int, nargs="+", default=[75, 80, 90], help="kernels: of GPUs")
+    parser.add_argument(
+        "--dims", type=int, nargs="+", default=[100, 128], help="kernels, model, correctness, busy: vector sizes"
+    )
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=[*KERNELS], help="kernels, model: of which")
+    parser.add_argument(
+        "--capabilities", type=int, nargs="+", choices=CAPABILITIES, default=[75, 80, 90, 100], help="kernels: of GPUs"
+    )
     parser.add_argument("--vocabularies", type=int, nargs="*", default=[71_000, 555_514], help="words of drawn texts")
     parser.add_argument("--tokens", type=int, default=20_000_000, help="of drawn texts")
+    parser.add_argument("--windows", type=int, nargs="+", default=[5], help="model: window sizes")
+    parser.add_argument("--samples", type=float, nargs="+", default=[1e-4, 0.0], help="model: subsampling")
+    parser.add_argument("--cards", choices=CARDS, nargs="+", default=[*CARDS], help="model: GPUs")
+    parser.add_argument("--card", choices=CARDS, default="H200", help="busy: the GPU that is stood in for")
     parser.add_argument("--words", type=int, default=2000, help="correctness: of the text")
     parser.add_argument("--rows-a-warp", type=int, default=1024, help="ceilings: read or added by a warp")
     parser.add_argument("--fewest", type=int, default=132, help="sweep, quality: warps in flight to begin with")
-    parser.add_argument("--epochs", type=int, default=5, help="quality, peers")
+    parser.add_argument("--epochs", type=int, default=5, help="quality, peers, busy")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="quality")
     parser.add_argument("--cache", type=Path, help="quality: folder that keeps the scores, so that a run can go on")
     parser.add_argument("--price", type=float, help="cost: dollars an hour of the machine with the GPU")
@@ -105,7 +122,7 @@ def run(bench: Bench) -> list[str]:
         check_gpu()
         gpu = load("numba.cuda").get_current_device()
         bench.note(f"GPU: {gpu.name}, compute capability {'.'.join(map(str, gpu.compute_capability))}")
-    if "kernels" in bench.options.tables:
+    if {"kernels", "model", "busy"} & set(bench.options.tables):
         needed("numba_cuda", "cuda")
     return [name for name in bench.options.tables if not printed(name, bench)]
 

@@ -9,11 +9,11 @@ from numba import cuda, float32
 
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.launching import elapsed
+from daskw2v.kernels.cuda.launching import room
 from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
 from daskw2v.kernels.cuda.warp import FLOATS, LANES, kernel, load4, load4_fresh, store4
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.cuda.access import adds_four, row_adder
-from daskw2v.objectives.cuda.pieces import room
 
 _AT_ONCE = 4  # rows that a warp has under way
 

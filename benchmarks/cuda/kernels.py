@@ -1,7 +1,8 @@
 """What kernels are compiled to, and how many instructions a word takes: no GPU is needed.
 
-Registers, spills and memory are the linker's words. Instructions are counted as they are carried out: a warp trains a
-text by the kernel's PTX in NumPy (`emulated`), so that each of its instructions has a number of times;
+Registers, spills and memory are the linker's words; how many warps a multiprocessor has room for follows from them and
+from the limits of each generation (`tests.support.cuda.occupancy`). Instructions are counted as they are carried out: a
+warp trains a text by the kernel's PTX in NumPy (`emulated`), so that each of its instructions has a number of times;
 the linker is told that each stands on a line of its own, so that the disassembler says which of them each instruction
 of the machine code (SASS) was made of. Where nvdisasm is not installed (pip install nvidia-cuda-nvdisasm), that of PTX
 alone is known.
@@ -31,6 +32,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows
 from tests.support.cuda.compiling import Code, Setting, compiled, linked
 from tests.support.cuda.emulated import Kernel
+from tests.support.cuda.occupancy import MULTIPROCESSORS
 from tests.support.cuda.traffic import rows_of
 from tests.support.cuda.trainings import params_of
 from tests.support.zipf import zipf_counts, zipf_segment
@@ -59,20 +61,30 @@ class Work(NamedTuple):
 def work_of(name: str, setting: Setting, program: str | None) -> Work:
     """Count what a unit takes, by a text of a few; the program is the disassembler."""
     code = compiled(name, setting)
-    kernel, params = Kernel(code.ptx), params_of(name, setting)
+    kernel, params = Kernel(code.ptx, code.ring), params_of(name, setting)
     case, n, taken = _case(name, params)
     _, done = case.emulated(kernel)
     machine = None
     if program:
-        marked = linked(kernel.marked(), setting.capability)
-        functions = sass.functions_of(marked.cubin, program)
+        functions = machine_code(kernel, setting, program)
         machine = sass.carried_out(functions, entry_of(code), done.tolist()) / n
     return Work(done.sum() / n, machine, taken)
+
+
+def machine_code(kernel: Kernel, setting: Setting, program: str) -> dict[str, list[sass.Instruction]]:
+    """Return the machine code of a kernel's functions; its lines are the numbers of PTX instructions, from 1 on."""
+    return sass.functions_of(linked(kernel.marked(), setting.capability).cubin, program)
 
 
 def static(code: Code, program: str) -> int:
     """Return the instructions of a kernel's machine code, without those to which only warps come that fell apart."""
     return len(sass.warm(sass.functions_of(code.cubin, program)[entry_of(code)]))
+
+
+def room_of(name: str, code: Code, capability: tuple[int, int]) -> int:
+    """Return how many warps a multiprocessor has room for: those of a batch are a block, and all others one each."""
+    warps = BATCH if name.startswith("context_matrix") else 1
+    return MULTIPROCESSORS[capability].room(code.registers, code.shared, warps)
 
 
 def entry_of(code: Code) -> str:
@@ -107,22 +119,28 @@ def _case(name: str, params: Params) -> tuple[Any, int, float | None]:
         touched = 4 * (2 + params.negative / 4)  # four pairs read the negatives once
         bucket = Pairs(params, Bucket(pairs, noise), params.negative, 0, tables, drawn, none)
         return bucket, n, 2 * width * touched
-    counts = _counts()
-    segment, prepared = zipf_segment(counts, TEXT, 0.0), _prepared(params)
+    case = text_case(params)
+    asked = rows_of(params, zipf_segment(text_counts(), 100_000, 0.0), case.prepared, **case.waiting())
+    return case, len(case.segment.tokens), asked.bytes_of(params)
+
+
+def text_case(params: Params, sample: float = 0.0, n_tokens: int = TEXT) -> Windows:
+    """Return a training of a warp on so many tokens of a drawn text, which are then subsampled."""
+    counts, width = text_counts(), padded(params.vector_size)
+    segment, prepared = zipf_segment(counts, n_tokens, sample), _prepared(params)
     tables = [np.zeros((len(counts), width), np.float32) for _ in range(2)]
-    case = Windows(params, segment, 0, len(segment.tokens), tables, prepared, none)
-    asked = rows_of(params, zipf_segment(counts, 100_000, 0.0), prepared, **case.waiting())
-    return case, len(segment.tokens), asked.bytes_of(params)
+    return Windows(params, segment, 0, len(segment.tokens), tables, prepared, [np.zeros(0, np.float32)] * 2)
 
 
 @cache
-def _counts() -> Any:
+def text_counts() -> Any:
+    """Return the counts of the text's words, as many as 100 MB of Wikipedia have."""
     return zipf_counts(VOCABULARY, TOKENS)
 
 
 @cache
 def _prepared(params: Params) -> Any:
-    return OBJECTIVES[params.objective].prepare(params, _counts())
+    return OBJECTIVES[params.objective].prepare(params, text_counts())
 
 
 def kernels(bench: Bench) -> None:
@@ -133,7 +151,8 @@ def kernels(bench: Bench) -> None:
         f"compiled for window {Setting(1).window}, negative {Setting(1).negative}; instructions and bytes a word "
         f"({', '.join(f'{name}: a {unit}' for name, unit in UNITS.items())}); estimated bounds of an H200, million/s",
         (
-            "registers", "spilled, bytes", "local, bytes", "shared, bytes", "instructions of the kernel",
+            "registers", "spilled, bytes", "local, bytes", "shared, bytes", "warps of a multiprocessor",
+            "instructions of the kernel",
             "instructions a word, PTX", "instructions a word, SASS", "bytes of rows a word",
             "estimate: by issue", "estimate: by L2",
         ),
@@ -149,7 +168,8 @@ def kernels(bench: Bench) -> None:
                 by_l2 = FROM_L2 / work.bytes / 1e6 if work.bytes and hopper else None
                 table.row(
                     f"{name}, d={vector_size}, sm_{capability[0]}{capability[1]}", code.registers, code.spilled,
-                    code.local, code.shared, static(code, program) if program else "no nvdisasm", work.ptx,
+                    code.local, code.shared, room_of(name, code, capability),
+                    static(code, program) if program else "no nvdisasm", work.ptx,
                     work.sass if program else "no nvdisasm", work.bytes, by_issue, by_l2,
                 )  # fmt: skip
     bench.note(

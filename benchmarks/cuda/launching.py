@@ -28,23 +28,25 @@ class Launch:
     """
 
     def __init__(self, params: Params, corpus: Corpus, max_in_flight: int | None = None, hot_rows: int = 0) -> None:
-        self._cuda, pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
-        self._params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
+        self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
+        pieces, self._params = self._pieces, settled(params)
+        put, width = self._cuda.to_device, padded(params.vector_size)
         objective: Any = OBJECTIVES[params.objective]
         self._train = objective.trainers["cuda"]
         words = corpus.read(params)
         self.raw, self.trained = words.raw, len(words.segment.tokens)
-        self.in_flight = pieces.n_pieces(self.trained, pieces.room(max_in_flight))
+        self.in_flight, most = 0, pieces.room(max_in_flight)
         prepared = objective.prepare(self._params, corpus.counts)
-        likely = [put(pieces.crowded(rows, self.in_flight)) for rows in self._touched(objective, prepared, corpus)]
+        likely = [put(pieces.crowded(rows, most)) for rows in self._touched(objective, prepared, corpus)]
         tables: list[Any] = [
             put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()
         ]
         self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
         self._memory = DeviceTables(
-            tables[0], tables[1], width, hot_rows, self.in_flight, likely[0], likely[1], self._totals, self._stream
+            tables[0], tables[1], width, hot_rows, most, likely[0], likely[1], self._totals, self._stream
         )
         self._segment, self._prepared = map_arrays(put, words.segment), map_arrays(put, prepared)
+        self._centers = [put(np.array([center])) for center in (0, self.trained)]
 
     def _sizes(self, objective: Any, corpus: Corpus) -> dict[str, int]:
         return dict(objective.tables(self._params, len(corpus.counts)))
@@ -59,9 +61,10 @@ class Launch:
         return rows.ravel()
 
     def run(self) -> None:
-        """Train all of the text once, without waiting for the end."""
+        """Train all of the text once, without waiting for the end; note how many warps do."""
         rate = Rate(start_alpha(self._params), 0.0, 0)
-        self._train(self._segment, 0, self.trained, self._memory, rate, 0, self._prepared)
+        warps = self._train(self._segment, *self._centers, self._memory, rate, 0, self._prepared)
+        self.in_flight = self._pieces.n_pieces(self.trained, warps)
 
     def seconds(self) -> float:
         """Train all of the text once; return what it takes on the GPU."""

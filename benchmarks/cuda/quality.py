@@ -4,19 +4,19 @@ import statistics
 from typing import Any
 
 from benchmarks.cuda.bench import Bench
-from benchmarks.cuda.sweep import in_flight_up_to
+from benchmarks.cuda.sweep import in_flight_up_to, room_of
 from benchmarks.papers.full_w2v import SCORES, by_both_offsets
 from benchmarks.papers.tables import Spread
 from benchmarks.quality import Place, score
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import load
 from daskw2v.objectives.registry import settled
 from daskw2v.store.storage import Store
 
 
 def quality(bench: Bench) -> None:
     """Print the mean of the scores over seeds, and their extremes."""
-    options, room = bench.options, load("daskw2v.objectives.cuda.pieces").room()
+    options, params = bench.options, settled(Params(vector_size=128, epochs=bench.options.epochs))
+    room = room_of(params, bench.zipf(min(options.vocabularies, default=1000)))
     cache = Store(str(options.cache or bench.folder / "cache"))
     table = bench.table(
         "quality", f"sgns, d=128, {options.epochs} epochs on {10 * options.parts} MB of text", [*SCORES, "seconds"],
@@ -26,7 +26,6 @@ def quality(bench: Bench) -> None:
     for n in reversed(in_flight_up_to(room, min(room, options.fewest))):  # what wants a GPU, and most warps, first
         ways[f"cuda, max_in_flight={n:,}"] = {"device": "cuda", "max_in_flight": n}
     ways["cpu"] = {}
-    params = settled(Params(vector_size=128, epochs=options.epochs))
     for number, (name, how) in enumerate(ways.items()):
         place = Place(bench.text.path, bench.folder / f"models-{number}", cache, 1, judge=by_both_offsets, **how)
         results = [score("daskw2v", params.replace(seed=seed), place) for seed in options.seeds]

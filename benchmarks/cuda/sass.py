@@ -12,14 +12,32 @@ from typing import NamedTuple
 _SECTION = re.compile(r"\.section\s+\.text\.([^,\s]+)")
 _LINE = re.compile(r'//## File "[^"]*", line (\d+)')
 _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
+_CONTROL = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
+_GUARD = re.compile(r"^@!?U?P\w+\s+")
 _CALLED = re.compile(r"CALL\S*\s+.*?\(([\w$.]+)\)")
 
 
 class Instruction(NamedTuple):
-    """An instruction, and the line that it was made of, from 1 on; 0 where that is not known."""
+    """An instruction.
+
+    Parameters
+    ----------
+    line
+        The line that it was made of, from 1 on; 0 where that is not known.
+    text
+        As the disassembler shows it.
+    control
+        Its bits 105 to 121, which tell the hardware when to go on (`benchmarks.cuda.chain`).
+    """
 
     line: int
     text: str
+    control: int = 0
+
+    @property
+    def opcode(self) -> str:
+        """Its name, without the predicate that guards it."""
+        return _GUARD.sub("", self.text).split()[0]
 
 
 def disassembler() -> str | None:
@@ -33,7 +51,8 @@ def functions_of(cubin: bytes, program: str) -> dict[str, list[Instruction]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        shown = subprocess.run([program, "-g", "-c", str(path)], capture_output=True, text=True, check=True).stdout
+        command = [program, "-g", "-c", "-hex", str(path)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return parsed(shown.splitlines())
 
 
@@ -48,6 +67,8 @@ def parsed(lines: Sequence[str]) -> dict[str, list[Instruction]]:
             line = int(found[1])
         elif found := _INSTRUCTION.search(text):
             here.append(Instruction(line, found[1]))
+        elif here and (found := _CONTROL.match(text)):  # the upper half of the instruction before
+            here[-1] = here[-1]._replace(control=int(found[1], 16) >> 41 & 0x1FFFF)
     return functions
 
 
@@ -57,14 +78,14 @@ def warm(instructions: Sequence[Instruction]) -> list[Instruction]:
     return list(instructions[: last + 1])
 
 
-def carried_out(functions: Mapping[str, Sequence[Instruction]], kernel: str, done: Sequence[int]) -> float:
+def carried_out(functions: Mapping[str, Sequence[Instruction]], kernel: str, done: Sequence[float]) -> float:
     """Return the instructions that warps carry out, where line n + 1 was carried out done[n] times.
 
     What is called is counted whole, and what has no line not at all: there the kernel begins and ends.
     """
-    total = 0
+    total = 0.0
     for instruction in warm(functions[kernel]):
-        times = int(done[instruction.line - 1]) if instruction.line else 0
+        times = done[instruction.line - 1] if instruction.line else 0
         called = _CALLED.search(instruction.text)
         total += times * (1 + (len(functions[called[1]]) if called and called[1] in functions else 0))
     return float(total)

@@ -4,7 +4,6 @@ from benchmarks.cuda.bench import Bench, Corpus
 from benchmarks.cuda.launching import Launch
 from benchmarks.papers.tables import Table
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import load
 
 HOT_ROWS = (0, 16, 64, 200, 1000)
 
@@ -17,14 +16,21 @@ def in_flight_up_to(room: int, first: int) -> list[int]:
     return numbers
 
 
+def room_of(params: Params, corpus: Corpus) -> int:
+    """Return how many warps the GPU has room for, of a kernel over text."""
+    launch = Launch(params, corpus)
+    launch.run()
+    return launch.in_flight
+
+
 def sweep(bench: Bench) -> None:
     """Print million words/s, before and after subsampling, of the kernel alone."""
-    room = load("daskw2v.objectives.cuda.pieces").room()
     table = bench.table(
         "sweep", "sgns, d=128, N=5, W=5, kernel alone: million words/s", ("before subsampling", "trained", "warps")
     )
     params = Params(vector_size=128)
     for corpus in bench.corpora:
+        room = room_of(params, corpus)
         for n in in_flight_up_to(room, min(room, bench.options.fewest)):
             _row(bench, table, corpus, params, f"{corpus.name}, max_in_flight={n:,}", n, 0)
         for hot_rows in HOT_ROWS:

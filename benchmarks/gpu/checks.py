@@ -28,7 +28,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck")
 PROGRAMS = ("nvidia-smi", "compute-sanitizer", "ncu", "nvdisasm")
 PACKAGES = {
     "numba_cuda": "all", "cuda.bindings": "all", "pytest": "tests", "hypothesis": "tests", "greenlet": "a dry run",
-    "sklearn": "quality", "gensim": "full_w2v, beside it", "fasttext": "full_w2v, beside it",
+    "torch": "subwords", "sklearn": "quality", "gensim": "full_w2v, beside it", "fasttext": "full_w2v, beside it",
 }  # fmt: skip
 _ERRORS = 9  # exit code of compute-sanitizer where it found some
 _SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included

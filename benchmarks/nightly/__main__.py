@@ -2,12 +2,13 @@
 
     python -m benchmarks.nightly [--tables week cost crashes] [--json]
         week: text comes day by day, raw text too; then garbage, which gates must stop; then none; then a rollback.
-            Each night stands beside a training from scratch on the same text: [--garbage letters spam shuffled]
+            Each night stands beside a training from scratch on the same text:
+            [--days 5] [--garbage letters spam shuffled]
         cost: a night where a tenth of the text is new against trainings from scratch: [--seeds 1 2 3]
         crashes: nights that are killed at each stage and at random moments, and called again:
             [--stages encode train] [--moments 6]
-        week and cost: [--policy '{"old_share": 0.3}'] [--params '{"epochs": 3}'] [--gates '{"min_stability": 0.3}']
-            [--share 1] [--threads 2]
+        week and cost: [--policy '{"old_share": 0.3}'] [--gates '{"min_stability": 0.3}'] [--share 1] [--threads 2]
+        all: [--params '{"epochs": 3}']
 
 Seconds of a night's stages begin where the one before ends: "encode" with all that comes before it, "judge" with
 alignment, writing and publication. CPU seconds are those of the one process that all of it runs in. Megabytes read are
@@ -44,8 +45,8 @@ FIRST, SECOND = 2_000_000, 500_000  # bytes of days that crash
 
 SMOKE = Smoke(
     {
-        "seeds": [1], "moments": 0, "stages": ["train"], "garbage": ["letters"], "share": 0.1, "params": {"epochs": 1},
-        "gates": {"max_drop": None},  # scores of so little text go up and down
+        "days": 3, "seeds": [1], "moments": 0, "stages": ["train"], "garbage": ["letters"], "share": 0.03,
+        "params": {"epochs": 1}, "gates": {"max_drop": None},  # scores of so little text go up and down
     },
     ("A week", "What gates found", "Cost of a night", "over a training from scratch", "Nights that were killed"),
 )  # fmt: skip
@@ -54,6 +55,7 @@ SMOKE = Smoke(
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--days", type=int, choices=range(2, 6), default=5, help="good ones of the week")
     parser.add_argument("--garbage", nargs="*", choices=GARBAGE, default=list(GARBAGE), help="kinds of bad days")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of the cost")
     parser.add_argument("--policy", type=json.loads, default={}, help="fields of Policy, as JSON")
@@ -87,7 +89,7 @@ def in_one_process(options: argparse.Namespace, folder: Path, report: Report) ->
         setting = Setting(params, resources, client, Policy(**options.policy), Gates(**options.gates))
         warm_up(setting, unpacked(parts[0]), folder)
         if "week" in options.tables:
-            days = [parts[:4], parts[4:6], parts[6:8], parts[8:], [news]]
+            days = [*[parts[:4], parts[4:6], parts[6:8], parts[8:]][: options.days - 1], [news]]
             week(folder / "week", days, setting, report, options.garbage, int(options.share * BAD_BYTES))
         if "cost" in options.tables:
             cost(folder / "cost", parts[:-1], parts[-1:], setting, options.seeds, report)
@@ -109,7 +111,7 @@ def main() -> None:
             crashes(
                 folder / "crashes",
                 (text[:FIRST], text[FIRST : FIRST + SECOND]),
-                CRASHING,
+                {**CRASHING, **options.params},
                 report,
                 options.stages,
                 options.moments,

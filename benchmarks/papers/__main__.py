@@ -4,8 +4,8 @@
         [--parts 10] [--time-parts 3] [--times 3] [--threads 1 2] [--epochs 5] [--seeds 1 2 3]
         [--tools gensim fasttext] [--cache DIR] [--rows FILE] [--json]
         001: [--workers 1 2 4 8] [--rules momentum mean touched]
-        002: [--classifier cnn] [--vector-size 100]
-        003: [--constants FILE] [--table-rows 1048576]
+        002: [--classifier cnn] [--texts stsa custrev] [--vector-size 100]
+        003: [--partitions 8] [--constants FILE] [--passes 8] [--table-rows 1048576]
 
 All five take about an hour on two cores; each module says what its paper takes, and what more there is by options. What
 --cache holds is not trained again: with it, a run goes on where it was stopped (`benchmarks.quality`). Times are always
@@ -16,15 +16,17 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.calibration import TABLE_ROWS
 from benchmarks.common import finish
-from benchmarks.judges import CLASSIFIERS
+from benchmarks.judges import TEXTS
 from benchmarks.options import Smoke, parsed
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import keeper
 from benchmarks.peers import SPEED
+from daskw2v.evaluation.classification import ClassificationMethod
 from daskw2v.training.averaging.merge import MERGE_RULES
 
 PAPERS = {"000": cythnn, "001": blazingtext, "002": w2v_cl, "003": negative_sampling, "004": full_w2v}
@@ -56,7 +58,8 @@ def number_of(text: str) -> str:
 SMOKE = Smoke(
     {
         "parts": 0.2, "time_parts": 0.1, "times": 1, "epochs": 1, "seeds": [1], "tools": [*SPEED], "workers": [1, 2],
-        "vector_size": 16, "table_rows": 1 << 14,
+        "vector_size": 16, "partitions": 2, "passes": 1, "table_rows": 1 << 14,
+        "texts": ["stsa", "custrev"],
     },
     ("paper", "here"),
     tuple((number,) for number in PAPERS),
@@ -79,9 +82,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tools", nargs="*", choices=SPEED, default=["fasttext"], help="what runs beside ours")
     parser.add_argument("--workers", type=whole, nargs="+", default=blazingtext.WORKERS, help="001: replicas")
     parser.add_argument("--rules", nargs="+", choices=MERGE_RULES, default=blazingtext.RULES, help="001: of merging")
-    parser.add_argument("--classifier", choices=CLASSIFIERS, default="logistic", help="002: of texts")
+    parser.add_argument(
+        "--classifier", choices=get_args(ClassificationMethod), default="logistic", help="002: of texts"
+    )
+    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="002: sets of texts to label")
     parser.add_argument("--vector-size", type=whole, default=100, help="002: figures 13 to 21")
+    parser.add_argument("--partitions", type=whole, default=8, help="003: where vectors are judged and time is taken")
     parser.add_argument("--constants", type=Path, help="003: file of the cost model's; written where it is missing")
+    parser.add_argument("--passes", type=whole, default=8, help="003: half of those that constants are of")
     parser.add_argument("--table-rows", type=whole, default=TABLE_ROWS, help="003: of a table that no cache holds")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
     parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")

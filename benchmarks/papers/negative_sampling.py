@@ -45,12 +45,10 @@ PAPER = Paper(
     (QUALITY, SECONDS, SPEEDUPS, *LARGE.values()),
 )
 
-PARTITIONS = 8
 
-
-def chosen(epochs: int) -> argparse.Namespace:
+def chosen(session: Session, epochs: int) -> argparse.Namespace:
     """Return the options by which `benchmarks.distributed_negative_sampling` makes its variants."""
-    return argparse.Namespace(epochs=epochs, partitions=PARTITIONS, rules=["bns", "sns", "tns"])
+    return argparse.Namespace(epochs=epochs, partitions=session.options.partitions, rules=["bns", "sns", "tns"])
 
 
 def theirs(variant: str, params: Params) -> str:
@@ -60,22 +58,22 @@ def theirs(variant: str, params: Params) -> str:
 def quality(session: Session) -> None:
     table = session.table(
         QUALITY,
-        f"% of Google's analogies, {PARTITIONS} partitions here",
+        f"% of Google's analogies, {session.options.partitions} partitions here",
         [f"{who}: {kind.lower()}" for kind in KINDS for who in ("paper", "here")],
         ",.2f",
     )
-    for name, params in judged_of(chosen(session.options.epochs)).items():
+    for name, params in judged_of(chosen(session, session.options.epochs)).items():
         scores, paper = session.scores(params, session.seeds(1), session.place()), theirs(name, params)
         pairs = [(QUALITY[paper, kind], scores[key].scaled(100)) for kind, key in KINDS.items()]
         table.row(f"{paper}; {name}", *(cell for pair in pairs for cell in pair))
 
 
 def times(session: Session) -> None:
-    variants = variants_of(chosen(epochs=1))
+    variants = variants_of(chosen(session, epochs=1))
     several = {**variants, "2 replicas, averaging": variants[ONE].replace(n_replicas=2)}
     table = session.table(
         SECONDS,
-        f"an epoch, {PARTITIONS} partitions here; speedup is over one worker's",
+        f"an epoch, {session.options.partitions} partitions here; speedup is over one worker's",
         (
             "paper: s", "paper: speedup", "here: s, spread", "here: speedup", "here: s of dealing", "here: MB sent",
             "here: MB by the paper's scheme",
@@ -103,7 +101,7 @@ def constants_of(session: Session) -> Constants:
     folder = session.folder / "calibration"
     folder.mkdir()
     parts, rows = min(2, session.options.parts), session.options.table_rows
-    return calibrated(folder, parts, rows, file, sys.stderr).constants
+    return calibrated(folder, parts, rows, session.options.passes, file, sys.stderr).constants
 
 
 def forecasts(session: Session) -> None:

@@ -17,7 +17,7 @@ from benchmarks.context_matrix.speed import SCALING, SPEED, speed
 from benchmarks.context_matrix.subwords import SCALING as SUBWORDS
 from benchmarks.context_matrix.subwords import subwords
 from benchmarks.context_matrix.training import Lab, Setting, lab_of
-from benchmarks.judges import ANALOGIES, CATEGORIES, CLASSIFIERS, SIMILARITY, TEXTS, tables_of
+from benchmarks.judges import ANALOGIES, CATEGORIES, SIMILARITY, TEXTS, judge_of, tables_of
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Figures, Paper
 from benchmarks.vanilla import measure
@@ -84,7 +84,7 @@ def setting_of(session: Session) -> Setting:
     """Return the paper's settings made small."""
     options, size = session.options, session.options.vector_size
     return Setting(
-        parts=min(options.parts, PARTS), judge=CLASSIFIERS[options.classifier], vector_size=size,
+        parts=min(options.parts, PARTS), judge=judge_of(options.classifier, options.texts), vector_size=size,
         seeds=session.seeds(1), context_size=1024, context_sizes=(64, 256, 1024), samples=(0.0,), alphas=(0.005,),
         gathers=(16, 64), time_columns=256, subword_size=size, subword_columns=1024, subword_time_columns=256,
     )  # fmt: skip

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.common import alternate, spread, stopwatch
+from benchmarks.common import alternate, spread
 from benchmarks.rotation_objectives.emulation import Emulation, splits_of
+from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import huge_zeros, padded

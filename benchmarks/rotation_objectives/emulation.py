@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import stopwatch
 from benchmarks.rotation_objectives.kernels import Carried, fill, train_noise, train_paths
 from benchmarks.rotation_objectives.parts import Parts, deal_parts
+from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream

@@ -6,7 +6,7 @@ that hangs. Of two commands at once the second may say that the first is at work
 lost are those beyond an undisturbed run.
 
     python -m benchmarks.survival [--times 1] [--faults NAME ...] [--strategies NAME ...] [--stages NAME ...]
-                                   [--seed 0] [--soak SECONDS] [--json]
+                                   [--seed 0] [--tokens 400000] [--soak SECONDS] [--json]
 """
 
 import argparse
@@ -52,6 +52,7 @@ MOMENTS = {
     "train, late": Moment("train", 0.7),
 }
 ROOT = Path(__file__).parents[2]
+TOKENS = 400_000  # of the text
 INDEXED = ("averaging",)
 DISK = 2048  # megabytes; the largest of these runs takes 810
 
@@ -66,10 +67,10 @@ class Line:
     lost: list[float] = field(default_factory=list)
 
 
-def write_text(path: Path, tokens: int = 400_000) -> Path:
-    """Write text of some 20,000 words by Zipf's law."""
+def write_text(path: Path, tokens: int = TOKENS) -> Path:
+    """Write text of a twentieth as many words by Zipf's law."""
     rng = np.random.default_rng(0)
-    words = (rng.zipf(1.2, tokens) % 20_000).astype(str)
+    words = (rng.zipf(1.2, tokens) % (tokens // 20)).astype(str)
     with path.open("w") as file:
         for start in range(0, tokens, 20):
             file.write(" ".join(words[start : start + 20]) + "\n")
@@ -79,9 +80,9 @@ def write_text(path: Path, tokens: int = 400_000) -> Path:
 class Bench:
     """A cluster, and what runs give where nothing disturbs them."""
 
-    def __init__(self, folder: Path, cluster: Cluster, seed: int, out: TextIO) -> None:
+    def __init__(self, folder: Path, cluster: Cluster, seed: int, out: TextIO, tokens: int = TOKENS) -> None:
         self._folder, self._cluster, self._mood, self._out = folder, cluster, folder / "mood", out
-        self._text, self._numbers = write_text(folder / "text.txt"), itertools.count()
+        self._text, self._numbers = write_text(folder / "text.txt", tokens), itertools.count()
         self.draws = random.Random(seed)
         self._whole: dict[str, Outcome] = {}
         self.lines: defaultdict[tuple[str, str], Line] = defaultdict(Line)
@@ -175,10 +176,13 @@ def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
 
 
 SMOKE = Smoke(
-    {"faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"], "stages": ["train, early"]},
+    {
+        "faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"],
+        "stages": ["train, early"], "tokens": 100_000,
+    },
     ("tried", "survived"),
     ((), ("--soak", "1")),
-)
+)  # fmt: skip
 
 
 def main() -> None:
@@ -188,6 +192,7 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES))
     parser.add_argument("--stages", nargs="+", choices=[*MOMENTS, "any"], default=[*MOMENTS, "any"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tokens", type=int, default=TOKENS, help="of the text, which has a twentieth as many words")
     parser.add_argument("--soak", type=float, help="seconds of faults at random instead")
     options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
@@ -196,7 +201,7 @@ def main() -> None:
         root = Path(folder)
         environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(ROOT)}
         with Cluster(root, environment=environment) as cluster:
-            bench = Bench(root, cluster, options.seed, out)
+            bench = Bench(root, cluster, options.seed, out, options.tokens)
             try:
                 if options.soak:
                     soak(bench, options.soak, options.strategies)

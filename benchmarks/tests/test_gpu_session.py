@@ -1,6 +1,5 @@
 """A session on a machine with a GPU, without one: how pieces run, end and are summed up; and a dry run of each."""
 
-import json
 import os
 import subprocess
 import sys
@@ -178,12 +177,21 @@ def test_piece__goes_through_all_of_its_lines_without_a_gpu(folder, name):
     """So that nothing of an hour on a GPU is lost to a typing error."""
     if find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda comes with daskw2v[cuda]")
-    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--pieces", name, "--results", str(folder)]
-    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
-    log = (folder / f"{name}.log").read_text()
-    assert result.returncode == 0, result.stdout + result.stderr + log
-    record = json.loads((folder / f"{name}.json").read_text())
-    assert record["state"] == "done"
+    results = running.Results(folder)
+    done = gpu.run(gpu.parse(["--dry-run", "--pieces", name, "--results", str(folder)]), results)
+    log = results.path(name, "log").read_text()
+    assert done, log
+    assert results.record(name).state == "done"
     assert "Traceback" not in log
-    assert (folder / f"{name}.rows").read_text()
-    assert f"| {name} | done |" in (folder / "summary.md").read_text()
+    assert results.path(name, "rows").read_text()
+    assert f"| {name} | done |" in summaries.summary(results)
+
+
+@pytest.mark.slow
+def test_command__writes_what_is_done(folder):
+    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--pieces", "correctness", "--results", str(folder)]
+    for _ in range(2):  # what is done is not done again
+        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "| correctness | done |" in (folder / "summary.md").read_text()
+    assert "correctness: " not in result.stdout.partition("| ")[0]

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,8 +69,14 @@ def required(config: Mapping[str, Any], name: str, option: str | None = None) ->
     return config[name]
 
 
-def table(cls: type[T], config: Mapping[str, Any], name: str, path: Path | None) -> T:
-    """Make a dataclass from a table of the TOML file; without the table, with defaults.
+def table(
+    cls: type[T],
+    config: Mapping[str, Any],
+    name: str,
+    path: Path | None,
+    given: Mapping[str, Any] | None = None,
+) -> T:
+    """Make a dataclass from a table of the TOML file; without the table, with defaults. Values `given` take precedence.
 
     Raises
     ------
@@ -85,9 +91,10 @@ def table(cls: type[T], config: Mapping[str, Any], name: str, path: Path | None)
             f"[{name}] of {path} sets {', '.join(unknown)}, which is not one of its fields.",
             f"The names are: {', '.join(_names(cls))}.",
         )
-    return cls(**values)
+    return fields_in(cls, {**values, **(given or {})})
 
 
-def fields_in(cls: type[T], values: Mapping[str, Any]) -> T:
-    """Make a dataclass from those values that are its fields; raises as the dataclass does."""
-    return cls(**{name: values[name] for name in _names(cls) if name in values})
+def fields_in(cls: type[T], values: Mapping[str, Any], defaults: T | None = None) -> T:
+    """Make a dataclass from those values that are its fields, else from `defaults`; raises as the dataclass does."""
+    given = {name: values[name] for name in _names(cls) if name in values}
+    return cls(**given) if defaults is None else replace(defaults, **given)  # type: ignore[type-var]

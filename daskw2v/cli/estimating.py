@@ -20,6 +20,7 @@ from daskw2v.cluster import connect, waits_for_workers
 from daskw2v.cluster.console import show_progress
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import check_formats
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError, counted
 from daskw2v.objectives.registry import check_options
@@ -66,7 +67,10 @@ def estimate_command(
     check_options(params)
     check_phrases(params)
     check_strategy(params, resources)
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout)
+    sources = find_sources(
+        inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters
+    )
+    check_formats(sources, params)
     text = guess_text(sources, params, resources, types, words)
     rate = None if network is None else parse_rate(network)
     place = _place(resources, machines=rate is not None)

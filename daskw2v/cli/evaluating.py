@@ -16,6 +16,7 @@ from daskw2v.evaluation.datasets import fetch
 from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import compare, write_report
+from daskw2v.report.layouts import LAYOUTS
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",
@@ -134,8 +135,8 @@ def compare_command(
 @_sets
 @click.option("--other", metavar="MODEL", help="Model to compare with, such as the previous version.")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
-@click.option("--map", "map_method", type=click.Choice(["pca", "umap"]), default="pca", show_default=True,
-              help="Method that projects words to two dimensions.")  # fmt: skip
+@click.option("--map", "map_method", type=click.Choice(list(LAYOUTS)), default="graph", show_default=True,
+              help="Method that lays out words in two dimensions.")  # fmt: skip
 @storage_option
 def report_command(
     model: str,

@@ -1,11 +1,11 @@
-"""Options of commands that train, made from the fields of `Params` and `Resources`.
+"""Options of commands that train, made from the fields of `Params`, `Resources` and other settings.
 
 A value comes from the command line, or else from the environment (`DASKW2V_VECTOR_SIZE`), or else from the TOML file of
 `--config`, or else from the field's default. The dataclasses check it, so that the same rules hold for all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import Field, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
@@ -16,7 +16,8 @@ from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, 
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import by_heading
+from daskw2v.config.settings import Settings, by_heading
+from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import OBJECTIVES
@@ -28,7 +29,7 @@ from daskw2v.training.strategies import STRATEGIES
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 _LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
-_READERS = OBJECTIVES, STRATEGIES, DEVICES  # registries of values that read options which others do not
+_READERS = OBJECTIVES, STRATEGIES, DEVICES, FORMATS  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
     "strategy": (AUTO, *STRATEGIES.names()),
@@ -72,8 +73,9 @@ def _variable(name: str) -> str:
     return f"DASKW2V_{name.upper()}"
 
 
-def _add(f: "Field[Any]", hint: Any, heading: str, function: CommandFunction) -> CommandFunction:
+def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction) -> CommandFunction:
     """Add the option of a field, which the help shows under a heading."""
+    hint = get_type_hints(owner if isinstance(owner, type) else type(owner))[f.name]
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
@@ -84,43 +86,63 @@ def _add(f: "Field[Any]", hint: Any, heading: str, function: CommandFunction) ->
         "used_by": f.metadata["used_by"],
     }
     if get_origin(hint) is tuple:
-        return click.option(f"--{name}", f.name, cls=Many, metavar="FILE...", **shared)(function)
+        return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
     kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
-    choices = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ()))
+    choices, default = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ())), getattr(owner, f.name, None)
     return click.option(
         f"--{name}/--no-{name}" if kind is bool else f"--{name}",
         f.name,
         cls=Option,
         type=kind,
         metavar=f"[{'|'.join(choices)}]" if choices else None,
-        default=None if f.default is MISSING else f.default,
-        show_default=f.default is not None,
+        default=default,
+        show_default=default is not None,
         **shared,
     )(function)
 
 
-def fields_of(*classes: type) -> Callable[[CommandFunction], CommandFunction]:
-    """Add an option for each field of the dataclasses."""
+def fields_of(
+    *owners: type[Settings] | Settings, without: Collection[str] = ()
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Add an option for each field of the settings; an instance has the defaults of its options as values.
+
+    Where several have a field of the same name, the option is that of the first. Fields of `Params` and `Resources` in
+    `without` have none.
+    """
+
+    def has_option(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
+        of = owner if isinstance(owner, type) else type(owner)
+        return f.name not in without or of not in (Params, Resources)
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        hints = {name: hint for cls in classes for name, hint in get_type_hints(cls).items()}
-        options = [(f, heading) for heading, of in by_heading(*classes).items() for f in of]
+        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner) if has_option(f, owner)}  # type: ignore[arg-type]
+        own = [f for owner in owners for f in fields(owner) if owner_of.get(f.name) is owner]  # type: ignore[arg-type]
+        options = [(f, heading) for heading, of in by_heading(*owners).items() for f in of if f in own]
         for f, heading in reversed(options):
-            function = _add(f, hints[f.name], heading, function)
+            function = _add(f, owner_of[f.name], heading, function)
         kinds = (name for registry in _READERS for name in registry.names())
-        fields = (name for f, _ in options for name in f.metadata["used_by"])
-        return help_for_option([*dict.fromkeys((*kinds, *fields))], _also_reads)(function)
+        others = (name for f, _ in options for name in f.metadata["used_by"])
+        return help_for_option([*dict.fromkeys((*kinds, *others))], _also_reads)(function)
 
     return decorate
 
 
 def _also_reads(name: str) -> tuple[str, ...]:
-    """Return the fields that an objective, strategy or device reads although their `used_by` lacks its name."""
+    """Return the fields that an objective, strategy, device or format reads although their `used_by` lacks its name."""
     return tuple(f for registry in _READERS if name in registry.names() for f in registry.find(name).also_reads)
 
 
-def choose(ctx: click.Context, config: Mapping[str, Any]) -> tuple[Params, Resources]:
-    """Make `Params` and `Resources` from the command line, the environment and the TOML file.
+def spoken(ctx: click.Context) -> dict[str, Any]:
+    """Return the values of the command line and of the environment."""
+    return {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
+
+
+def choose(
+    ctx: click.Context, config: Mapping[str, Any], defaults: Params | None = None, without: Collection[str] = ()
+) -> tuple[Params, Resources]:
+    """Make `Params` and `Resources` from the command line, the environment and the TOML file, or else from `defaults`.
+
+    Options `without` are those of other settings.
 
     Raises
     ------
@@ -128,9 +150,8 @@ def choose(ctx: click.Context, config: Mapping[str, Any]) -> tuple[Params, Resou
         If a value is out of range, the file names an unknown field, or fields of a local cluster are given with
         `scheduler`.
     """
-    values = {**config}
-    values |= {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
-    params, resources = fields_in(Params, values), fields_in(Resources, values)
+    values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
+    params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
     unread = [n for n in _LOCAL if n in values]
     if resources.scheduler is not None and unread:
         given = " and ".join(f"{n}={values[n]!r}" for n in unread)

@@ -153,7 +153,7 @@ def help_for_option(
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show the options that only one objective, strategy or device reads, such as rotation; or all.",
+        help="Show the options that only one objective, strategy, device or format reads, such as rotation; or all.",
     )
 
 

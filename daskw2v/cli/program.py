@@ -24,6 +24,8 @@ class Listed(NamedTuple):
 # In the order of use
 COMMANDS = {
     "train": Listed("training", "Train vectors on text at INPUT (files, folders, patterns, URLs)."),
+    "items": Listed("sequences", "Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV)."),
+    "walks": Listed("sequences", "Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text)."),
     "demo": Listed("training", "Train on the text of Python's library, and show what was learned."),
     "warm-up": Listed("compiling", "Compile all kernels for this processor, so that runs need not."),
     "retrain": Listed("retraining", "Train a new version on new text at INPUT, and serve it if it passes the gates."),

@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from daskw2v.cli.config_file import read_config, required, table
+from daskw2v.cli.derived import TABLES, inputs_of
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import print_json, print_table
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
+from daskw2v.collections.kinds import default_params
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.retraining.gates import Gates
@@ -23,7 +25,7 @@ from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.retrain import retrain
 
-_SAYS = ("inputs", "work", "policy", "gates", "notices")  # names in the TOML file, besides those of options
+_SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in the TOML file, besides those of options
 
 
 @main.command("retrain", no_args_is_help=True)
@@ -49,8 +51,9 @@ def retrain_command(
     """Train a new version on new text at INPUT, and serve it if it passes the gates.
 
     All settings can be in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and
-    the tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. The command line
-    takes precedence.
+    the tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. With a table
+    [events], the options about events of items, inputs are events, and other defaults are those of items; with
+    [graph], and [walks], they are edges, as of walks. The command line takes precedence.
 
     Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run
     holds the work directory. Except with 0, the served version is unchanged.
@@ -60,12 +63,14 @@ def retrain_command(
     gates, notices = table(Gates, values, "gates", config), table(Notices, values, "notices", config)
     if webhook:
         notices = notices.replace(webhook=webhook)
-    params, resources = choose(ctx, {name: value for name, value in values.items() if name not in _SAYS})
+    texts = inputs_of(list(inputs) or required(values, "inputs", "INPUT"), values, config)
+    others = {name: value for name, value in values.items() if name not in _SAYS}
+    params, resources = choose(ctx, others, default_params(texts))
     import_from_here(params)
     signal.signal(signal.SIGTERM, _leave)
     with show_progress() as listener:
         summary = retrain(
-            list(inputs) or required(values, "inputs", "INPUT"), work=work or required(values, "work", "--work"),
+            texts, work=work or required(values, "work", "--work"),
             params=params, resources=resources, policy=policy, gates=gates, notices=notices, full=full,
             listener=listener,
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ from daskw2v.cli import demo as demo_corpus
 from daskw2v.cli.config_file import read_config
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.importing import import_from_here
-from daskw2v.cli.options import config_option
+from daskw2v.cli.options import CommandFunction, config_option
 from daskw2v.cli.printing import print_table, say
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
+from daskw2v.collections.kinds import TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import Settings
 from daskw2v.errors import counted
 from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
@@ -32,7 +35,7 @@ def write_report(*args: Any, **options: Any) -> str:
     return str(import_module("daskw2v.report").write_report(*args, **options))
 
 
-def _train(inputs: list[str], work: str, params: Params, resources: Resources) -> Vectors:
+def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:
     """Train with progress on stderr, and print the result on stdout."""
     console = Console(stderr=True, highlight=False)
     with show_progress(console) as listener:
@@ -58,6 +61,14 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
     after = f", after compiling kernels for {compiling:,.1f} s" if compiling else ""
     yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds'] - compiling:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
+    if held_out := vectors.metadata.get("held_out"):
+        yield "held out", f"{held_out['tokens']:,} tokens, loss there {_shown(held_out['loss'])}"
+    if stopped := vectors.metadata.get("stopped"):
+        yield "stopped", f"after {counted(stopped['epochs'], 'epoch')}: {stopped['reason']}"
+
+
+def _shown(loss: float | None) -> str:
+    return "unknown" if loss is None else f"{loss:.4f}"
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
@@ -77,18 +88,48 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
 
 
+def trains(
+    metavar: str, *owners: type[Settings] | Settings, without: Collection[str] = ()
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command that trains its argument, the files, and its options.
+
+    Parameters
+    ----------
+    metavar
+        What the help calls a file.
+    owners
+        Settings whose fields are options; an instance has their defaults as values.
+    without
+        Fields of `Params` and `Resources` that are none.
+    """
+    parts: Sequence[Callable[[Any], Any]] = (
+        click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
+        click.option(
+            "--work",
+            required=True,
+            envvar="DASKW2V_WORK",
+            help="Folder or URL for everything that the run writes; workers share it.",
+        ),
+        config_option,
+        click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
+        fields_of(*owners, without=without),
+        click.pass_context,
+    )
+    return lambda function: reduce(lambda made, part: part(made), reversed(parts), function)
+
+
+def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None) -> None:
+    """Train on inputs, print the result, and write a report to a URL if one is given."""
+    import_from_here(params)
+    vectors = _train(inputs, work, params, resources)
+    if report is not None:
+        sets: dict[str, Any] = dict(resources.eval_sets)
+        evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
+        say(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
+
+
 @main.command("train", no_args_is_help=True)
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option(
-    "--work",
-    required=True,
-    envvar="DASKW2V_WORK",
-    help="Folder or URL for everything that the run writes; workers share it.",
-)
-@config_option
-@click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file.")
-@fields_of(Params, Resources)
-@click.pass_context
+@trains("INPUT", Params, Resources)
 def train_command(
     ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
 ) -> None:
@@ -98,13 +139,7 @@ def train_command(
     the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
     precedence, then the environment.
     """
-    params, resources = choose(ctx, read_config(config))
-    import_from_here(params)
-    vectors = _train(list(inputs), work, params, resources)
-    if report is not None:
-        sets: dict[str, Any] = dict(resources.eval_sets)
-        evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
-        say(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
+    train_on(list(inputs), work, *choose(ctx, read_config(config)), report)
 
 
 @main.command()

@@ -28,6 +28,9 @@ _PROCESSES = {
     "distributed.worker.profile.interval": "100ms",
     "distributed.admin.tick.interval": "200ms",  # each process of a cluster ticks: scheduler, nannies, workers
 }
+# A worker that is lost is started again by its nanny. Dask gives up both for good if that takes longer than 15 s, as it
+# may where the machine is busy: the run would wait for workers that never come.
+_RESTARTING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 _SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
 
 
@@ -69,7 +72,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     given = options(resources.workers)
     started = _are_processes(resources, given)
     cluster = _start_processes(resources, given) if started else OneWorker(resources.threads, **given)
-    with interruptible(), ExitStack() as ending:
+    with interruptible(), dask.config.set(_RESTARTING), ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster)))
         client.register_plugin(QuietTasks())
         try:

@@ -1,4 +1,4 @@
-"""Which GPUs a process may use, as the driver reports them; and local clusters whose workers have a GPU each.
+"""Which GPUs a process may use, as the driver reports them; and local clusters whose workers have GPUs.
 
 CUDA is not asked, as it would fix the set of GPUs on first use. Nothing here needs the extra `cuda`.
 """
@@ -10,11 +10,11 @@ from itertools import takewhile
 from typing import Any
 
 import numba
-from distributed import Nanny
+from distributed import Nanny, Worker, get_worker
 
 from daskw2v.errors import ClusterError
 
-RESOURCE = "GPU"  # the Dask resource of workers with a GPU: `dask worker --resources GPU=1`
+RESOURCE = "GPU"  # the Dask resource of workers with GPUs: `dask worker --resources GPU=1`
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _LIBRARY = "libnvidia-ml.so.1"  # NVML comes with every driver
 
@@ -26,8 +26,8 @@ class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
         super().__init__(*args, name=name, env={VARIABLE: gpus[name]}, **options)
 
 
-def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
-    """Return the options of a local cluster whose workers have one GPU each; one worker takes the first.
+def gpus_for(n_workers: int) -> Mapping[str, Any]:
+    """Return the options of a local cluster whose workers have one GPU each; a single worker has all that there are.
 
     Raises
     ------
@@ -36,8 +36,10 @@ def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
     """
     options: dict[str, Any] = {"resources": {RESOURCE: 1}}
     gpus = visible_gpus()
-    if numba.config.ENABLE_CUDASIM or n_workers == 1:  # it reports what is missing
+    if numba.config.ENABLE_CUDASIM:
         return options
+    if n_workers == 1:  # it reports what is missing
+        return {"resources": {RESOURCE: max(1, len(gpus))}}
     if len(gpus) < n_workers:
         raise ClusterError(
             f"workers={n_workers} with device='cuda' needs a GPU for each worker, but this process sees {len(gpus)} "
@@ -45,6 +47,14 @@ def a_gpu_each(n_workers: int) -> Mapping[str, Any]:
             f"Give workers={len(gpus) or 1}, name more GPUs in {VARIABLE}, or start workers on other machines.",
         )
     return {**options, "worker_class": _GpuNanny, "gpus": gpus}
+
+
+def gpus_declared(worker: Worker | None = None) -> int:
+    """Return how many GPUs a worker declares, or this task's; one outside of tasks, and where it declares none."""
+    try:
+        return max(1, int((worker or get_worker()).state.total_resources.get(RESOURCE, 1)))
+    except ValueError:
+        return 1
 
 
 def visible_gpus() -> list[str]:

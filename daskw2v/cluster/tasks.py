@@ -17,8 +17,8 @@ _PER_THREAD, _LEAST = 4, 16  # futures in flight
 _COUNT = 10  # seconds after which the threads are counted again
 
 
-def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    # Errors of daskw2v are returned, not raised: a retry would raise them again, so Dask must only retry others.
+def answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Task: return what a function returns, or the error of daskw2v that it raises, which Dask would retry."""
     try:
         with durable():
             return function(*args)
@@ -26,7 +26,8 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return error
 
 
-def _result(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
+def result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
+    """Return the result of a finished task, or the error of one that kills its workers."""
     try:
         (result,) = gather(client, [future], task, takes)
     except TrainingError as error:  # it kills its workers
@@ -86,7 +87,7 @@ def run_tasks(
     def submit(name: Hashable) -> Future:
         key = f"{stage}-{name}-{run}"
         future = client.submit(
-            _answer, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+            answered, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
         )
         names[future] = name
         return future
@@ -99,7 +100,7 @@ def run_tasks(
             for future in first_done(client, active, takes):
                 name = names.pop(future)
                 active.discard(future)
-                answer = _result(client, future, f"{stage} {name}", takes)
+                answer = result_of(client, future, f"{stage} {name}", takes)
                 if isinstance(answer, Daskw2vError):
                     if not excuse(name, answer):
                         raise answer

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from distributed import Client, Future, LocalCluster, Worker, get_worker
@@ -62,11 +63,14 @@ class Trainers(NamedTuple):
     coming
         Number of workers that an adaptive cluster may still start. Work is divided for them, too, because the cluster
         starts workers only for submitted work.
+    devices
+        Of the resource that a task takes one of, how many a worker declares, by address, where it is more than one.
     """
 
     threads: Mapping[str, int]
     takes: dict[str, int] | None = None
     coming: int = 0
+    devices: Mapping[str, int] = MappingProxyType({})
 
     def preferring(self, worker: str) -> dict[str, Any]:
         """Return options for `submit` that prefer a worker; others run the task if it is gone. "" prefers none."""
@@ -77,18 +81,29 @@ class Trainers(NamedTuple):
         """Return the address of each thread's worker, in order; of one unknown worker where there is none."""
         return [address for address, threads in self.homes() for _ in range(threads)] or [""]
 
+    def threads_of_workers(self) -> list[int]:
+        """Return the threads of each worker, in order of addresses; coming ones have fewest."""
+        there = [threads for _, threads in sorted(self.threads.items())]
+        return there + [min(there, default=1)] * self.coming
+
     def homes(self) -> list[tuple[str, int]]:
-        """Return address and threads of each worker, in order; coming ones have the address "" and fewest threads."""
-        return sorted(self.threads.items()) + [("", min(self.threads.values(), default=1))] * self.coming
+        """Return address and threads of each worker, in order; coming ones have the address "" and fewest threads.
+
+        A worker of several devices stands there once for each, with its share of the threads.
+        """
+        homes = [(address, self.devices.get(address, 1), n) for address, n in sorted(self.threads.items())]
+        there = [(address, max(1, n // devices)) for address, devices, n in homes for _ in range(devices)]
+        return there + [("", min(self.threads.values(), default=1))] * self.coming
 
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
     """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all if none does."""
-    workers, takes = workers_known(client), None
+    workers, takes, several = workers_known(client), None, dict[str, int]()
     if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
         workers, takes = having, {resource: 1}
+        several = {name: n for name, w in having.items() if (n := int(w["resources"][resource])) > 1}
     threads = {name: worker["nthreads"] for name, worker in workers.items()}
-    return Trainers(threads, takes, max(0, _most_workers(client) - len(threads)))
+    return Trainers(threads, takes, max(0, _most_workers(client) - len(threads)), several)
 
 
 def may_grow(client: Client) -> bool:

@@ -9,7 +9,7 @@ A later field whose None means "chosen for you" must keep that None: filled in, 
 field of the first release had another default there, that still counts in the names of runs that do not read it.
 """
 
-from collections.abc import Container
+from collections.abc import Collection
 from dataclasses import Field, fields
 from typing import Any
 
@@ -27,7 +27,7 @@ FIRST_RELEASE = (
 )  # fmt: skip
 
 
-def identity_fields(params: Params, *stages: StageName, without: Container[str] = ()) -> dict[str, Any]:
+def identity_fields(params: Params, *stages: StageName, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the fields that the result of some stages is named by, as JSON types.
 
     Parameters
@@ -40,9 +40,8 @@ def identity_fields(params: Params, *stages: StageName, without: Container[str] 
         Fields that stand in the name in another way.
     """
     values = params.as_dict()
-    own = {
-        f.name: f for f in fields(params) if f.metadata["stage"] in (stages or STAGE_NAMES) and f.name not in without
-    }
+    wanted, left_out = stages or STAGE_NAMES, {*without, *(f.name for f in fields(params) if f.metadata["told"])}
+    own = {f.name: f for f in fields(params) if f.metadata["stage"] in wanted and f.name not in left_out}
     later = sorted(own.keys() - set(FIRST_RELEASE))
     changed = (name for name in later if getattr(params, name) != default_of(own[name]))
     first = {name: _as_in_first_release(own[name], params, values[name]) for name in FIRST_RELEASE if name in own}
@@ -55,7 +54,7 @@ def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
     return f.metadata["first"] if unread else value
 
 
-def identity_values(params: Params, *stages: StageName, without: Container[str] = ()) -> list[Any]:
+def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:
     """Return the same as a list: values of the first release's fields, and behind them a dict of later ones, if any."""
     found = identity_fields(params, *stages, without=without)
     later = {name: value for name, value in found.items() if name not in FIRST_RELEASE}

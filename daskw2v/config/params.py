@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from daskw2v.config.filters import FILTERS
 from daskw2v.config.settings import (
     DELIMITER,
     FLAG,
+    SEPARATOR,
     TEXT,
     TOKENIZER,
     URL,
+    VECTORS,
     Settings,
     integer,
     number,
@@ -52,17 +55,40 @@ class Params(Settings):
         "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", heading="Input"
     )
     format: str | None = setting(
+        None, "format of the input; told by the names of files when not given", TEXT, stage="read", optional=True
+    )
+    column: str = setting(
+        "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
+        TEXT, stage="read",
+    )  # fmt: skip
+    weight: str | None = setting(
         None,
-        "format of the input; told by the names of files when not given",
+        "column or key of integers: how often the text of a row counts; 0 leaves it out",
         TEXT,
         stage="read",
+        used_by=("jsonl", "csv", "tsv", "parquet", "arrow", "orc"),
         optional=True,
     )
-    column: str = setting("text", "column (Parquet) or key (JSONL) that holds text or tokens", TEXT, stage="read")
+    delimiter: str | None = setting(
+        None,
+        "character between the fields of CSV; a comma, or a tab in TSV, when not given",
+        SEPARATOR,
+        stage="read",
+        used_by=("csv", "tsv"),
+        optional=True,
+    )
+    filters: tuple[Any, ...] = setting(
+        (),
+        "which files are read, by columns that their folders name, as in day=2026-11-01: conditions such as "
+        "day>=2026-11-01, which all hold",
+        FILTERS,
+        stage="read",
+        told=True,
+    )
     errors: str = setting(
         "replace",
         "what becomes of invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both "
-        "drop lines that are no readable JSONL, and count what they change",
+        "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
         one_of("strict", "replace", "skip"),
         stage="read",
     )
@@ -70,11 +96,7 @@ class Params(Settings):
         5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
     )
     max_final_vocab: int | None = setting(
-        None,
-        "most words to keep, by exact count; min_count still holds",
-        integer(1),
-        stage="vocabulary",
-        optional=True,
+        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary", optional=True
     )
     vocabulary: str | None = setting(
         None,
@@ -124,6 +146,18 @@ class Params(Settings):
     negative: int = setting(
         5, "negative samples of each pair", integer(1, 1024), stage="train", used_by=_NEGATIVE_SAMPLING
     )
+    market_negative: int = setting(
+        0,
+        "further negative samples, of the words of the target's market: of each window, or of each pair where "
+        "negative_sharing is pair (sgns)",
+        integer(0, 1024), stage="train", used_by=("sgns", "cbow_ns", "averaging"),
+    )  # fmt: skip
+    markets: str | None = setting(
+        None,
+        "URL of a table with the columns word, or item, and market (Parquet, CSV, or a folder of them); the markets of "
+        "the events when not given",
+        URL, stage="train", used_by=("market_negative",), optional=True,
+    )  # fmt: skip
     negative_sharing: str = setting(
         "shared",
         "shared draws negatives once for all pairs of a window (sgns) or for four windows (cbow_ns); pair draws them "
@@ -133,34 +167,21 @@ class Params(Settings):
         used_by=("sgns", "cbow_ns"),
     )
     ns_exponent: float = setting(
-        0.75,
-        "power of the counts that negatives are drawn by",
-        number(-10, 10),
-        stage="train",
-        used_by=_NEGATIVE_SAMPLING,
-    )
+        0.75, "power of the counts that negatives are drawn by", number(-10, 10),
+        stage="train", used_by=_NEGATIVE_SAMPLING,
+    )  # fmt: skip
     cbow_mean: bool = setting(
-        True,
-        "predict from the mean of the contexts; otherwise from their sum",
-        FLAG,
-        stage="train",
-        used_by=("cbow_ns", "cbow_hs"),
-    )
+        True, "predict from the mean of the contexts; otherwise from their sum", FLAG,
+        stage="train", used_by=("cbow_ns", "cbow_hs"),
+    )  # fmt: skip
     context_size: int = setting(
-        1024,
-        "contexts sampled for each word: columns of the word-context matrix",
-        integer(1, 1 << 24),
-        stage="matrix",
-        used_by=_CONTEXT_MATRIX,
-    )
+        1024, "contexts sampled for each word: columns of the word-context matrix", integer(1, 1 << 24),
+        stage="matrix", used_by=_CONTEXT_MATRIX,
+    )  # fmt: skip
     base_matrix: str | None = setting(
-        None,
-        "name of an earlier word-context matrix that new text extends",
-        TEXT,
-        stage="matrix",
-        used_by=_CONTEXT_MATRIX,
-        optional=True,
-    )
+        None, "name of an earlier word-context matrix that new text extends", TEXT,
+        stage="matrix", used_by=_CONTEXT_MATRIX, optional=True,
+    )  # fmt: skip
     centered: bool = setting(
         True, "subtract the mean of all rows from the finished vectors", FLAG, stage="train", used_by=("columns",)
     )
@@ -171,9 +192,25 @@ class Params(Settings):
         stage="train",
         optional=True,
     )
+    base_vectors: str | Any = setting(
+        None,
+        "vectors that words begin with: a file (word2vec, fastText, safetensors), a model, or a work directory",
+        VECTORS,
+        stage="train",
+        optional=True,
+    )
+    frozen_words: str | None = setting(
+        None,
+        "words whose vectors do not move, of those that the base knows: known, for all of them, or the URL of a list, "
+        "one a line",
+        URL,
+        stage="train",
+        used_by=("averaging",),
+        optional=True,
+    )
     anchor: float = setting(
         0.0,
-        "weight of the base model's row in the final row of each word it knows; 0 ignores it",
+        "weight of the base's row in the final row of each word it knows; 0 ignores it",
         number(0, 1),
         stage="train",
     )
@@ -196,6 +233,13 @@ class Params(Settings):
     min_alpha: float = setting(1e-4, "learning rate at the end", number(0, 10), stage="train")
     optimizer: str | None = setting(
         None, "how gradients become updates; the objective's own when not given", TEXT, stage="train", optional=True
+    )
+    held_out: float = setting(
+        0.0,
+        "share of the text that a run never trains on, of the new text where `retrain` starts from a version: the loss "
+        "there is measured after each epoch; its words count",
+        number(0, 0.5),
+        stage="matrix",
     )
     seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
     n_replicas: int = setting(
@@ -291,6 +335,24 @@ class Params(Settings):
         stage="train",
         used_by=("columns",),
     )
+    monitor: str | None = setting(
+        None,
+        "what early stopping watches at the end of each epoch: held_out_loss, or an evaluation set, such as "
+        "similarity/ws353; all epochs are trained when not given",
+        TEXT,
+        stage="train",
+        optional=True,
+    )
+    patience: int = setting(
+        2,
+        "epochs in a row in which what is monitored may fail to get better before training stops",
+        integer(1),
+        stage="train",
+        used_by=("monitor",),
+    )
+    min_delta: float = setting(
+        0.0, "least change of what is monitored that counts as better", number(0), stage="train", used_by=("monitor",)
+    )
     max_bad_blocks: int = setting(
         0,
         "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
@@ -309,9 +371,13 @@ class Params(Settings):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types; a callable tokenizer becomes its import path."""
+        """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type."""
         # Not dataclasses.asdict: it would copy the tokenizer.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["filters"] = [[list(condition) for condition in group] for group in self.filters]
+        base = values["base_vectors"]
+        if not (base is None or isinstance(base, str)):
+            values["base_vectors"] = type(base).__name__
         return {**values, "tokenizer": tokenizer_name(self.tokenizer)}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which objectives, strategies and devices read a field: what others chose of it is refused, not ignored."""
+"""Which objectives, strategies, devices and formats read a field: what others chose of it is refused, not ignored."""
 
 from collections.abc import Mapping
 from dataclasses import Field, fields
@@ -9,7 +9,7 @@ from daskw2v.errors import ParameterError
 
 
 class Reader(Protocol):
-    """An objective, strategy or device."""
+    """An objective, strategy, device or format."""
 
     @property
     def also_reads(self) -> tuple[str, ...]:

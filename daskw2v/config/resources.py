@@ -8,8 +8,10 @@ from dask.utils import parse_bytes
 
 from daskw2v.config.settings import (
     FLAG,
+    LOCATION,
     OPTIONS,
     TEXT,
+    URL,
     URLS,
     Settings,
     integer,
@@ -35,6 +37,11 @@ class Resources(Settings):
     storage_options: Mapping[str, Any] = setting(
         {}, "options for fsspec (credentials, endpoints)", OPTIONS, secret=True, heading="Input"
     )
+    keep_inputs: bool = setting(
+        True,
+        "keep text that was in no file (a collection or an iterable, in Python) in the work directory after a run",
+        FLAG,
+    )
     eval_every: int | None = setting(
         None,
         "rounds or passes between evaluations; only the last is evaluated when not given",
@@ -47,6 +54,14 @@ class Resources(Settings):
     eval_categorization: tuple[str, ...] = setting((), "words with classes, to evaluate training on", URLS)
     word_losses: bool = setting(
         False, "keep the loss of every word in every step beside the model", FLAG, used_by=("columns",)
+    )
+    mlflow: str | None = setting(
+        None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example", URL,
+        optional=True,
+    )  # fmt: skip
+    mlflow_experiment: str = setting("daskw2v", "experiment of MLflow to log to", TEXT, used_by=("mlflow",))
+    tensorboard: str | None = setting(
+        None, "folder that training is logged to for TensorBoard", LOCATION, optional=True
     )
     device: str = setting("cpu", "what kernels run on", TEXT, heading="Cluster")
     scheduler: str | None = setting(

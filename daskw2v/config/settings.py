@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, field, fields
@@ -19,19 +20,32 @@ from daskw2v.store.urls import absolute, is_location
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
-HEADINGS = ("Input", "Vocabulary", "Model", "Training", "Cluster", "Faults")  # in the order of the help
+HEADINGS = (
+    "Events",
+    "Graph",
+    "Input",
+    "Vocabulary",
+    "Model",
+    "Training",
+    "Cluster",
+    "Faults",
+)  # in the order of the help
 
 _FINITE = sys.float_info.max
 _SHOWN = 200  # characters of a value that a message shows
 
 
 class Constraint(NamedTuple):
-    """The values that a field takes, in code and in words; `convert` makes equal ones look the same."""
+    """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
+
+    `item` is what the help calls an item of a list.
+    """
 
     check: Callable[[Any], bool]
     bound: str
     convert: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
+    item: str = ""
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
@@ -80,6 +94,11 @@ def _is_delimiter(value: Any) -> bool:
     return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
 
 
+def _is_separator(value: Any) -> bool:
+    """Tell whether a character can stand between the fields of CSV."""
+    return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
+
+
 def _is_tokenizer(value: Any) -> bool:
     return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
 
@@ -87,6 +106,30 @@ def _is_tokenizer(value: Any) -> bool:
 def _public(url: str | os.PathLike[str]) -> str:
     """Return a URL, which holds no secret, or a path as workers find it."""
     return refuse_secret(absolute(os.fspath(url)), ParameterError)
+
+
+_CONTENT = re.compile("#[0-9a-f]{20}$")
+
+
+def place_of(value: str) -> tuple[str, str]:
+    """Return the place and the digest of its content of settled `base_vectors`; the digest of others is ""."""
+    match = _CONTENT.search(value)
+    return (value, "") if match is None else (value[: match.start()], match[0][1:])
+
+
+def _are_vectors(value: Any) -> bool:
+    """Tell whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
+    names = vars(value) if hasattr(value, "__dict__") else {}
+    has_words = hasattr(type(value), "index_to_key") or "index_to_key" in names
+    return is_location(value) or (has_words and not isinstance(value, type))
+
+
+def _vectors_place(value: Any) -> Any:
+    if not is_location(value):
+        return value
+    place, content = place_of(os.fspath(value))
+    # What is settled is named by a type, or is absolute already
+    return f"{refuse_secret(place, ParameterError)}#{content}" if content else _public(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -114,8 +157,10 @@ TOKENIZER = Constraint(
     "lambda, local function, partial, method or object: write a function in a module)",
 )
 LOCATION = Constraint(is_location, "a URL or path", _public)
-URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)))
+URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)), item="FILE")
 URL = Constraint(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
+VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place)
+SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
 
@@ -131,6 +176,7 @@ def setting(
     secret: bool = False,
     heading: str = "",
     first: Any = None,
+    told: bool = False,
 ) -> Any:
     """Declare a field.
 
@@ -141,8 +187,8 @@ def setting(
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     used_by
-        The objectives, strategies and devices that read it, where not all of their kind do; or the field that must be
-        set for anybody to read it.
+        The objectives, strategies, devices and formats that read it, where not all of their kind do; or the field that
+        must be set for anybody to read it.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret
@@ -151,10 +197,12 @@ def setting(
         The heading of this field and of those below it, one of `HEADINGS`.
     first
         Its default in the first release, where that was another (see `config.identity`).
+    told
+        Whether the list of files tells what it changes, so that names of results do not count it.
     """
     metadata = {
         "help": help, **constraint._asdict(), "stage": stage, "used_by": used_by, "optional": optional,
-        "heading": heading, "first": first,
+        "heading": heading, "first": first, "told": told,
     }  # fmt: skip
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
@@ -166,8 +214,8 @@ def default_of(f: "Field[Any]") -> Any:
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
-def by_heading(*classes: type) -> dict[str, list["Field[Any]"]]:
-    """Return the fields of dataclasses by their headings, in the order of `HEADINGS`."""
+def by_heading(*classes: Any) -> dict[str, list["Field[Any]"]]:
+    """Return the fields of dataclasses, or of instances, by their headings, in the order of `HEADINGS`."""
     found: dict[str, list[Field[Any]]] = {heading: [] for heading in HEADINGS}
     for cls in classes:
         heading = ""

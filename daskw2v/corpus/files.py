@@ -31,11 +31,13 @@ class Source:
     size
         Bytes, as stored.
     version
-        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none.
+        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the name tells.
     format
         Name of the `Format`.
     compression
         None, "gzip", "bz2", "xz" or "zstd".
+    name
+        Path below the work directory of a file that is named by its content; "" for the user's files.
     """
 
     url: str
@@ -43,6 +45,17 @@ class Source:
     version: str
     format: str
     compression: str | None
+    name: str = ""
+
+    @property
+    def place(self) -> str:
+        """What names the file in identities: its name, or else its URL."""
+        return self.name or self.url
+
+    @property
+    def content(self) -> tuple[int, str]:
+        """What tells the content from another one at the same place, for identities."""
+        return (0, "") if self.name else (self.size, self.version)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,8 @@ class TextBlock:
     source
         The file.
     start, stop
-        Range of bytes (plain text, JSONL) or of row groups (Parquet). A compressed file is one block of all its bytes.
+        Range of bytes (plain text, JSONL), or of row groups, record batches or stripes (tables). A compressed file is
+        one block of all its bytes.
     """
 
     source: Source
@@ -65,7 +79,7 @@ class TextBlock:
     def key(self) -> str:
         """Digest of 20 hexadecimal digits, equal for blocks that read the same content."""
         s = self.source
-        identity = (s.url, s.size, s.version, s.format, self.start, self.stop)
+        identity = (s.place, *s.content, s.format, self.start, self.stop)
         return hashlib.blake2b(repr(identity).encode(), digest_size=10).hexdigest()
 
 
@@ -103,5 +117,5 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
 
 
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
-    if (info.get("size"), version_of(info)) != (source.size, source.version):
+    if info.get("size") != source.size or source.version not in ("", version_of(info)):
         raise InputError(f"{source.url} changed since it was found.", "Run again once the file is complete.")

@@ -57,26 +57,37 @@ def names_of(inputs: Inputs) -> list[str]:
     if isinstance(inputs, str | os.PathLike):
         return [as_url(inputs, "input")]
     if not isinstance(inputs, list | tuple):
-        raise _refused(inputs)
+        raise refused(inputs)
     if not inputs:
         raise InputError("No input is named.", "Give at least one file, folder, URL or pattern.")
     for member in inputs:
         if not isinstance(member, str | os.PathLike):
-            raise _refused(member)
+            raise refused(member)
     return [as_url(member, "input") for member in inputs]
 
 
-def _refused(value: Any) -> ParameterError:
+def refused(value: Any, rule: str = _FILES) -> ParameterError:
+    """Return the error for a value that is no name, with how to write it to files, after a rule."""
     how = _remedy(value)
-    remedy = f"{_FILES}{how}" if how else "Give text that is not empty, a pathlib.Path, or a list of these."
+    remedy = (
+        f"{rule}{how[:1].upper() if not rule else how[:1]}{how[1:]}"
+        if how
+        else "Give text that is not empty, a pathlib.Path, or a list of these."
+    )
     return ParameterError(f"input={_shown(value)} is no URL or path.", remedy)
+
+
+def kinds_of(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield package and name of a value's type, and of those that it is derived from."""
+    for kind in type(value).__mro__:
+        package = kind.__module__.partition(".")[0]
+        yield _PACKAGES.get(package, package), kind.__name__
 
 
 def _remedy(value: Any) -> str:
     """Return how to write a value to files; "" if its type is not known."""
-    for kind in type(value).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if how := _HOW.get((_PACKAGES.get(package, package), kind.__name__)):
+    for kind in kinds_of(value):
+        if how := _HOW.get(kind):
             return how
     if isinstance(value, list | tuple):
         return _LISTS

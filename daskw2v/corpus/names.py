@@ -3,25 +3,23 @@
 import os
 from collections.abc import Iterable
 
-from daskw2v.corpus.formats import FORMATS, TEXT, Format, find_format
+from daskw2v.corpus.formats import CSV, FORMATS, TEXT, TSV, Format, find_format
 from daskw2v.errors import InputError
 
 _COMPRESSIONS = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
 }  # fmt: skip
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-_SEPARATED = (".csv", ".tsv")  # text only for callers that read tables
+_SEPARATED = CSV.suffixes + TSV.suffixes  # text for callers that read columns themselves
 # Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _NO_TEXT = (
-    ("commas, quotes and headers", "Make Parquet of it, as pandas.read_csv(...).to_parquet(...) does, and give column",
-     _SEPARATED),
     ("bytes of a table", "Make Parquet of it, and give column",
-     (".xls", ".xlsx", ".arrow", ".feather", ".orc", ".avro", ".sqlite", ".db")),
+     (".xls", ".xlsx", ".avro", ".sqlite", ".db")),
     ("tags", "Write its text to a file first", (".html", ".htm", ".xml")),
     ("bytes of a document", "Write its text to a file first", (".pdf", ".docx", ".odt", ".epub")),
     ("bytes of a picture", "Leave it out", (".jpg", ".jpeg", ".png", ".gif")),
     ("bytes of arrays or objects", "Write their text to a file first",
-     (".npy", ".npz", ".pkl", ".pickle", ".h5", ".hdf5", ".pt", ".safetensors")),
+     (".npy", ".npz", ".pkl", ".pickle", ".h5", ".hdf5", ".pt", ".safetensors", ".faiss")),
 )  # fmt: skip
 
 
@@ -40,7 +38,7 @@ def format_of(url: str, given: Format | None = None, *, tables: bool = False) ->
     given
         The format in Params. Its suffixes take precedence. Suffixes of other plug-ins are not used.
     tables
-        Whether .csv and .tsv count as text.
+        Whether .csv and .tsv count as text, for callers that read columns.
     """
     suffix = _inner_suffix(url)
     if given is not None and suffix in given.suffixes:

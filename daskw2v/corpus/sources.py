@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from daskw2v.config.filters import Filters
 from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
 from daskw2v.corpus.formats import TEXT, Format, find_format
 from daskw2v.corpus.formats.base import cut_short
+from daskw2v.corpus.hive import filtered
 from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.corpus.names import check_readable, compression_of, format_of, of_one_format
 from daskw2v.corpus.search import find_files
@@ -27,6 +29,7 @@ def find_sources(
     tables: bool = False,
     folders: bool = True,
     work: str | None = None,
+    filters: Filters = (),
 ) -> list[Source]:
     """Find the input files.
 
@@ -38,9 +41,9 @@ def find_sources(
         sorted, and those in folders that it matches.
     format
         Name of a `Format`, such as "text", "jsonl" or "parquet". If None, each file's name decides: `.jsonl`,
-        `.ndjson` and `.json` are JSONL, `.parquet` and `.pq` are Parquet, all others are text. In folders, only files
-        whose names have this format are read; if None, all files of a folder must have one format. Compression is
-        always decided by the name.
+        `.ndjson` and `.json` are JSONL, `.parquet` and `.pq` are Parquet, and so on; all others are text. In folders,
+        only files whose names have this format are read; if None, all files of a folder must have one format.
+        Compression is always decided by the name.
     storage_options
         Options for fsspec.
     timeout
@@ -51,6 +54,8 @@ def find_sources(
         Whether to search folders. If not, a named folder is refused and a matched one is skipped.
     work
         URL of the work directory, which is skipped.
+    filters
+        Which files are read, by columns that their folders name.
 
     Returns
     -------
@@ -60,8 +65,9 @@ def find_sources(
     Raises
     ------
     InputError
-        If nothing is found, a pipe is named, a folder has files of several formats, a URL contains a secret, a file
-        has an unknown compression or is not text by its name, or the filesystem does not answer.
+        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats, a URL
+        contains a secret, a file has an unknown compression or is not text by its name, or the filesystem does not
+        answer.
     MissingExtraError
         If reading needs a package that is not installed.
     ParameterError
@@ -75,7 +81,7 @@ def find_sources(
             read = set(of_one_format(name, [url for url, _ in files], given, tables=tables))
             files = [(url, info) for url, info in files if url in read]
         found += [_source(url, info, given, tables=tables) for url, info in files]
-    return found
+    return filtered(found, filters)
 
 
 def _source(url: str, info: Mapping[str, Any], given: Format | None, *, tables: bool = False) -> Source:
@@ -100,14 +106,15 @@ def plan_blocks(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
 ) -> list[TextBlock]:
-    """Divide files into blocks. Only the metadata of Parquet files is read.
+    """Divide files into blocks. Only the metadata of tables is read.
 
     Parameters
     ----------
     sources
         Files from `find_sources`. An empty text file has no block; a compressed file is a single block.
     block_bytes
-        Size of a block in bytes; for Parquet, the minimum uncompressed size of its row groups together.
+        Size of a block in bytes; for Parquet, the minimum uncompressed size of its row groups together;
+        for Arrow IPC and ORC, the size as stored.
     storage_options
         Options for fsspec.
     timeout
@@ -116,7 +123,7 @@ def plan_blocks(
     Raises
     ------
     InputError
-        If a Parquet file cannot be read, or a Parquet or compressed file is empty.
+        If a table cannot be read, or a table or compressed file is empty.
     StoreError
         If the store fails repeatedly, or does not answer.
     """

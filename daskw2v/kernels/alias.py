@@ -4,6 +4,7 @@ Each slot holds a word's threshold and its alias side by side in one uint64, so 
 the slot's own word where the draw's lower half is below the threshold, the alias otherwise.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below
-from daskw2v.types import Float64Array, UInt64Array
+from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -47,6 +48,34 @@ def alias_table(weights: Float64Array) -> UInt64Array:
     return table
 
 
+def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> UInt64Array:
+    """Build the tables of several distributions, one behind the other.
+
+    Parameters
+    ----------
+    weights
+        Weights of all outcomes, shape (n,) float64.
+    bounds
+        Where each distribution begins, and the end, shape (distributions + 1,) int64.
+    first
+        Number of the first slot: aliases are numbers of slots, and so is what is drawn.
+
+    Returns
+    -------
+    tables
+        Thresholds and aliases, shape (n,) uint64.
+
+    Raises
+    ------
+    ParameterError
+        As `alias_table` does for one of them.
+    """
+    tables = np.empty(len(weights), np.uint64)
+    for start, stop in pairwise(bounds.tolist()):
+        tables[start:stop] = alias_table(weights[start:stop]) + np.uint64(first + start)
+    return tables
+
+
 @kernel
 def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> None:
     """Write the table; `threshold` has the scaled weights, `alias` the outcomes, and `small` and `large` are room."""
@@ -79,6 +108,12 @@ def pick(table: Any, bits: Any) -> Any:
     """Return the outcome that 64 random bits choose, int64."""
     slot = below(bits, len(table))
     return choose(slot, table[slot], bits)
+
+
+@inline
+def slot_in(span: Any, bits: Any) -> Any:
+    """Return the slot, uint64, that 64 random bits fall into, of a span: its first slot << 32 | their number."""
+    return (span >> _HALF) + below(bits, span & _LOW)
 
 
 @inline

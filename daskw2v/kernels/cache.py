@@ -27,7 +27,7 @@ from numba.core.runtime import rtsys
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = "kernels", "objectives", "types.py"  # all of these; elsewhere the modules that import Numba's door
-_DOOR = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes))? import", re.MULTILINE)
+_DOOR = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes|cuda\.warp))? import", re.MULTILINE)
 _OWN = "daskw2v-"  # begins the name of a folder of one process
 
 

@@ -27,6 +27,14 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def exact(function: Callable[..., Any]) -> Any:
+    """Compile as `kernel` does, but without fast arithmetic: the same bits in every kernel that calls it."""
+    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
+    if not numba.config.DISABLE_JIT:
+        compiled._cache = KernelCache(function)
+    return compiled
+
+
 def inline(function: Callable[..., Any]) -> Any:
     """Compile as part of the kernels that call it."""
     return numba.njit(nogil=True, inline="always", error_model="numpy", fastmath=set(FAST))(function)

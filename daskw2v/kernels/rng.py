@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     START = 12
     EXCERPT = 13
     ROUNDING = 14
+    HELD_OUT = 15
 
 
 @inline

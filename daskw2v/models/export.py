@@ -7,56 +7,64 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
+from daskw2v.models.faiss import write_faiss
 from daskw2v.models.files import writing
+from daskw2v.models.frames import arrow_schema
+from daskw2v.models.lance import write_lance
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.static import write_static
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
 from daskw2v.store.urls import Location, as_url
 
-pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
+pq = Extra("pyarrow.parquet", "arrow")
 
 
 def export(
     vectors: Vectors, url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Write vectors in a format of another tool. Files are written atomically.
+    """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
 
     Parameters
     ----------
     vectors
         What to write.
     url
-        File to write (folder, for projector and static), any fsspec URL or local path.
+        File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
     format
-        text or binary (word2vec's formats; compressed if the name ends in .gz), parquet, safetensors, projector (for
-        TensorBoard) or static (for sentence-transformers and model2vec). By default, the suffix decides: .txt or .vec,
-        .bin, .parquet, .safetensors.
+        text or binary (word2vec's formats; compressed if the name ends in .gz), parquet, safetensors, faiss (a flat
+        index of unit vectors, whose inner products are cosines, and its words in `<url>.words`), lance (a dataset with
+        the columns of parquet), projector (for TensorBoard) or static (for sentence-transformers, model2vec and the
+        Hugging Face Hub, whose model card names no license). By default, the suffix decides: .txt or .vec, .bin,
+        .parquet, .safetensors, .faiss, .lance.
     storage_options
         Options for fsspec.
 
     Raises
     ------
     ParameterError
-        If the format is unknown, does not follow from the name, or cannot be compressed with gzip.
+        If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if a Lance dataset
+        would not be on this machine.
     InputError
         If the format cannot represent one of the words, or the model's tokenizer.
+    StoreError
+        If there is something in the folder of a Lance dataset, or a vector is not finite.
     MissingExtraError
-        If the format is parquet and pyarrow is not installed.
+        If the format is parquet and pyarrow is not installed, or lance and pylance is not.
     OSError
         If writing fails (no space, no permission).
     """
     url = as_url(url, "url")
     format = _by_name(url) if format is None else format
-    if format not in (*_FOLDERS, *_WRITERS):
+    if format not in (*_WRITERS, *_SEVERAL_FILES):
         raise ParameterError(
             f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
-            f"Give one of {', '.join((*_WRITERS, *_FOLDERS))}; or a name that ends in {', '.join(_SUFFIXES)}.",
+            f"Give one of {', '.join((*_WRITERS, *_SEVERAL_FILES))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
         raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
-    if format in _FOLDERS:
-        _FOLDERS[format](vectors, url, storage_options)
+    if format in _SEVERAL_FILES:
+        _SEVERAL_FILES[format](vectors, url, storage_options)
         return
     with writing(url, storage_options) as f:
         _WRITERS[format](vectors, f)
@@ -69,17 +77,9 @@ def _by_name(url: str) -> str | None:
 
 def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
     """Write columns word, count and vector, row group by row group."""
-    vocabulary, vector_type = vectors.vocabulary, pa.list_(pa.float32(), vectors.vector_size)
-    schema = pa.schema([("word", pa.string()), ("count", pa.int64()), ("vector", vector_type)])
-    with pq.ParquetWriter(f, schema) as writer:
-        for rows in vectors.slices():
-            numbers = pa.array(vectors.rows(rows).ravel())
-            columns = [
-                pa.array(vocabulary.between(rows.start, rows.stop), pa.string()),
-                pa.array(vocabulary.counts[rows]),
-                pa.FixedSizeListArray.from_arrays(numbers, type=vector_type),
-            ]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+    with pq.ParquetWriter(f, arrow_schema(vectors.vector_size)) as writer:
+        for batch in vectors.record_batches():
+            writer.write_batch(batch)
 
 
 def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
@@ -109,15 +109,17 @@ def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, A
             f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
 
 
-_FOLDERS: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], None]] = {
-    "projector": _write_projector,
-    "static": write_static,
-}
 _WRITERS: dict[str, Callable[[Vectors, BinaryIO], None]] = {
     "text": write_text,
     "binary": write_binary,
     "parquet": _write_parquet,
     "safetensors": _write_safetensors,
+}
+_SEVERAL_FILES: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], None]] = {
+    "projector": _write_projector,
+    "static": write_static,
+    "faiss": write_faiss,
+    "lance": write_lance,
 }
 _SUFFIXES = {
     ".txt": "text",
@@ -125,4 +127,6 @@ _SUFFIXES = {
     ".bin": "binary",
     ".parquet": "parquet",
     ".safetensors": "safetensors",
+    ".faiss": "faiss",
+    ".lance": "lance",
 }

@@ -1,4 +1,4 @@
-"""Single files at fsspec URLs: read with clear errors, written atomically."""
+"""Files at fsspec URLs: read with clear errors, written atomically; and folders that are new."""
 
 import gzip
 import os
@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, StoreError
 from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.durability import force_name
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 
 
@@ -81,4 +82,23 @@ def _local_file(path: str) -> Iterator[BinaryIO]:
     except BaseException:
         if os.path.exists(temporary):
             os.unlink(temporary)
+        raise
+
+
+@contextmanager
+def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
+    """Give a folder to fill, which does not exist or is empty. It is removed if the block ends with an error.
+
+    Raises
+    ------
+    StoreError
+        If there is something in the folder.
+    """
+    store = Store(url, dict(storage_options or {}))
+    if store.children():
+        raise StoreError(f"There is something at {store.url}, which is not replaced.", "Give a folder of its own.")
+    try:
+        yield store
+    except BaseException:
+        store.remove()
         raise

@@ -5,7 +5,7 @@ from typing import Any
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
 
-_PARTS = ("corpus", "metrics", "params", "resources", "tables", "vocabulary")
+_PARTS = ("corpus", "metrics", "params", "resources", "retraining", "tables", "vocabulary")
 
 
 def read_finished(store: Store) -> dict[str, Any] | None:

@@ -11,7 +11,8 @@ from daskw2v.config.settings import is_number
 from daskw2v.errors import ParameterError
 from daskw2v.types import Float32Array
 
-Weighted = str | tuple[str, float]
+Vector = npt.NDArray[Any]  # of D dimensions, in place of a word
+Weighted = str | Vector | tuple[str | Vector, float]
 
 
 def check_method(method: str) -> None:
@@ -33,20 +34,38 @@ def word_list(words: Any) -> list[str]:
     return list(words)
 
 
-def weighted(words: Any, weight: float) -> Iterator[tuple[str, float]]:
-    """Yield words and their weights, `weight` by default; raise ParameterError for anything else."""
-    if isinstance(words, str) or (isinstance(words, tuple) and len(words) == 2 and isinstance(words[1], Real)):
-        words = [words]  # one word, with or without its weight
-    for word in word_list(words):
-        yield (word, weight) if isinstance(word, str) else _pair(word)
+def some_words(words: Any) -> list[str]:
+    """Return words as a list that is not empty; raise ParameterError for anything else."""
+    found = word_list(words)
+    if not found:
+        raise ParameterError("No words to compare.", "Give at least one word.")
+    return found
 
 
-def _pair(word: Any) -> tuple[str, float]:
-    is_pair = isinstance(word, tuple | list) and len(word) == 2 and isinstance(word[0], str)
+def weighted(words: Any, weight: float) -> Iterator[tuple[str | Vector, float]]:
+    """Yield words or arrays and their weights, `weight` by default; raise ParameterError for anything else."""
+    for word in [words] if _is_one(words) else word_list(words):
+        yield (word, weight) if isinstance(word, str) or _is_vector(word) else _pair(word)
+
+
+def _is_one(words: Any) -> bool:
+    """Tell whether it is one word or vector, with or without its weight."""
+    if isinstance(words, tuple):
+        return len(words) == 2 and isinstance(words[1], Real)
+    return isinstance(words, str) or (_is_vector(words) and words.ndim < 2)
+
+
+def _is_vector(word: Any) -> bool:
+    return isinstance(word, np.ndarray) and word.dtype.kind in "fiu"
+
+
+def _pair(word: Any) -> tuple[str | Vector, float]:
+    is_pair = isinstance(word, tuple | list) and len(word) == 2 and (isinstance(word[0], str) or _is_vector(word[0]))
     if not (is_pair and is_number(word[1], Real) and np.isfinite(float(word[1]))):
         raise ParameterError(
             f"{word!r} is neither a word nor a word with its weight.",
-            "Give words, or pairs of a word and a finite number, such as ('king', 0.5).",
+            "Give words, or pairs of a word and a finite number, such as ('king', 0.5). An "
+            "array of numbers may stand for a word.",
         )
     return word[0], float(word[1])
 
@@ -82,3 +101,14 @@ def query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
             "Give finite vectors.",
         )
     return queries
+
+
+def query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
+    """Return one vector, shape (size,), as float32; raise ParameterError for anything else."""
+    query = query_vectors(vector, size)
+    if query.ndim != 1:
+        raise ParameterError(
+            f"The query has the shape {query.shape}, and is not one vector of {size} dimensions.",
+            "Give one vector; several are searched by `nearest`.",
+        )
+    return query

@@ -1,4 +1,4 @@
-"""Export for sentence-transformers and model2vec, which embed a sentence as the mean of its words' vectors.
+"""Export for sentence-transformers, model2vec and the Hugging Face Hub: a sentence is the mean of its words' vectors.
 
 The exported tokenizer splits text like the model's tokenizer and knows whole words only. Unknown words count as zero
 vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
@@ -12,6 +12,7 @@ import numpy as np
 
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
+from daskw2v.models.card import model_card
 from daskw2v.models.files import writing
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.vectors import Vectors
@@ -20,7 +21,7 @@ _BLANKS = r"[\x00-\x20]+"
 
 
 def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
-    """Write the folder's four files.
+    """Write the folder's five files.
 
     Raises
     ------
@@ -40,9 +41,10 @@ def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] 
         _write_tokenizer(vectors, steps, f)
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
-    for name, values in (("modules.json", [module]), ("config.json", config)):
+    texts = {"modules.json": json.dumps([module], indent=1), "config.json": json.dumps(config, indent=1)}
+    for name, text in {**texts, "README.md": model_card(vectors)}.items():
         with writing(f"{folder}/{name}", storage_options) as f:
-            f.write(json.dumps(values, indent=1).encode())
+            f.write(text.encode())
 
 
 def _steps(tokenizer: str) -> dict[str, Any]:

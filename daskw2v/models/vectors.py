@@ -1,41 +1,42 @@
-"""Queries of word vectors: neighbours, similarity, analogies.
+"""Word vectors: words and their rows, and the rows nearest to others.
 
 Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with a
 subword network also computes vectors of words outside its vocabulary.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.blocks import VectorBlock, compared
+from daskw2v.models.neighbours import neighbours_table
 from daskw2v.models.opened import open_model
-from daskw2v.models.queries import Weighted, at_least_one, check_method, query_vectors, weighted, word_list
+from daskw2v.models.outputs import Outputs
+from daskw2v.models.queries import at_least_one, query_vectors, word_list
 from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.rows import PiecedRows, RowsField, StoredRows
 from daskw2v.models.units import lengths, scaled, unit
+from daskw2v.models.word_queries import WordQueries
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-AnalogyMethod = Literal["3cosadd", "3cosmul"]
-
-COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 _BLOCK = 64 << 20  # bytes of rows read at once
 _SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
 _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors:
+class Vectors(WordQueries, Outputs):
     """Words and their vectors.
 
     Parameters
@@ -68,6 +69,7 @@ class Vectors:
     subwords: Subwords | None = None
     stable_ids: Int64Array | None = None
     _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
+    _store: Store | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self._rows), getattr(self._rows, "dtype", None)
@@ -120,8 +122,20 @@ class Vectors:
         VocabularyError
             If its vocabulary is damaged.
         """
-        read = partial(open_model, in_memory=in_memory)
-        return cls(*read_resolved(read, url, storage_options, store_timeout, version))
+        read = partial(cls._read, in_memory=in_memory)
+        return read_resolved(read, url, storage_options, store_timeout, version)
+
+    @classmethod
+    def _read(cls, store: Store, in_memory: bool | None) -> Self:
+        return cls(*open_model(store, in_memory))._within(store)
+
+    def _within(self, store: Store) -> Self:
+        """Return these, which lie in the folder of a version."""
+        vars(self)["_store"] = store
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_store": None}  # it may hold secrets
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"
@@ -215,6 +229,10 @@ class Vectors:
             for part in cut(len(vectors), n_rows or len(vectors)):
                 yield VectorBlock(ids[part], vectors[part], norms[part])
 
+    def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
+        """Read the same in blocks whose scores of `n_queries` vectors take 16 MB, or one word's."""
+        return self.blocks(limit, max(1, _SCORES // max(1, n_queries)))
+
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
         norms = self._norms[ids]
@@ -260,7 +278,7 @@ class Vectors:
         topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
         groups = [unit(queries[rows]) for rows in cut(len(queries), _QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
-        blocks = self.blocks(limit, max(1, _SCORES // max(1, min(len(queries), _QUERIES))))
+        blocks = self.blocks_for(min(len(queries), _QUERIES), limit)
         by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > _BLOCK
         for block, scores in compared(blocks, groups, by_threads=by_threads):
             for found, ranking in zip(scores, rankings, strict=True):
@@ -271,117 +289,55 @@ class Vectors:
             ids[rows], cosines[rows] = ranking.best()
         return (ids[0], cosines[0]) if single else (ids, cosines)
 
-    def most_similar(
-        self,
-        positive: Weighted | Sequence[Weighted],
-        negative: Weighted | Sequence[Weighted] = (),
-        topn: int = 10,
-        restrict_vocab: int | None = None,
-    ) -> list[tuple[str, float]]:
-        """Find the words nearest to the weighted mean of words' unit vectors, without these words.
+    def neighbours(self, words: Iterable[str] | None = None, topn: int = 10) -> Any:
+        """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
+
+        They are those of `most_similar`, word by word. Each task searches for some thousand words: its worker opens the
+        model, reads all rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------
-        positive, negative
-            Words with weight 1 and -1, or pairs of a word and its weight, whose sign is not changed.
+        words
+            Words, also those of the subword network; all words of the vocabulary by default.
         topn
-            Number of words to find.
-        restrict_vocab
-            Search only this many of the most frequent words.
+            Number of neighbours of each.
 
         Returns
         -------
-        neighbours
-            Words and their cosines, best first.
+        dask.dataframe.DataFrame
+            Columns word, rank (int64, from 1 on), neighbour and cosine (float32): the words as given, best first.
 
         Raises
         ------
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no word is given, an argument is not a word, or a number is below 1.
+            If `words` is no list, `topn` is below 1, or the vectors lie in no store.
+        MissingExtraError
+            If Dask's dataframes, which need pandas and pyarrow, are not installed.
         """
-        given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
-        if not given:
-            raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([word for word, _ in given])
-        mean = np.array([weight for _, weight in given], np.float32) @ scaled(rows)
-        found, cosines = self.nearest(mean, at_least_one("topn", topn) + len(ids), restrict_vocab)
-        return self._named(found, cosines, ids, topn)
-
-    def similarity(self, a: str, b: str) -> float:
-        """Return the cosine of two words' vectors.
-
-        Raises
-        ------
-        UnknownWordError
-            If a word is not known.
-        """
-        first, second = scaled(self._look_up([a, b])[1])
-        return float(first @ second)
-
-    def analogy(
-        self, a: str, b: str, c: str, topn: int = 1, method: AnalogyMethod = "3cosadd"
-    ) -> list[tuple[str, float]]:
-        """Find the word that is to `c` as `b` is to `a`. These three are excluded.
-
-        Parameters
-        ----------
-        a, b, c
-            Three words, such as man, king, woman.
-        topn
-            Number of words to find.
-        method
-            `3cosadd` ranks x by the cosine with b - a + c; `3cosmul` by cos(x, b) cos(x, c) /
-            (cos(x, a) + 0.001), each cosine mapped to 0..1.
-
-        Returns
-        -------
-        answers
-            Words and their scores, best first.
-
-        Raises
-        ------
-        UnknownWordError
-            If a word is not known.
-        ParameterError
-            If the method is unknown, or `topn` is below 1.
-        """
-        if method == "3cosadd":
-            return self.most_similar([b, c], [a], topn)
-        check_method(method)
-        ids, rows = self._look_up([a, b, c])
-        units, ranking = scaled(rows), Ranking(1, at_least_one("topn", topn) + len(ids))
-        for block in self.blocks(n_rows=max(1, _SCORES // len(ids))):
-            near_a, near_b, near_c = (1 + block.cosines(units)) / 2
-            ranking.add((near_b * near_c / (near_a + COSMUL_EPSILON))[None], block.ids)
-        found, scores = ranking.best()
-        return self._named(found[0], scores[0], ids, topn)
-
-    def doesnt_match(self, words: Sequence[str]) -> str:
-        """Return the word that is farthest from the mean of all.
-
-        Raises
-        ------
-        UnknownWordError
-            If a word is not known.
-        ParameterError
-            If the list is empty, or not a list.
-        """
-        words = word_list(words)
-        if not words:
-            raise ParameterError("No words to compare.", "Give at least one word.")
-        units = scaled(self._look_up(words)[1])
-        return words[int(np.argmin(units @ units.mean(axis=0)))]
+        topn = at_least_one("topn", topn)
+        if self._store is None:
+            raise ParameterError(
+                "These vectors are in memory alone, where no worker reads them.", "Open the folder that `save` writes."
+            )
+        if words is None:
+            return neighbours_table(Vectors._read, self._store, range(len(self)), topn)
+        asked = word_list(words)
+        self._ids(asked)  # before the cluster works
+        return neighbours_table(Vectors._read, self._store, asked, topn)
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
         """Return ids, shape (n,), -1 for words of the subword network, and vectors, shape (n, D)."""
-        ids = np.array([self._id(word) for word in words], np.int64)
+        ids = self._ids(words)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
         if self.subwords is not None and not known.all():
             rows[~known] = self.subwords.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
         return ids, rows
+
+    def _ids(self, words: Sequence[str]) -> Int64Array:
+        return np.array([self._id(word) for word in words], np.int64)
 
     def _id(self, word: str) -> int:
         if self.subwords is None or not isinstance(word, str) or not word or word in self.vocabulary:
@@ -392,8 +348,3 @@ class Vectors:
         if restrict_vocab is None:
             return len(self)
         return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
-
-    def _named(self, ids: Int64Array, scores: Float32Array, without: Int64Array, topn: int) -> list[tuple[str, float]]:
-        keep = ~np.isin(ids, without)
-        pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
-        return [(self.vocabulary.word(i), score) for i, score in pairs]

@@ -94,7 +94,7 @@ def import_word2vec(
         for i, (word, row) in enumerate((_binary_rows if binary else _text_rows)(f, url, rows, columns)):
             words.append(_decode(word, url, i))
             matrix[i] = row
-    _check_rows(url, words, matrix)
+    check_rows(url, words, matrix)
     return Vectors(Vocabulary.from_words(words, [0] * rows), matrix, url=url)
 
 
@@ -177,7 +177,14 @@ def _decode(word: bytes, url: str, i: int) -> str:
         raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
 
 
-def _check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
+def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
+    """Refuse a file in which a word stands twice, or a vector is not finite.
+
+    Raises
+    ------
+    InputError
+        If there is one.
+    """
     if len(set(words)) != len(words):
         seen: set[str] = set()
         twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]

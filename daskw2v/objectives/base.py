@@ -12,8 +12,9 @@ from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt64Array
+from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
+NOT_FROZEN = np.zeros(0, np.uint8)
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
 
 
@@ -55,12 +56,15 @@ class Tables(NamedTuple):
         Row length in floats, a multiple of 16.
     hot
         The thread's own rows.
+    frozen
+        Whether each row of the input table is frozen, not 0, or not, uint8; of length 0 where none is.
     """
 
     source: Float32Array
     output: Float32Array
     width: int
     hot: HotRows
+    frozen: UInt8Array = NOT_FROZEN
 
 
 class DeviceTables(NamedTuple):
@@ -76,7 +80,7 @@ class DeviceTables(NamedTuple):
         Warps that train at the same time, at most.
     source_touched, output_touched
         How likely a window touches each of the first rows of both tables, float32: those that so many warps would
-        update too far (`objectives.cuda.pieces.crowded`).
+        update too far (`objectives.cuda.pieces.crowded`); infinite for rows that do not move.
     totals
         Examples and summed loss, to be added to, shape (2,) float64.
     stream
@@ -146,9 +150,10 @@ class Trainer(Protocol):
     def __call__(
         self, segment: Segment, first: int, last: int, tables: Any, rate: Rate, epoch: int, prepared: Any, /
     ) -> Any:
-        """Return the number of examples and their summed loss; a GPU adds both to its `totals` and returns None.
+        """Return the number of examples and their summed loss; a GPU adds both to its `totals` and returns its warps.
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned.
+        `tables` are `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned. On a GPU
+        `first` and `last` are arrays of one number there, int64.
         """
 
 
@@ -208,8 +213,11 @@ class Objective:
         Given rows of a table before training: a pure function, so that any worker can make any rows.
     prepare
         What all kernels of a run read besides the tables, from the Params and the words' counts.
+    with_markets
+        Adds to what `prepare` made what negatives of markets are drawn from, given the words' counts and the number of
+        each word's market, -1 without one, int32; for those that read `market_negative`.
     prepared_bytes
-        What that holds and how many bytes it takes, given the Params and the number of words.
+        What all that holds and how many bytes it takes, given the Params and the number of words.
     trainers
         The function that trains a range of centers in place, by device.
     bucket_trainers
@@ -220,6 +228,9 @@ class Objective:
         negatives.
     follows
         Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
+    check
+        Raises an error if a process cannot train it on a device, given PyTorch's name of that; for those that train
+        more than kernels do.
     touched
         How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
         whose windows are trained many at a time.
@@ -228,6 +239,8 @@ class Objective:
         often all words occur, and `partition_table`'s result; for those whose buckets a GPU trains.
     reached
         Marks the rows that training may read; without it replicas take whole tables.
+    measured_by
+        The objective whose kernel measures the loss on text, with the same tables; None where its own does.
     column_trainers
         The function that trains columns of the word-context matrix in place, by device; some objectives have none.
     of_words
@@ -247,15 +260,18 @@ class Objective:
     tables: Callable[[Params, int], dict[str, int]]
     initial: Callable[[Params, str, RowIds], Float32Array]
     prepare: Callable[[Params, Int64Array], Any]
+    with_markets: Callable[[Any, Int64Array, Int32Array], Any] | None = None
     prepared_bytes: Callable[[Params, int], Mapping[str, int]]
     trainers: Mapping[str, Trainer] = field(default_factory=dict)
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
     partition_table: Callable[[Params, Int64Array], UInt64Array] = negatives_table
     follows: bool = False
+    check: Callable[[str], None] | None = None
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
     targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
     reached: Reach | None = None
+    measured_by: "Objective | None" = None
     of_words: tuple[str, ...] = ("input", "output")
     hot_rows: int = 254
     flush_words: int = 1024

@@ -1,15 +1,44 @@
-"""What negative sampling needs on any device: the table that negatives are drawn from, and the keys of the draws."""
+"""What negative sampling needs on any device: the tables that negatives are drawn from, and the keys of the draws.
 
-from typing import NamedTuple
+A word may belong to a market, such as the city of a listing. Windows may have further negatives, which are drawn from
+the words of their target's market alone (Grbovic and Cheng 2018, "Real-time Personalization using Embeddings for Search
+Ranking at Airbnb", section 3.1, equation 4).
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.kernels.alias import alias_tables, choose, slot_in
+from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.hierarchy import word_table
-from daskw2v.types import Int64Array, UInt64Array
+from daskw2v.sampling.hierarchy import word_table, word_weights
+from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 BATCH = 4  # windows, pairs or rows that are trained at once
+
+
+class Markets(NamedTuple):
+    """Alias tables of all words and of the words of each market; empty where no negative is drawn from a market.
+
+    Parameters
+    ----------
+    slots
+        The tables, that of all words first, shape (V + words with a market,) uint64. Aliases are numbers of slots.
+    words
+        The word of each slot, int32.
+    spans
+        Of each word, first slot (upper 32 bits) and number of slots (lower 32 bits) of the table of its market; of a
+        word without market, those of the table of all words; shape (V,) uint64.
+    """
+
+    slots: UInt64Array
+    words: Int32Array
+    spans: UInt64Array
+
+
+NO_MARKETS = Markets(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64))
 
 
 class Negatives(NamedTuple):
@@ -17,34 +46,54 @@ class Negatives(NamedTuple):
 
     Parameters
     ----------
-    negative
-        As in Params.
+    negative, market_negative
+        As in Params: negatives that are drawn from all words, and those of the target's market.
     table
         Alias table of the words, shape (V,) uint64.
     key
         Stream of this epoch's draws.
+    markets
+        What negatives of markets are drawn from.
     """
 
     negative: int
     table: UInt64Array
     key: np.uint64
+    market_negative: int = 0
+    markets: Markets = NO_MARKETS
 
 
 class PreparedNoise(NamedTuple):
-    """The Params, and the alias table of the negatives, shape (V,) uint64."""
+    """The Params, the alias table of the negatives, shape (V,) uint64, and those of markets."""
 
     params: Params
     noise: UInt64Array
+    markets: Markets = NO_MARKETS
 
 
 def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
-    """Build the table that negatives are drawn from."""
-    return PreparedNoise(params, word_table(counts, params.ns_exponent))
+    """Build the tables that negatives are drawn from, where no word has a market."""
+    prepared = PreparedNoise(params, word_table(counts, params.ns_exponent))
+    return with_markets(prepared, counts, np.full(len(counts), -1, np.int32)) if params.market_negative else prepared
+
+
+def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Array) -> PreparedNoise:
+    """Return the tables with those of markets, given the number of each word's market, -1 without, shape (V,)."""
+    weights, n_words = word_weights(counts, prepared.params.ns_exponent), len(counts)
+    known = np.flatnonzero((markets >= 0) & (weights > 0))  # what is never drawn is no center either
+    order = known[np.argsort(markets[known], kind="stable")]
+    bounds = np.append(np.flatnonzero(np.diff(markets[order], prepend=-1)), len(order))
+    slots = np.concatenate([prepared.noise, alias_tables(weights[order], bounds, n_words)])
+    words = np.concatenate([np.arange(n_words, dtype=np.int32), order.astype(np.int32)])
+    spans, sizes = np.full(n_words, n_words, np.uint64), np.diff(bounds)
+    spans[order] = np.repeat(((n_words + bounds[:-1]) << 32) | sizes, sizes)
+    return prepared._replace(markets=Markets(slots, words, spans))
 
 
 def noise_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of what `prepare_noise` builds, by its name."""
-    return {"table of negatives": 8 * n_words}
+    """Return the bytes of what `prepare_noise` builds, or `with_markets` where all words have one, by its name."""
+    alone = {"table of negatives": 8 * n_words}
+    return alone | {"tables of markets": (2 * (8 + 4) + 8) * n_words} if params.market_negative else alone
 
 
 def word_tables(params: Params, n_words: int) -> dict[str, int]:
@@ -54,5 +103,12 @@ def word_tables(params: Params, n_words: int) -> dict[str, int]:
 
 def negatives_of(prepared: PreparedNoise, epoch: int) -> Negatives:
     """Return the kernel's view of the negatives of an epoch."""
-    params = prepared.params
-    return Negatives(params.negative, prepared.noise, stream(params.seed, Purpose.NEGATIVE, epoch))
+    params, key = prepared.params, stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
+    return Negatives(params.negative, prepared.noise, key, params.market_negative, prepared.markets)
+
+
+@inline
+def pick_in_market(markets: Any, word: Any, bits: Any) -> Any:
+    """Return the word that 64 random bits choose from the market of a word."""
+    slot = slot_in(markets.spans[word], bits)
+    return markets.words[choose(slot, markets.slots[slot], bits)]

@@ -8,7 +8,7 @@ import numpy as np
 from daskw2v.kernels.alias import pick
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
-from daskw2v.objectives.noise import PreparedNoise, negatives_of
+from daskw2v.objectives.noise import PreparedNoise, negatives_of, pick_in_market
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import BoolArray
@@ -24,11 +24,10 @@ def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: i
     """
     params, negatives = prepared.params, negatives_of(prepared, epoch)
     pairs = 1 if params.negative_sharing == "shared" else 2 * params.window
+    centers = segment.tokens[first:last]
     marks["input"][segment.tokens] = True
-    marks["output"][segment.tokens[first:last]] = True
-    _mark_negatives(
-        segment.positions[first:last], negatives.key, negatives.table, params.negative * pairs, marks["output"]
-    )
+    marks["output"][centers] = True
+    _mark_negatives(centers, segment.positions[first:last], negatives, pairs, marks["output"])
 
 
 def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
@@ -38,11 +37,16 @@ def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: in
 
 
 @kernel
-def _mark_negatives(positions: Any, key: Any, table: Any, n: Any, marks: Any) -> None:
+def _mark_negatives(words: Any, positions: Any, negatives: Any, pairs: Any, marks: Any) -> None:
     for i in range(len(positions)):
-        state = draw(key, positions[i])
-        for k in range(1, n + 1):
-            marks[pick(table, mix(state + np.uint64(k) * GOLDEN))] = True
+        state = draw(negatives.key, positions[i])
+        for _ in range(pairs):
+            for _ in range(negatives.negative):
+                state += GOLDEN
+                marks[pick(negatives.table, mix(state))] = True
+            for _ in range(negatives.market_negative):
+                state += GOLDEN
+                marks[pick_in_market(negatives.markets, words[i], mix(state))] = True
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
-from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -80,11 +80,41 @@ def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int
 
     `pair` is the number of the context, where each draws its own.
     """
-    state = draws(key, np.array([window.position], _U64))
-    numbers = np.arange(1, negative + 1, dtype=_U64) + _U64(pair * negative)
-    negatives = picked(table, mix.py_func(state + numbers * GOLDEN))
-    signs = np.where(negatives == window.word, 0.0, -1.0)
-    return np.concatenate([[window.word], negatives]), np.concatenate([[1.0], signs])
+    return _with_signs(window.word, picked(table, _bits(key, window.position, pair * negative, negative)))
+
+
+def goals_of(prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None) -> Goals:
+    """Return the same with the negatives of the word's market, which the window draws itself.
+
+    The others are drawn at a `position`, that of the window by default.
+    """
+    negatives = negatives_of(prepared, epoch)
+    n, further, key = negatives.negative, negatives.market_negative, negatives.key
+    first = pair * (n + further)
+    drawn = picked(negatives.table, _bits(key, window.position if position is None else position, first, n))
+    near = _picked_in_market(negatives.markets, window.word, _bits(key, window.position, first + n, further))
+    return _with_signs(window.word, np.concatenate([drawn, near]))
+
+
+def _bits(key: np.uint64, position: int, first: int, n: int) -> UInt64Array:
+    """Return the random bits of n draws of a window, of which `first` stand before them."""
+    numbers = np.arange(first + 1, first + n + 1, dtype=_U64)
+    return np.asarray(mix.py_func(draws(key, np.array([position], _U64)) + numbers * GOLDEN))
+
+
+def _with_signs(word: int, negatives: Int64Array) -> Goals:
+    """Return a word and its negatives, and their signs; the word itself is no negative."""
+    signs = np.where(negatives == word, 0.0, -1.0)
+    return np.concatenate([[word], negatives]), np.concatenate([[1.0], signs])
+
+
+def _picked_in_market(markets: Markets, word: int, bits: UInt64Array) -> Int64Array:
+    """Return the words that random bits choose from the market of a word, shape of `bits`."""
+    if not len(bits):
+        return np.empty(0, np.int64)
+    first, n = int(markets.spans[word] >> _U64(32)), int(markets.spans[word] & _U64(0xFFFFFFFF))
+    table = markets.slots[first : first + n] - _U64(first)  # of this market alone
+    return markets.words[first + picked(table, bits)].astype(np.int64)
 
 
 def picked(table: UInt64Array, bits: UInt64Array) -> Int64Array:

@@ -6,19 +6,24 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
-from daskw2v.objectives.noise import BATCH, PreparedNoise
+from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed, taken
 
+_FROM_MARKETS = np.uint64(1 << 32)  # spans from here on begin behind the table of all words
+
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
     """Return each row's chance to be among a window's contexts (input), or its targets (output), by table, (rows,)."""
     params, noise = prepared.params, word_weights(counts, prepared.params.ns_exponent)
     share = _shares(params, counts)
-    return {"input": _contexts(params) * share, "output": share + params.negative * noise / noise.sum()}
+    drawn = params.negative * noise / noise.sum()
+    if params.market_negative:
+        drawn += params.market_negative * _drawn_near(prepared.markets, share, noise)
+    return {"input": _contexts(params) * share, "output": share + drawn}
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
@@ -53,6 +58,14 @@ def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UI
     nodes = np.zeros(len(counts))
     _add_linked(links, _shares(params, counts, total), nodes)
     return nodes
+
+
+def _drawn_near(markets: Markets, share: Float64Array, noise: Float64Array) -> Float64Array:
+    """Return how often a word is drawn from the market of a center, given its share of centers and its weight."""
+    _, market = np.unique(markets.spans, return_inverse=True)
+    drawn = np.bincount(market, share)[market] * noise / np.maximum(np.bincount(market, noise)[market], 1e-300)
+    free = markets.spans < _FROM_MARKETS  # words without market, for which all words are drawn
+    return np.where(free, 0.0, drawn) + share[free].sum() * noise / noise.sum()
 
 
 def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:

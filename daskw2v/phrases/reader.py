@@ -25,8 +25,14 @@ class ShardReader:
     """
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
-        self._work, self._shards = work, corpus.shards
-        self.ids = lru_cache(KEPT_MAPS)(lambda number: vocabulary.read_map(corpus.shards[number].path))
+        self._work, self._shards, maps = work, corpus.shards, vocabulary.open_maps()
+
+        @lru_cache(KEPT_MAPS)
+        def ids(number: int) -> Int32Array:
+            path = corpus.shards[number].path
+            return maps.read(path, (work / path).open_group())
+
+        self.ids = ids
 
     def codes(self, number: int, start: int = 0, stop: int | None = None) -> Int32Array:
         """Return the codes start..stop-1 of a shard; all by default."""

@@ -12,14 +12,15 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.report import plots, text
 from daskw2v.report.compare import Comparison, compare
 from daskw2v.report.scores import interval_notes, rated
-from daskw2v.report.training import choices_of, curves_of, facts_of, stages_of, steps_of, text_of
-from daskw2v.report.wordmap import check_map, word_map
+from daskw2v.report.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.report.wordmap import WordMap, check_map, word_map
 from daskw2v.report.words import chosen_words, neighbours_of
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
 _EXAMPLES = 12  # words whose neighbours are shown
 _TOPN = 10  # neighbours of each word
+_MAP_TOPN = 8  # words that the map shows beside a selected one
 _MOST_STEPS = 500  # points of a curve
 _MOST_ROWS = 40  # rows of the table of the curves
 
@@ -33,7 +34,7 @@ def write_report(
     other_evaluation: Evaluation | None = None,
     words: Sequence[str] | None = None,
     map_words: int = 2000,
-    map_method: str = "pca",
+    map_method: str = "graph",
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Write one HTML page about a model. The file is written atomically.
@@ -58,7 +59,7 @@ def write_report(
     map_words
         Number of words on the map, the most frequent ones.
     map_method
-        `pca` or `umap`, as in `word_map`.
+        `graph`, `umap` or `pca`, as in `word_map`.
     storage_options
         Options for fsspec.
 
@@ -113,6 +114,17 @@ def _name(url: str | None) -> str:
     return "vectors without a URL" if url is None else Store(url).name
 
 
+def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
+    """Return what the map's script reads: neighbours, clusters, and the first of the words that is on the map."""
+    return {
+        "ids": drawn.neighbours[:, :_MAP_TOPN].tolist(),
+        "cosines": (drawn.cosines[:, :_MAP_TOPN] * 1000).round().astype("int").tolist(),
+        "first": next((drawn.words.index(word) for word in words if word in drawn.words), None),
+        "clusters": [cluster.word for cluster in drawn.clusters],
+        "paint": plots.cluster_colours(drawn),
+    }
+
+
 def _render(
     vectors: Vectors,
     evaluation: Evaluation | None,
@@ -133,6 +145,9 @@ def _render(
             "alpha": plots.alpha_curve(steps),
             "speed": plots.speed_curve(steps),
         }
+    measured, losses = held_out_of(metrics)
+    if measured:
+        drawings["held_out"] = plots.held_out_curve(measured, losses)
     if curves:
         drawings["scores"] = plots.score_curves(progress, curves)
     return (
@@ -154,7 +169,9 @@ def _render(
             scores=[] if evaluation is None else list(rated(evaluation)),
             intervals=[] if evaluation is None else interval_notes(evaluation),
             map=drawn,
-            first=next((drawn.words.index(word) for word in words if word in drawn.words), None),
+            kept={among: drawn.kept(among) for among in (10, 50)},
+            cluster_labels=[", ".join(text.shown(word, 24) for word in cluster.label) for cluster in drawn.clusters],
+            on_map=_on_map(drawn, words),
             neighbours=list(zip(words, neighbours_of(vectors, words, _TOPN), strict=True)),
             comparison=comparison,
             other=_name(comparison.urls[0]) if comparison else None,

@@ -1,6 +1,7 @@
 """Curves and the map, drawn by Bokeh.
 
-Plots name the colours of the page's style sheet in their tags; the page's script resolves them.
+Plots name the colours of the page's style sheet in their tags, or in a column `paint` of their data; the page's script
+resolves them, the column into a column `colour`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ _MAP_HEIGHT = 620
 _FEW = 60  # a curve of at most this many points shows each as a dot
 _LARGEST, _SMALLEST = 11.0, 3.5  # sizes of the dots of the most and the least frequent words
 _LONGEST_LABEL = 24  # characters
+_UNPAINTED = "gray"  # until the page's script has painted a column
 
 
 class Drawing(NamedTuple):
@@ -53,6 +55,11 @@ def library() -> list[str]:
 def loss_curve(steps: Sequence[TrainingPoint]) -> Drawing:
     """Draw the mean loss of a pair against the tokens seen."""
     return _over_tokens([step.progress for step in steps], {"loss": [step.loss for step in steps]}, "0.000")
+
+
+def held_out_curve(progress: Sequence[int], losses: Sequence[float | None]) -> Drawing:
+    """Draw the loss on held-out text against the tokens seen."""
+    return _over_tokens(progress, {"loss": losses}, "0.000")
 
 
 def alpha_curve(steps: Sequence[TrainingPoint]) -> Drawing:
@@ -130,8 +137,22 @@ def _curves(
     return Drawing(_finished(plot), x_name, y_name)
 
 
+def cluster_colours(words: WordMap) -> list[str]:
+    """Return a colour of the page for each cluster: that whose other clusters are farthest on the map."""
+    middles = words.places[[cluster.word for cluster in words.clusters]]
+    distances = np.linalg.norm(middles[:, None] - middles, axis=2)
+    taken: list[int] = []
+    for away in distances:
+        nearest = [min(away[: len(taken)][np.equal(taken, c)], default=np.inf) for c in range(SERIES_COLOURS)]
+        taken.append(int(np.argmax(nearest)))
+    return [f"--series-{colour}" for colour in taken]
+
+
 def map_plot(words: WordMap) -> Drawing:
     """Draw the map: a dot for each word, larger for frequent words. The page's script adds the labels."""
+    colours = np.full(len(words.words), "--dot", dtype="<U10")
+    for cluster, colour in zip(words.clusters, cluster_colours(words), strict=True):
+        colours[cluster.members] = colour
     pan, wheel = PanTool(name="pan"), WheelZoomTool()
     plot = figure(
         name="map",
@@ -155,13 +176,16 @@ def map_plot(words: WordMap) -> Drawing:
             "label": [shown(word, _LONGEST_LABEL) for word in words.words],
             "rank": np.arange(1, n + 1, dtype=np.int32),
             "size": sizes.astype(np.float32),
+            "paint": list(colours),
+            "colour": [_UNPAINTED] * n,
         },
         name="words",
     )
-    dots = plot.scatter("x", "y", size="size", source=source, fill_alpha=0.45, line_color=None)
-    _coloured(dots.glyph, fill_color="--dot")
+    dots = plot.scatter("x", "y", size="size", source=source, fill_color="colour", fill_alpha=0.5, line_color=None)
     dots.nonselection_glyph = dots.selection_glyph = None
     _marks(plot, "labels", "--ink", 0, "12px")
+    _cluster_labels(plot)
+    _marks(plot, "matches", "--strong", 9, "13px")
     _marks(plot, "near", "--accent", 8, "13px")
     _marks(plot, "found", "--strong", 13, "bold 15px")
     said = _tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
@@ -173,13 +197,31 @@ def map_plot(words: WordMap) -> Drawing:
 
 
 def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
-    """Add an empty layer of labels, whose data source of this name the page's script fills."""
-    source = ColumnDataSource({"x": [], "y": [], "label": [], "offset": [], "align": []}, name=name)
+    """Add an empty layer of labels in a colour, beside dots if they have a size."""
+    source = _layer(name)
     if size:
         ring = plot.scatter("x", "y", source=source, size=size, line_width=2, fill_alpha=0.25)
         _coloured(ring.glyph, line_color=colour, fill_color=colour)
+    _coloured(_labels(plot, source, font).glyph, text_color=colour)
+
+
+def _cluster_labels(plot: Any) -> None:
+    """Add an empty layer of labels in colours of their own, before the colour of the map: they cover dots."""
+    glyph = _labels(plot, _layer("clusters"), "bold 14px").glyph
+    glyph.update(background_fill_alpha=0.75, padding=2, border_radius=3)
+    _coloured(glyph, background_fill_color="--raised")
+
+
+def _layer(name: str) -> ColumnDataSource:
+    """Return an empty source of labels of this name, which the page's script fills."""
+    return ColumnDataSource(
+        {column: [] for column in ("x", "y", "label", "offset", "align", "paint", "colour")}, name=name
+    )
+
+
+def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
     style, _, height = font.rpartition(" ")
-    text = plot.text(
+    return plot.text(
         "x",
         "y",
         "label",
@@ -190,8 +232,8 @@ def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
         text_font=value(_FONT),
         text_font_size=height,
         text_font_style=style or "normal",
+        text_color="colour",
     )
-    _coloured(text.glyph, text_color=colour)
 
 
 def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:

@@ -90,6 +90,10 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("speed", number(metrics["words_per_second"]), "words/s")
     if metrics.get("loss") is not None:
         yield Fact("mean loss", fixed(metrics["loss"], 4), "over the whole training")
+    if held_out := vectors.metadata.get("held_out"):
+        yield Fact("loss on held-out text", fixed(held_out["loss"], 4), f"{number(held_out['tokens'])} tokens held out")
+    if stopped := vectors.metadata.get("stopped"):
+        yield Fact("stopped early", f"after {_many(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
     if any("sent" in worker for worker in metrics.get("workers", ())):
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
 
@@ -171,6 +175,12 @@ def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[flo
         [entry["progress"] for entry in evaluations],
         {name: [entry["scores"].get(name) for entry in evaluations] for name in names},
     )
+
+
+def held_out_of(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
+    """Return the progress at which the loss on held-out text was measured, and the losses."""
+    measured = [entry for entry in metrics.get("history", ()) if "held_out_loss" in entry]
+    return [entry["progress"] for entry in measured], [entry["held_out_loss"] for entry in measured]
 
 
 def _many(n: int, what: str) -> str:

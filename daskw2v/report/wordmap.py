@@ -1,19 +1,18 @@
 """A two-dimensional map of the most frequent words."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
-from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
-from daskw2v.report.text import number, percent
-from daskw2v.types import Float32Array, Float64Array, Int64Array
+from daskw2v.report.clusters import Cluster, clusters_of
+from daskw2v.report.layouts import LAYOUTS, NEIGHBOURS, check_layout
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_SEED = 1  # of UMAP, so that equal vectors give equal maps
-_UMAP_NEIGHBOURS = 15  # UMAP's default; UMAP needs more words than this
+_COMPARED = 10  # nearest words of each word whose places on the map are looked at
+_BLOCK = 512  # words whose distances on the map are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +29,10 @@ class WordMap:
         Coordinates, shape (n, 2) float32.
     neighbours, cosines
         For each word, the indices and cosines of its nearest among the n words, best first, both of shape (n, k).
+    clusters
+        Clusters of the words, the largest first; none of few words.
     note
-        How the map was made, in one sentence.
+        How the map was made, in one sentence or two.
     """
 
     words: list[str]
@@ -39,23 +40,33 @@ class WordMap:
     places: Float32Array
     neighbours: Int64Array
     cosines: Float32Array
+    clusters: list[Cluster]
     note: str
 
+    def kept(self, among: int) -> float | None:
+        """Return the share of each word's 10 nearest words that are among its nearest `among` on the map.
 
-def word_map(vectors: Vectors, n_words: int = 2000, method: str = "pca", n_neighbours: int = 8) -> WordMap:
-    """Project the most frequent words to two dimensions.
+        None where a word has fewer than 10 others.
+        """
+        near = self.neighbours[:, :_COMPARED]
+        if near.shape[1] < _COMPARED:
+            return None
+        return float(np.mean(_ranks_on_map(self.places, near) < among))
+
+
+def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> WordMap:
+    """Lay out the most frequent words in two dimensions.
 
     Parameters
     ----------
     vectors
         The model. Only the rows of these words are read.
     n_words
-        Number of words; all if the model has fewer.
+        Number of words; all if the model has fewer. Time grows with its square.
     method
-        `pca`: the first two principal components of the unit vectors. `umap`: keeps near words near; distances between
-        far ones mean little. Needs `daskw2v[umap]`.
-    n_neighbours
-        Number of neighbours to find for each word among the others.
+        `graph`: the graph of nearest words, laid out by the forces of t-SNE. `umap`: UMAP, which needs `daskw2v[umap]`.
+        Both keep near words near; distances between far ones mean little. `pca`: the first two principal components of
+        the unit vectors.
 
     Raises
     ------
@@ -71,13 +82,15 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "pca", n_neigh
     ids = np.arange(n)
     units, words = vectors.units(ids), vectors.vocabulary.between(0, n)
     counts = vectors.vocabulary.counts[:n]
-    places, note = METHODS[method](units)
     among = Vectors(Vocabulary.from_words(words, counts), units)
-    found, cosines = among.nearest(units, n_neighbours + 1)
+    found, cosines = among.nearest(units, NEIGHBOURS + 1)
     # Among equal vectors the word itself may have any rank, or be missing: drop it, or else the last.
     itself = found == ids[:, None]
     itself[~itself.any(axis=1), -1:] = True
-    return WordMap(words, counts, places, found[~itself].reshape(n, -1), cosines[~itself].reshape(n, -1), note)
+    near = found[~itself].reshape(n, -1)
+    places, note = LAYOUTS[method](units, near)
+    clusters = clusters_of(units, words, places)
+    return WordMap(words, counts, places, near, cosines[~itself].reshape(n, -1), clusters, note)
 
 
 def check_map(n_words: int, method: str) -> None:
@@ -88,43 +101,18 @@ def check_map(n_words: int, method: str) -> None:
     ParameterError
         If the method is unknown, or there are no words.
     """
-    if method not in METHODS:
-        raise ParameterError(f"map_method={method!r} is unknown.", f"Give one of {', '.join(METHODS)}.")
+    check_layout(method)
     if n_words < 1:
         raise ParameterError(f"map_words={n_words!r} is below 1.", "Give the number of words on the map, such as 2000.")
 
 
-def _pca(units: Float32Array) -> tuple[Float32Array, str]:
-    centred = units.astype(np.float64) - units.mean(axis=0, dtype=np.float64)
-    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(units), 2))
-    flat = left[:, :2] * scales[:2]
-    places[:, : flat.shape[1]] = flat * _signs(flat)
-    whole = float(scales @ scales)
-    share = float(scales[:2] @ scales[:2]) / whole if whole > 0 else 1.0
-    return places.astype(np.float32), (
-        f"The first two principal components of the unit vectors, of {number(units.shape[1])} dimensions. They explain "
-        f"{percent(share)} of the variance, so words may look nearer than they are."
-    )
-
-
-def _signs(columns: Float64Array) -> Float64Array:
-    """Return the sign of each column's largest entry; SVD leaves the signs undetermined."""
-    largest = np.abs(columns).argmax(axis=0)
-    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
-
-
-def _umap(units: Float32Array) -> tuple[Float32Array, str]:
-    if len(units) <= _UMAP_NEIGHBOURS:
-        raise ParameterError(
-            f"map_method='umap' needs more than {_UMAP_NEIGHBOURS} words; there are {len(units)}.",
-            "Give more map_words, or map_method='pca'.",
-        )
-    umap = needed("umap", "umap")
-    reducer = umap.UMAP(n_neighbors=_UMAP_NEIGHBOURS, metric="cosine", random_state=_SEED, n_jobs=1)
-    return np.asarray(reducer.fit_transform(units), np.float32), (
-        "UMAP of the unit vectors by cosine: words close together are similar; distances between clusters mean little."
-    )
-
-
-METHODS: dict[str, Callable[[Float32Array], tuple[Float32Array, str]]] = {"pca": _pca, "umap": _umap}
+def _ranks_on_map(places: Float32Array, near: Int64Array) -> Int64Array:
+    """Return how many other words are nearer on the map than each of the words `near`, of the same shape."""
+    ranks = np.empty_like(near)
+    for start in range(0, len(places), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        away = ((places[block, None] - places) ** 2).sum(axis=2)
+        away[np.arange(len(away)), np.arange(start, start + len(away))] = np.inf
+        wanted = np.take_along_axis(away, near[block], axis=1)
+        ranks[block] = (away[:, None, :] < wanted[:, :, None]).sum(axis=2)
+    return ranks

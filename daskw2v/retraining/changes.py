@@ -25,11 +25,7 @@ class Changes(NamedTuple):
 
 def compare(before: Sequence[Source], now: Sequence[Source]) -> Changes:
     """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
-    known, present = {source.url: source for source in before}, {source.url for source in now}
-    new = tuple(source for source in now if source.url not in known)
-    changed = tuple(s for s in now if s.url in known and _content(s) != _content(known[s.url]))
-    return Changes(new, changed, tuple(source for source in before if source.url not in present))
-
-
-def _content(source: Source) -> tuple[int, str]:
-    return source.size, source.version
+    known, present = {source.place: source for source in before}, {source.place for source in now}
+    new = tuple(source for source in now if source.place not in known)
+    changed = tuple(s for s in now if s.place in known and s.content != known[s.place].content)
+    return Changes(new, changed, tuple(source for source in before if source.place not in present))

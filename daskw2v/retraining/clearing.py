@@ -1,17 +1,22 @@
 """Deletion of results of earlier retraining runs that no kept run uses.
 
 `retraining/<run>.uses.json` names the corpora and the vocabulary of a run. Results that only other runs use are
-deleted: encoded text of removed files, old vocabularies. All of them can be built again from the text.
+deleted: encoded text of removed files, text that was in no file, sessions of events, old vocabularies. All of them can
+be built again from the text.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 
+from daskw2v.collections import parts
+from daskw2v.sequences import parts as sessions
+from daskw2v.sequences import walks
 from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.repair import LAYOUTS
 from daskw2v.vocabulary import count
 
 _SUFFIX = ".uses.json"
+_TEXTS = (parts.LAYOUT, sessions.LAYOUT, walks.LAYOUT)  # of text that the work directory holds
 
 
 def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary: str) -> None:
@@ -48,5 +53,10 @@ def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
         file = f"{CORPORA.folder}/{corpus}.json"
         if (work / file).exists():
             yield file
-            for shard in Corpus.load(work, corpus).shards:
+            found = Corpus.load(work, corpus)
+            for source in found.sources:
+                if any(of.unused_part(source.name) for of in _TEXTS):
+                    yield source.name
+                    yield from walks.made_of(work, source.name)
+            for shard in found.shards:
                 yield shard.path

@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, setting
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.excerpt import Range, excerpt, other_ranges, sample_ranges
+from daskw2v.sampling.excerpt import Range, excerpt, join_ranges, other_ranges, sample_ranges
 from daskw2v.shards.layout import Corpus
+from daskw2v.training.early_stopping import HELD_OUT_LOSS
 
 _EPOCHS = 3  # or those of Params, if fewer
 _GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
+
+
+class Chosen(NamedTuple):
+    """Text to train on: a corpus, and its ranges that the base was not trained on; None without a base."""
+
+    text: Corpus
+    new: Sequence[Range] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +65,8 @@ class Policy(Settings):
     def params_after(self, params: Params, parent: str, new: float) -> Params:
         """Return the Params of a version that starts from its parent's vectors.
 
+        Without new text, they hold none out, and monitor no loss there: the parent was trained on all of it.
+
         Parameters
         ----------
         params, parent
@@ -66,18 +78,24 @@ class Policy(Settings):
         anchor = self.anchor
         if anchor is None:
             anchor = 0.0 if find_objective(params.objective).follows else round(1 - new**_GROWTH, 4)
-        chosen = {
+        chosen: dict[str, Any] = {
             "alpha": self.alpha or max(params.alpha / (1 if anchor else 2), params.min_alpha),
             "epochs": self.epochs or min(_EPOCHS, params.epochs),
             "anchor": anchor,
         }
-        return params.replace(base_model=parent, **chosen)
+        if not new:
+            monitor = None if params.monitor == HELD_OUT_LOSS else params.monitor
+            chosen |= {"held_out": 0.0, "monitor": monitor}
+        return params.replace(base_model=parent, base_vectors=None, **chosen)
 
-    def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Corpus:
+    def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Chosen:
         """Return the part of a corpus to train on, which may be empty; `unread` are the ranges of new text."""
         if self.text == "all":
-            return corpus
+            return Chosen(corpus, unread)
         ranges = list(unread)
         if self.text == "sample":
             ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
-        return excerpt(corpus, ranges)
+        edges = accumulate((stop - start for start, stop in ranges), initial=0)
+        wanted = set(unread)
+        new = [place for place, one in zip(pairwise(edges), ranges, strict=True) if one in wanted]
+        return Chosen(excerpt(corpus, ranges), join_ranges(new))

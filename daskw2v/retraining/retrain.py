@@ -4,16 +4,17 @@ Each step resumes where an earlier run stopped: after an interruption, make the 
 """
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from distributed import Client
 
 from daskw2v.cluster.console import listening
+from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.config.arguments import check_arguments, check_type
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import BusyError, Daskw2vError, ParameterError
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Progress, Watching
@@ -25,12 +26,13 @@ from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_vers
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
-from daskw2v.training.setup import check_choices
+from daskw2v.training.callbacks import Callback
+from daskw2v.training.setup import check_choices, open_callbacks, with_contents
 from daskw2v.training.version import settled_params
 
 
 def retrain(
-    inputs: Inputs,
+    inputs: TextInputs,
     *,
     work: Location,
     params: Params | None = None,
@@ -41,6 +43,7 @@ def retrain(
     full: bool = False,
     client: Client | None = None,
     listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
 ) -> Summary:
     """Train a new version on text that is new since the served version, and publish it if it passes the gates.
 
@@ -51,8 +54,9 @@ def retrain(
     Parameters
     ----------
     inputs
-        All the text, as in `train`. Files that are no longer listed are no longer counted.
-    work, params, resources, client, listener
+        All the text, as in `train`. Files that are no longer listed are no longer counted. Text that is in no file is
+        new where it differs from what was there: a partition, or some 32 MB of what is in this process.
+    work, params, resources, client, listener, callbacks
         As in `train`. Params other than those of the served version train from scratch, on all text.
     policy
         What to train on, and how.
@@ -73,13 +77,15 @@ def retrain(
     Daskw2vError
         As `train` does. Notices have been sent; the served version is unchanged.
     """
-    params = Params() if params is None else params
+    params = default_params(inputs) if params is None else params
     resources = Resources() if resources is None else resources
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
     check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
     _check(params, resources, policy, gates, notices)
+    check_texts(inputs, params, resources)
+    told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     began, clock = datetime.now(UTC), time.monotonic()
 
@@ -92,8 +98,9 @@ def retrain(
     with listening(listener) as listen:
         try:
             with hold(store, "retrain", f"the retraining in {store.url}") as lease:
-                asked, held, heard = settled_params(params), lease.guard(store), lease.guarding(listen)
-                night = RetrainingRun(inputs, held, asked, resources, policy, gates, full, heard)
+                held, heard = lease.guard(store), lease.guarding(listen)
+                asked = settled_params(with_contents(params, held, resources, heard))
+                night = RetrainingRun(inputs, held, asked, resources, policy, gates, full, heard, told)
                 result = night.run(client)
                 summary = tell_all(result, listen)
                 if result.outcome is Outcome.PUBLISHED:
@@ -118,6 +125,12 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
                 f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
                 f"Leave {name} out, or use it in training.",
             )
+    if params.frozen_words is not None:
+        raise ParameterError(
+            f"frozen_words={params.frozen_words!r} cannot be used in retraining: each version starts from the one "
+            "before it, and is rotated as a whole.",
+            "Leave frozen_words out, or use it in training; the policy's anchor holds known words back.",
+        )
     if resources.word_losses:
         raise ParameterError(
             "word_losses=True: retraining does not store losses of words.", "Leave it out, or use it in training."

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from distributed import Client
 
+from daskw2v.collections.kinds import TextInputs
+from daskw2v.collections.parts import found_texts
 from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
@@ -35,15 +36,18 @@ from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
 from daskw2v.retraining.novelty import measure_novelty
 from daskw2v.retraining.outcome import Outcome, Summary
-from daskw2v.retraining.policy import Policy
+from daskw2v.retraining.policy import Chosen, Policy
 from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import choose_strategy, with_choice_of
+from daskw2v.training.events import Callbacks
+from daskw2v.training.held_out import split_text
+from daskw2v.training.markets import without_content
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import read_text, ready_cluster
-from daskw2v.training.version import finish_version, run_folder, run_identity, settled_params, write_version
+from daskw2v.training.version import finish_version, run_folder, settled_params, told_run, write_version
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
 
@@ -76,9 +80,11 @@ class RetrainingRun:
         Whether to train from scratch, on all text.
     listener
         Receives progress.
+    callbacks
+        Are told of the training.
     """
 
-    inputs: Inputs
+    inputs: TextInputs
     work: Store
     params: Params
     resources: Resources
@@ -86,17 +92,11 @@ class RetrainingRun:
     gates: Gates
     full: bool
     listener: Listener
+    callbacks: Callbacks
 
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
         resources = self.resources
-        now = find_sources(
-            self.inputs,
-            self.params.format,
-            resources.storage_options,
-            resources.store_timeout,
-            work=self.work.url,
-        )
         with ExitStack() as opened:
 
             @cache
@@ -104,17 +104,23 @@ class RetrainingRun:
                 ready = ready_cluster(client, self.work, self.params, resources, self.listener)
                 return opened.enter_context(ready)
 
+            texts = found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener)
+            find = opened.enter_context(texts)
             damaged = Versions(self.work).damaged()
             for name, damage in damaged.items():
                 self._say("versions", f"{damage[0].problem} {name} is passed over.")
-            return mending(self.work, self.listener, partial(self._run, cluster, now, frozenset(damaged)), cluster)
+            return mending(self.work, self.listener, partial(self._run, cluster, find, frozenset(damaged)), cluster)
 
     def _run(
-        self, cluster: Callable[[], Client], now: list[Source], seen: frozenset[str], met: Collection[str]
+        self,
+        cluster: Callable[[], Client],
+        find: Callable[[], list[Source]],
+        seen: frozenset[str],
+        met: Collection[str],
     ) -> RunResult:
         """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage."""
         damaged = seen.union(met)
-        result = self._steps(cluster, now, damaged)
+        result = self._steps(cluster, find(), damaged)
         if not damaged:
             return result
         return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
@@ -127,37 +133,38 @@ class RetrainingRun:
             if RECORD not in served.manifest or _is_recorded(self.work, served.name):
                 return _nothing(f"The served version {served.name} already has this text.")
             return self._published(served)  # by a run that was interrupted
-        return self._train(cluster(), served, damaged)
+        return self._train(cluster(), now, served, damaged)
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
         """Return the version that was served last and is whole; None if there is none."""
         whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((whole[name] for name in was_served(self._models) if name in whole), None)
 
-    def _train(self, client: Client, served: Version | None, damaged: Collection[str]) -> RunResult:
-        corpus, vocabulary = read_text(
-            self.inputs, self.work, self.params, self.resources, lambda: client, self.listener
-        )
+    def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
+        corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare(self._sources(served), corpus.sources)
         made, choice = served is not None and self._made(served) and not self.full, None
         if served is not None and made:
             asked = with_choice_of(served.manifest["params"], self.params)
         else:
             asked, choice = choose_strategy(
-                corpus, vocabulary, self.work, self.params, self.resources, client, self.listener
+                corpus, vocabulary, self.work, self.params, self.resources, client, self.listener, self.callbacks.rules
             )
-        params, text = asked, corpus
+        params, chosen = asked, Chosen(corpus, None)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
         if served is not None and made:
-            text = self.policy.choose(corpus, unread, params.seed + number_of(served.name))  # another sample each time
+            seed = params.seed + number_of(served.name)  # another sample each time
+            chosen = self.policy.choose(corpus, unread, seed)
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
             params = self.policy.params_after(params, served.name, new / all_text)
+        text = chosen.text
         if not text.n_tokens:
             return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
         if text is not corpus:
             text.save(self.work)
-        run_id = run_identity(text, vocabulary, params)
-        note_uses(self.work / RECORD, run_id, (corpus, text), vocabulary.key)
+        run = told_run(text, vocabulary, self.work, params, self.callbacks, chosen.new)
+        run_id, halves = run.name, [half for half in split_text(text, params, chosen.new) if half is not None]
+        note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
         with hold_run(self.work, run_id) as lease:
             held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
             version = next_version(held._models, run_id, damaged)
@@ -165,16 +172,20 @@ class RetrainingRun:
                 held._drop_candidates(run_id)
                 candidate = held._candidates / run_id
                 write_version(
-                    candidate, text, vocabulary, held.work, params, self.resources, client, held.listener, choice
-                )
+                    candidate, text, vocabulary, held.work, params, self.resources, client, held.listener, choice,
+                    self.callbacks, chosen.new,
+                )  # fmt: skip
                 stopped = held._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
                 if stopped is not None:
+                    self.callbacks.ended(held.listener)
                     return stopped
             elif _is_recorded(self.work, version):
                 return _nothing(f"{version}, which was published before, already has this text.")
             if self.policy.index:
                 index_version(held._models / version, threads=self.resources.threads or 0)
             published = Versions(held.work).publish(version)
+            vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
+            self.callbacks.published(run, vectors, held.listener)
         return self._published(published)
 
     def _finish(
@@ -281,7 +292,8 @@ class RetrainingRun:
             theirs = settled_params(type(self.params).from_dict(asked))
         except ParameterError:  # made by a release with other fields
             return False
-        return identity_fields(theirs) == identity_fields(with_choice_of(asked, self.params))
+        ours = with_choice_of(asked, self.params)
+        return identity_fields(without_content(theirs)) == identity_fields(without_content(ours))
 
     def _sources(self, version: Version | None) -> list[Source]:
         """Return the files that a version was trained on; none if it does not list them."""

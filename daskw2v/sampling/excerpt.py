@@ -126,9 +126,14 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
     seed
         Seed of the draws.
     """
-    pieces, key = list[Range](), stream(seed, Purpose.EXCERPT)
     n = sum(stop - start for start, stop in ranges)
     length = max(STRETCH, int(min(STRETCH / share, n / PLACES))) if share else STRETCH
+    return draw_pieces(ranges, share, length, stream(seed, Purpose.EXCERPT))
+
+
+def draw_pieces(ranges: Sequence[Range], share: float, length: int, key: np.uint64) -> list[Range]:
+    """Return a piece of each stretch of `length` positions, a share of it, at a place drawn from the stream `key`."""
+    pieces = list[Range]()
     for start, stop in ranges:
         stretches = np.arange(start, stop, length)
         ends = np.minimum(stretches + length, stop)

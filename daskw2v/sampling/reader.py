@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,68 @@ CHUNKS = 8  # kept as they were read: a chunk is decoded whole, and the next ran
 CHUNK = 1 << 20  # codes that are read at once, at least
 
 
+class Chunk(NamedTuple):
+    """Codes start..stop-1 of a stored shard, which are read at once."""
+
+    path: str
+    start: int
+    stop: int
+
+
+class Span(NamedTuple):
+    """Consecutive tokens that lie in one chunk.
+
+    Parameters
+    ----------
+    shard
+        Number of their shard.
+    chunk
+        The chunk.
+    first
+        Index of the first token in the chunk.
+    n
+        Number of tokens.
+    at
+        Index of the first token in the shard.
+    position
+        Corpus position of the first token.
+    """
+
+    shard: int
+    chunk: Chunk
+    first: int
+    n: int
+    at: int
+    position: int
+
+
+class DeviceSpan(NamedTuple):
+    """A `Span` whose arrays lie on the GPU.
+
+    Parameters
+    ----------
+    codes
+        Of the tokens, shape (n,) int32.
+    ids
+        Word of each code, -1 for a word outside the vocabulary, shape (types,) int32.
+    starts
+        Where sentences start that do so in the span, ascending, counted from the first token of its shard, int64.
+    at, position
+        Index of the first token in its shard, and its corpus position.
+    """
+
+    codes: Any
+    ids: Any
+    starts: Any
+    at: int
+    position: int
+
+
 class _Shard(NamedTuple):
     path: str
     codes: StoredArray
     first: int
     starts: Int64Array
-    ids: Int32Array
 
 
 class SegmentReader:
@@ -41,28 +97,32 @@ class SegmentReader:
     """
 
     def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
-        self._corpus = corpus
+        self._corpus, maps = corpus, vocabulary.open_maps()
 
         @lru_cache(OPEN_SHARDS)  # by path: many shards of an excerpt may be parts of one stored shard
         def open_stored(path: str) -> tuple[StoredArray, Int64Array, Int32Array]:
             group = (work / path).open_group()
-            ids = vocabulary.read_map(path)
+            ids = maps.read(path, group)
             _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.home.url}/maps")
             return open_array(group, "codes"), read_array(group, "starts"), ids
 
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
-            codes, starts, ids = open_stored(shard.path)
-            return _Shard(shard.path, codes, shard.first, own_starts(shard, starts), ids)
+            codes, starts, _ = open_stored(shard.path)
+            return _Shard(shard.path, codes, shard.first, own_starts(shard, starts))
 
         @lru_cache(CHUNKS)
-        def read_codes(path: str, start: int, stop: int) -> Int32Array:
-            array, _, ids = open_stored(path)
-            codes: Int32Array = array[start:stop]
-            _check_numbers(codes, 0, len(ids), f"{work.url}/{path}/codes")
+        def read_codes(chunk: Chunk) -> Int32Array:
+            array, _, ids = open_stored(chunk.path)
+            codes: Int32Array = array[chunk.start : chunk.stop]
+            _check_numbers(codes, 0, len(ids), array.url)
             return codes
 
-        self._open_shard, self._read_codes = lru_cache(OPEN_SHARDS)(open_shard), read_codes
+        self._open_stored, self._open_shard, self._read_codes = (
+            open_stored,
+            lru_cache(OPEN_SHARDS)(open_shard),
+            read_codes,
+        )
 
     def read(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[Segment, int]:
         """Read the positions start..stop-1, with a margin on both sides that completes all windows.
@@ -81,55 +141,90 @@ class SegmentReader:
         segment, words
             The segment after subsampling, and the number of known tokens in start..stop-1.
         """
+        low, high = self.margins(start, stop, window, keep, key)
+        return self._read(low, high, keep, key), self._count(start, stop)
+
+    def margins(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[int, int]:
+        """Return the range of positions that `read` has to read: with them, all windows are complete."""
         end = int(self._corpus.bounds[-1])
+
+        def lacks(low: int, high: int, sentence: tuple[int, int]) -> bool:
+            return not self._has_start(*sentence) and len(self._read(low, high, keep, key).tokens) < window
+
         margin = _MARGIN * window
-        while True:
-            low, high = max(0, start - margin), min(end, stop + margin)
-            segment, words, begun, ended = self._read(low, start, stop, high, keep, key)
-            first, last = segment.centers(start, stop)
-            before = low == 0 or begun or first >= window
-            after = high == end or ended or len(segment.tokens) - last >= window
-            if before and after:
-                return segment, words
+        low, high = max(0, start - margin), min(end, stop + margin)
+        while low > 0 and lacks(low, start, (low, start + 1)):
             margin *= 8  # too few tokens are kept here
+            low = max(0, start - margin)
+        margin = _MARGIN * window
+        while high < end and lacks(stop, high, (stop, high)):
+            margin *= 8
+            high = min(end, stop + margin)
+        return low, high
 
-    def _read(
-        self, low: int, start: int, stop: int, high: int, keep: UInt64Array, key: np.uint64
-    ) -> tuple[Segment, int, bool, bool]:
-        """Read low..high-1; also return whether a sentence starts in low..start, and in stop..high-1."""
-        bounds = self._corpus.bounds
+    def spans(self, low: int, high: int) -> Iterator[Span]:
+        """Yield the tokens at the positions low..high-1, chunk by chunk."""
+        for number, a, b in self._shards(low, high):
+            shard, origin = self._open_shard(number), int(self._corpus.bounds[number])
+            step = shard.codes.chunks[0]
+            step *= -(-CHUNK // step)
+            at, end = shard.first + a, shard.first + b
+            while at < end:
+                first = at // step * step
+                chunk = Chunk(shard.path, first, min(first + step, len(shard.codes)))
+                if at >= chunk.stop:
+                    raise DamageError.of(shard.codes.url, f"has {chunk.stop} codes and not {end}")
+                last, own = min(end, chunk.stop), at - shard.first
+                yield Span(number, chunk, at - first, last - at, own, origin + own)
+                at = last
+
+    def codes(self, span: Span) -> Int32Array:
+        """Return the codes of a span's chunk."""
+        return self._read_codes(span.chunk)
+
+    def unchecked_codes(self, span: Span) -> Int32Array:
+        """Return the same as it is stored, for who checks that each code has a word."""
+        chunk = span.chunk
+        codes: Int32Array = self._open_stored(chunk.path)[0][chunk.start : chunk.stop]
+        return codes
+
+    def ids(self, span: Span) -> Int32Array:
+        """Return the word of each code of a span's shard, -1 for words outside the vocabulary."""
+        return self._open_stored(span.chunk.path)[2]
+
+    def starts(self, span: Span) -> Int64Array:
+        """Return the indices at which sentences of a span's shard start, ascending."""
+        return self._open_shard(span.shard).starts
+
+    def _read(self, low: int, high: int, keep: UInt64Array, key: np.uint64) -> Segment:
         builder = SegmentBuilder(high - low, keep, key)
-        words, begun, ended = 0, False, False
-        first = int(np.searchsorted(bounds, low, side="right")) - 1
-        for number in range(first, len(self._corpus.shards)):
-            origin = int(bounds[number])
-            if origin >= high:
-                break
-            a, b = max(low - origin, 0), min(high, int(bounds[number + 1])) - origin
-            shard = self._open_shard(number)
-            starts = shard.starts
-            at_low, after_start, at_stop, at_high = np.searchsorted(
-                starts, [a, min(start - origin + 1, b), max(stop - origin, a), b]
-            )
-            begun, ended = begun or after_start > at_low, ended or at_high > at_stop
-            for at, codes in self._codes(shard, a, b):
-                some = slice(*np.searchsorted(starts, [at, at + len(codes)]))
-                builder.add(codes, starts[some] - at, shard.ids, origin + at)
-                inner = slice(max(start - origin - at, 0), max(stop - origin - at, 0))
-                words += int(count_known(codes[inner], shard.ids))
-        return builder.finish(), words, bool(begun), bool(ended)
+        for span in self.spans(low, high):
+            starts = self.starts(span)
+            some = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
+            codes = self.codes(span)[span.first : span.first + span.n]
+            builder.add(codes, starts[some] - span.at, self.ids(span), span.position)
+        return builder.finish()
 
-    def _codes(self, shard: _Shard, start: int, stop: int) -> Iterator[tuple[int, Int32Array]]:
-        """Yield where a part of the positions start..stop-1 of a shard begins, and its codes."""
-        step = shard.codes.chunks[0]
-        step *= -(-CHUNK // step)
-        at, end = shard.first + start, shard.first + stop
-        while at < end:
-            first = at // step * step
-            codes = self._read_codes(shard.path, first, min(first + step, len(shard.codes)))
-            last = min(end, first + len(codes))
-            yield at - shard.first, codes[at - first : last - first]
-            at = last
+    def _count(self, start: int, stop: int) -> int:
+        """Return the number of known tokens."""
+        spans = self.spans(start, stop)
+        return sum(int(count_known(self.codes(s)[s.first : s.first + s.n], self.ids(s))) for s in spans)
+
+    def _has_start(self, low: int, high: int) -> bool:
+        """Tell whether a sentence starts at one of the positions low..high-1."""
+        shards = self._shards(low, high)
+        return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
+
+    def _shards(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the shards that have some of the positions low..high-1, with the range of their tokens."""
+        bounds = self._corpus.bounds
+        for number in range(int(np.searchsorted(bounds, low, side="right")) - 1, len(self._corpus.shards)):
+            origin, end = int(bounds[number]), int(bounds[number + 1])
+            if origin >= high:
+                return
+            a, b = max(low, origin), min(high, end)
+            if a < b:
+                yield number, a - origin, b - origin
 
 
 def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:

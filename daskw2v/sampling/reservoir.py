@@ -102,17 +102,50 @@ def _deal(
         places[word] += end - begin - 1
 
 
+@inline
+def _sink(heap: Any, start: Any) -> None:
+    """Move an entry of a max-heap down to its place."""
+    entry, at, child = heap[start], start, 2 * start + 1
+    while child < len(heap):
+        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= entry:
+            break
+        heap[at] = heap[child]
+        at, child = child, 2 * child + 1
+    heap[at] = entry
+
+
+@inline
+def _make_heap(entries: Any) -> None:
+    """Order entries as a max-heap."""
+    half = len(entries) // 2
+    for i in range(half):
+        _sink(entries, half - 1 - i)
+
+
+@inline
+def _replace_largest(heap: Any, entry: Any) -> None:
+    """Replace the largest entry of a max-heap, if another one is smaller."""
+    if entry < heap[0]:
+        heap[0] = entry
+        _sink(heap, 0)
+
+
 @kernel
 def _cut(entries: Any, edges: Any, words: Any, size: Any) -> Any:
     """Keep at most the `size` smallest entries of each word, without gaps; return the number of entries kept."""
     end = 0
     for word in words:
         part = entries[edges[word] : edges[word + 1]]
-        if len(part) > size:
-            part = np.partition(part, size - 1)[:size]
-        for i in range(len(part)):
-            entries[end + i] = part[i]
-        end += len(part)
+        kept = part[: min(len(part), size)]
+        if len(part) > size:  # np.partition would take a heap's time, and ten times as long to compile
+            _make_heap(kept)
+            for entry in part[size:]:
+                _replace_largest(kept, entry)
+        for i in range(len(kept)):
+            entries[end + i] = kept[i]
+        end += len(kept)
     return end
 
 
@@ -150,20 +183,6 @@ class Reservoir:
         return contexts, self._seen
 
 
-@inline
-def _sink(heap: Any, start: Any) -> None:
-    """Move an entry of a max-heap down to its place."""
-    entry, at, child = heap[start], start, 2 * start + 1
-    while child < len(heap):
-        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[child] <= entry:
-            break
-        heap[at] = heap[child]
-        at, child = child, 2 * child + 1
-    heap[at] = entry
-
-
 @kernel
 def _add(heaps: Any, seen: Any, first: Any, rows: Any, entries: Any) -> None:
     """Add entries to each row. A full row is a max-heap, whose largest entry is replaced by smaller ones."""
@@ -176,11 +195,9 @@ def _add(heaps: Any, seen: Any, first: Any, rows: Any, entries: Any) -> None:
                 heap[held] = entries[i]
                 held += 1
                 if held == size:
-                    for j in range(size // 2):
-                        _sink(heap, size // 2 - 1 - j)
-            elif entries[i] < heap[0]:
-                heap[0] = entries[i]
-                _sink(heap, 0)
+                    _make_heap(heap)
+            else:
+                _replace_largest(heap, entries[i])
         at += min(pairs, size)
         seen[row] += pairs
 

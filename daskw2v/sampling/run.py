@@ -9,10 +9,11 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 
 class Base(NamedTuple):
-    """The base model: its version, and the group with the base's row of each word."""
+    """The base model: its version, the group with the base's row of each word, and the tables that begin with them."""
 
     model: Store
     rows: Store
+    tables: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Run:
         The device of training tasks.
     base
         The model that initial rows come from; None draws them.
+    markets
+        The group with the number of each word's market; None where no negatives are drawn from markets.
     """
 
     work: Store
@@ -39,3 +42,4 @@ class Run:
     params: Params
     device: str
     base: Base | None = None
+    markets: Store | None = None

@@ -18,6 +18,7 @@ from daskw2v.types import Int32Array, Int64Array, UInt64Array
 _KEPT = ((math.sqrt(5) - 1) / 2) ** 2
 _ALWAYS = np.uint64(1 << 32)  # a threshold that all draws are below
 SEGMENT = 1 << 20  # corpus positions in memory at once: 4 MB of codes
+POSITION = 2 * 4 + 2 * 8  # bytes of a position while it is read: code, token, position, bound
 
 
 class Segment(NamedTuple):
@@ -64,6 +65,11 @@ def keep_thresholds(counts: Int64Array, sample: float, total: int | None = None)
     return (np.minimum(1.0, np.sqrt(ratio) + ratio) * 2.0**32).astype(np.uint64)
 
 
+def with_rest(keep: UInt64Array) -> UInt64Array:
+    """Return thresholds, and that of all words beyond: they are always kept."""
+    return np.append(keep, _ALWAYS)
+
+
 def most_dropped(sample: float) -> int:
     """Return the largest number of words that `sample` can affect in any text: no more can be frequent enough."""
     return math.ceil(_KEPT / sample) if sample else 0
@@ -95,7 +101,7 @@ class SegmentBuilder:
         self._bounds[0] = 0
         self._n = 0
         self._sentences = 1
-        self._keep = np.append(keep, _ALWAYS)
+        self._keep = with_rest(keep)
         self._key = key
 
     def add(

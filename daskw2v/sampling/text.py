@@ -3,6 +3,9 @@
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
+from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.dealing import WindowSize
 from daskw2v.sampling.reader import SegmentReader
@@ -43,6 +46,11 @@ def open_text(run: Run) -> RunText:
     )
 
 
+def subsampling(params: Params, epoch: int) -> np.uint64:
+    """Return the stream of an epoch's draws of which tokens are kept."""
+    return stream(params.seed, Purpose.SUBSAMPLE, epoch)
+
+
 def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int, WindowSize]:
     """Read the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
 
@@ -57,6 +65,5 @@ def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int
         If a shard is missing.
     """
     params, text = run.params, open_text(run)
-    key = stream(params.seed, Purpose.SUBSAMPLE, epoch)
-    segment, words = text.reader.read(start, stop, params.window, text.keep, key)
+    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling(params, epoch))
     return segment, words, WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))

@@ -3,18 +3,18 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats import PARQUET, TEXT
-from daskw2v.corpus.formats.parquet import reading_parquet
+from daskw2v.corpus.formats.columns import reading_as
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
+from daskw2v.sequences.kinds import EdgeList
 from daskw2v.store.retries import TIMEOUT
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
@@ -23,49 +23,22 @@ pa_csv, pq = Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
 _COLUMNS = 1 << 12  # most of a text file
 _ROWS = 1 << 16  # rows of a Parquet file read at once
 _COMMENT = re.compile(rb"^[#%].*\n", re.MULTILINE)
+_NODES = ("source", "target")  # roles of columns
 _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EdgeList:
-    """The layout of edges in files.
-
-    Parameters
-    ----------
-    source, target
-        Names of the columns of the two nodes, in Parquet or in the header of `.csv` files. Other text files have no
-        header: spaces or tabs separate the columns source, target and optionally weight. Lines that begin with # or %
-        are comments; further columns are ignored.
-    weight
-        Name of the column of weights, numbers above 0. If None, every edge has weight 1.
-    directed
-        Whether edges lead only from source to target.
-    strings
-        Whether nodes in text files are strings instead of integers. Parquet files have a type.
-    """
-
-    source: str = "source"
-    target: str = "target"
-    weight: str | None = None
-    directed: bool = False
-    strings: bool = False
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns that are read."""
-        return [self.source, self.target, *([] if self.weight is None else [self.weight])]
 
 
 def read_edges(
     block: TextBlock, edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[list[Any]]:
-    """Yield batches of edges: Arrow arrays of sources and targets, int64 or large_string, and of weights.
+    """Yield batches of edges: the Arrow arrays of `edges.roles`.
+
+    Nodes are int64 or large_string, weights double, types of nodes large_string.
 
     Raises
     ------
     InputError
-        If the file is damaged, or a column is missing or has another type; if a node is missing, or a weight is not
-        above 0.
+        If the file is damaged, or a column is missing or has another type; if a node or its type is missing, or a
+        weight is not above 0.
     """
     source = block.source
     with open_source(source, storage_options, timeout) as file:
@@ -73,7 +46,7 @@ def read_edges(
         if read is None:
             raise InputError(f"{source.url} is {source.format}, not a table of edges.", "Give Parquet, CSV or text.")
         for columns in read(file, block, edges, storage_options, timeout):
-            _check(columns, source.url)
+            _check(dict(zip(edges.roles, columns, strict=True)), source.url)
             yield columns
 
 
@@ -83,25 +56,30 @@ def _is_csv(source: Source) -> bool:
 
 def _read_parquet(file: Any, block: TextBlock, edges: EdgeList, *_: Any) -> Iterator[list[Any]]:
     url = block.source.url
-    with reading_parquet(url):
+    with reading_as(PARQUET.title, url):
         parquet = pq.ParquetFile(file)
         missing = [name for name in edges.columns if len(parquet.schema_arrow.get_all_field_indices(name)) != 1]
         if missing:
             raise _no_column(url, missing[0], parquet.schema_arrow.names)
-        kinds = [parquet.schema_arrow.field(name).type for name in edges.columns]
-        wanted = [_kind_of(kind, url) for kind in kinds[:2]] + [pa.float64()] * len(kinds[2:])
+        wanted = {
+            name: _kind_of(role, parquet.schema_arrow.field(name).type, url) for role, name in edges.roles.items()
+        }
         groups = range(block.start, block.stop)
         for batch in parquet.iter_batches(_ROWS, groups, columns=edges.columns):
-            yield [batch.column(name).cast(kind) for name, kind in zip(edges.columns, wanted, strict=True)]
+            yield [batch.column(name).cast(kind) for name, kind in wanted.items()]
 
 
-def _kind_of(kind: Any, url: str) -> Any:
+def _kind_of(role: str, kind: Any, url: str) -> Any:
+    """Return the type that a column of this type is read as."""
+    if role == "weight":
+        return pa.float64()
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_integer(inner):
-        return pa.int64()
+        return pa.int64() if role in _NODES else pa.large_string()
     if pa.types.is_string(inner) or pa.types.is_large_string(inner):
         return pa.large_string()
-    raise InputError(f"Nodes of {url} are of type {kind}.", "Give columns of integers or strings.")
+    what = "Nodes" if role in _NODES else "Types of nodes"
+    raise InputError(f"{what} of {url} are of type {kind}.", "Give columns of integers or strings.")
 
 
 def _header(source: Source, storage_options: Mapping[str, Any], timeout: float) -> list[str]:
@@ -154,8 +132,9 @@ def _parsed(content: bytes, header: list[str] | None, edges: EdgeList, place: st
         if n_columns > _COLUMNS:
             raise InputError(f"{place} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
         names = edges.columns + [f"column {i}" for i in range(len(edges.columns), n_columns)]
-    node = pa.large_string() if edges.strings else pa.int64()
-    kinds = dict(zip(edges.columns, [node, node, pa.float64()], strict=False))
+    node, text = pa.large_string() if edges.strings else pa.int64(), pa.large_string()
+    of_role = {"source": node, "target": node, "weight": pa.float64(), "source_type": text, "target_type": text}
+    kinds = {name: of_role[role] for role, name in edges.roles.items()}
     table = pa_csv.read_csv(
         pa.BufferReader(content),
         pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=names),
@@ -182,19 +161,20 @@ def _explained(place: str, edges: EdgeList) -> Iterator[None]:
 def _no_column(url: str, name: str, present: list[str]) -> InputError:
     return InputError(
         f"{url} has no single column {name!r}.",
-        f"Name source, target and weight among: {', '.join(present) or 'none'}.",
+        f"Name source, target, weight and types among: {', '.join(present) or 'none'}.",
     )
 
 
-def _are_strings(nodes: Any) -> bool:
-    return bool(pa.types.is_large_string(nodes.type))
+def _is_empty(column: Any) -> bool:
+    """Tell whether an item is missing, or a string without characters."""
+    strings = pa.types.is_large_string(column.type)
+    return bool(column.null_count or (strings and pc.any(pc.equal(pc.binary_length(column), 0)).as_py()))
 
 
-def _check(columns: list[Any], url: str) -> None:
-    unnamed = any(pc.any(pc.equal(pc.binary_length(nodes), 0)).as_py() for nodes in columns[:2] if _are_strings(nodes))
-    if unnamed or any(column.null_count for column in columns):
-        raise InputError(f"{url} has edges without source, target or weight.", "Fill them in, or leave the edges out.")
-    for weights in columns[2:]:
+def _check(columns: dict[str, Any], url: str) -> None:
+    if empty := [role.replace("_", " ") for role, column in columns.items() if _is_empty(column)]:
+        raise InputError(f"{url} has edges without {' or '.join(empty)}.", "Fill them in, or leave the edges out.")
+    if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
         if not pc.all(valid, min_count=0).as_py():
             found = weights.filter(pc.invert(valid))[0].as_py()

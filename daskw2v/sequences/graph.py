@@ -1,38 +1,42 @@
 """Builds a graph from an edge list on the cluster: numbers the nodes and writes their edges as rows."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import await_worker, check_cluster, clocks_watched, gather, waits_for_workers, workers_known
+from daskw2v.cluster import await_worker, check_cluster, clocks_watched, waits_for_workers, workers_known
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.workers import total_threads
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import ClusterError, InputError, counted
+from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
-from daskw2v.sequences.edges import EdgeList
 from daskw2v.sequences.identity import identity_of
-from daskw2v.sequences.numbering import EdgePiece, Names, encode_block, merge_names, pieces_of, read_names
+from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.node_types import MOST, sorted_types
+from daskw2v.sequences.numbering import EdgePiece, Names, encode_block, merge_range, pieces_of, ranges_of
 from daskw2v.sequences.rows import GraphLayout, StoredEdges, deal_piece, fill_rows, graph_bytes
 from daskw2v.store.limits import refused, shown, typed
-from daskw2v.store.stage import OpenStage, Stage
+from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
 
-_PART = 1 << 21  # edges in a part of the rows, about
-_MERGED = 8  # parts whose names one task merges
-_NAME = 16  # bytes of a node in hash tables, besides its name
+_PART = 1 << 21  # edges in a part of the rows, about, or half as many
+_PARTS = 8  # parts of a small graph, which may be partitioned, too
 _SHARE = 0.5  # share of a worker's memory that a graph may take; tasks need the rest
+_DIVIDED = 0.3  # share that partitions may take, one for each thread; so do walkers that are there, and their trails
+_FORMAT = 2  # of the files; another one is another graph
 _MOST = 1 << 31  # nodes, whose numbers are int32
-_HOME = "graphs"
+LAYOUT = Layout("graphs/<key>", unused="graphs/<key>")
+T = TypeVar("T", bound=NamedTuple)
 
 
 @dataclass(frozen=True)
@@ -44,19 +48,35 @@ class StoredGraph:
     home
         Folder of the graph.
     names
-        Names of its nodes.
+        Names of its nodes, in ranges.
+    name_bytes
+        What all names take in memory.
     rows
-        Its edges, in parts.
+        Its edges, in parts, of which there are a power of two.
+    types
+        How many nodes there are of each type, by name; nothing without types.
     """
 
     home: Store
-    names: Names
+    names: tuple[Names, ...]
+    name_bytes: int
     rows: tuple[StoredEdges, ...]
+    types: Mapping[str, int]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return sum(part.size for part in self.names)
 
     @property
     def n_edges(self) -> int:
         """Number of edges; those of an undirected graph count in both directions."""
         return sum(part.edges for part in self.rows)
+
+    @property
+    def n_types(self) -> int:
+        """Number of types, and of rows of a node."""
+        return max(1, len(self.types))
 
 
 def build_graph(
@@ -90,9 +110,8 @@ def build_graph(
     Raises
     ------
     InputError
-        If the files cannot be read as edges, have none, or name nodes by both integers and strings.
-    ClusterError
-        If the graph does not fit into a worker's memory.
+        If the files cannot be read as edges, have none, or name nodes by both integers and strings; if a node has two
+        types, or nodes have too many.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -106,19 +125,15 @@ def _stored(
 ) -> StoredGraph:
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
-    home = work / _HOME / identity_of(sources, edges)
+    home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):
         manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
-    graph, name_bytes = read_graph(home, manifest)
-    n_nodes, n_edges = graph.names.size, graph.n_edges
-    size = graph_bytes(n_nodes, n_edges, even=all(part.even for part in graph.rows)) + name_bytes
-    _check_room(client, size, f"The graph of {counted(n_nodes, 'node')} and {counted(n_edges, 'edge')}")
-    return graph
+    return read_graph(home, manifest)
 
 
-def read_graph(home: Store, manifest: dict[str, Any]) -> tuple[StoredGraph, int]:
-    """Return what a manifest says: the graph, and the bytes of its nodes' names.
+def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
+    """Return the graph that a manifest describes.
 
     Raises
     ------
@@ -127,18 +142,33 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> tuple[StoredGraph, int]
     """
     place = f"{home.url}/{MANIFEST}"
     match manifest:
-        case {"names": [path, size], "rows": [*parts], "name_bytes": int(name_bytes)} if 0 <= name_bytes < 1 << 63:
-            names = typed(Names, {"path": path, "size": size}, place)
-            if not 0 < len(parts) <= names.size:
-                raise refused(place, f"holds {counted(len(parts), 'part')} of {counted(names.size, 'node')}")
+        case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
+            types = _types_in(manifest.get("types", {}), place)
+            graph = StoredGraph(home, _listed(Names, names, place), size, _listed(StoredEdges, parts, place), types)
         case _:
             raise refused(place, f"describes no graph: {shown(manifest)}")
-    rows = []
-    for part in parts:
-        if not isinstance(part, list | tuple) or len(part) != len(StoredEdges._fields):
-            raise refused(place, f"holds no StoredEdges: {shown(part)}")
-        rows.append(typed(StoredEdges, dict(zip(StoredEdges._fields, part, strict=True)), place))
-    return StoredGraph(home, names, tuple(rows)), name_bytes
+    if types and sum(types.values()) != graph.n_nodes:
+        raise refused(place, f"holds types of {sum(types.values()):,} of {counted(graph.n_nodes, 'node')}")
+    if not 0 < len(parts) <= graph.n_nodes or len(parts) & (len(parts) - 1):
+        raise refused(place, f"holds {counted(len(parts), 'part')} of {counted(graph.n_nodes, 'node')}")
+    return graph
+
+
+def _types_in(types: Any, place: str) -> dict[str, int]:
+    """Return how many nodes a manifest has of each type."""
+    if isinstance(types, dict) and len(types) <= MOST and all(isinstance(n, int) and n > 0 for n in types.values()):
+        return dict(sorted(types.items()))
+    raise refused(place, f"holds no types of nodes: {shown(types)}")
+
+
+def _listed(kind: type[T], entries: Sequence[Any], place: str) -> tuple[T, ...]:
+    """Return the named tuples that lists of a manifest stand for."""
+    fields, found = kind._fields, []
+    for entry in entries:
+        if not isinstance(entry, list | tuple) or len(entry) != len(fields):
+            raise refused(place, f"holds no {kind.__name__}: {shown(entry)}")
+        found.append(typed(kind, dict(zip(fields, entry, strict=True)), place))
+    return tuple(found)
 
 
 def _build(
@@ -155,12 +185,17 @@ def _build(
         )
     if len({manifest["strings"] for manifest in encoded if manifest["pieces"]}) > 1:
         raise InputError("Some files name nodes by integers, others by strings.", "Use one type in all files.")
-    parts = [piece.names for piece in pieces]
-    while True:
-        groups = [parts[i : i + _MERGED] for i in range(0, len(parts), _MERGED)]
-        parts = _step(stage, "merge names", merge_names, [(home, group) for group in groups])
-        if len(parts) == 1:
-            return _fill(parts[0], pieces, edges, client, stage)
+    types = sorted_types(name for piece in pieces for name in piece.types)
+    jobs = [(home, number, names, types) for number, names in enumerate(ranges_of(pieces))]
+    merged = _step(stage, "number nodes", merge_range, jobs)
+    names = [part.names for part in merged]
+    rows = _fill(names, pieces, edges, types, stage)
+    manifest = {"names": names, "name_bytes": sum(part.size for part in merged), "rows": rows}
+    if types:
+        of_types = map(sum, zip(*(part.of_types for part in merged), strict=True))
+        manifest["types"] = dict(zip(types, of_types, strict=True))
+    stage.finish(manifest, [part.path for part in (*names, *rows)])
+    return manifest
 
 
 def _step(stage: OpenStage, step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -170,38 +205,68 @@ def _step(stage: OpenStage, step: str, function: Callable[..., Any], jobs: Seque
 
 
 def _fill(
-    names: Names, pieces: Sequence[EdgePiece], edges: EdgeList, client: Client, stage: OpenStage
-) -> dict[str, Any]:
-    """Sort all edges by source and target, and write the manifest."""
-    if names.size >= _MOST:
-        raise InputError(f"The edges have {names.size:,} nodes; at most {_MOST:,} are supported.", "Split the graph.")
-    home = stage.home
-    nodes = client.submit(read_names, home, names, pure=False)
-    (name_bytes,) = gather(client, [client.submit(_bytes_of, nodes, pure=False)], "Reading the nodes")
+    names: Sequence[Names], pieces: Sequence[EdgePiece], edges: EdgeList, types: Sequence[str], stage: OpenStage
+) -> list[StoredEdges]:
+    """Sort all edges by source and target."""
+    n_nodes = sum(part.size for part in names)
+    if n_nodes >= _MOST:
+        raise InputError(f"The edges have {n_nodes:,} nodes; at most {_MOST:,} are supported.", "Split the graph.")
     n_edges = sum(piece.edges for piece in pieces) * (1 if edges.directed else 2)
-    _check_room(client, name_bytes + _NAME * names.size, f"The table of {counted(names.size, 'node')}")
-    n_parts = min(names.size, max(1, math.ceil(n_edges / _PART)))
-    layout = GraphLayout(home, names.size, n_parts, edges.directed, edges.weight is not None)
-    dealt = _step(stage, "deal edges", deal_piece, [(layout, i, piece, nodes) for i, piece in enumerate(pieces)])
-    rows = _step(stage, "order edges", fill_rows, [(layout, part, dealt) for part in range(n_parts)])
-    manifest = {"names": names, "rows": rows, "name_bytes": name_bytes}
-    stage.finish(manifest, [names.path, *(part.path for part in rows)])
-    return manifest
+    n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_PARTS, n_edges / _PART))))
+    layout = GraphLayout(stage.home, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
+    jobs = [(layout, number, piece, len(pieces), names) for number, piece in enumerate(pieces)]
+    dealt = _step(stage, "deal edges", deal_piece, jobs)
+    return _step(stage, "order edges", fill_rows, [(layout, part, dealt) for part in range(n_parts)])
 
 
-def _bytes_of(nodes: Any) -> int:
-    return int(nodes.nbytes)
+def partitions_of(graph: StoredGraph, asked: int | None, client: Client) -> int:
+    """Return into how many partitions a graph is divided for walks: 1 if each worker holds all of it.
 
+    Parameters
+    ----------
+    graph
+        The graph.
+    asked
+        How many the user wants; None for as few as the workers' memory allows, but one for each thread if several.
+    client
+        The cluster.
 
-def _check_room(client: Client, size: int, what: str) -> None:
-    """Refuse data of `size` bytes that each worker needs in memory but has no room for."""
-    await_worker(client)
-    workers = workers_known(client).values()
-    limit = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
-    if size > _SHARE * limit:
+    Raises
+    ------
+    ClusterError
+        If there is no room for the graph, or for one of so many partitions.
+    ParameterError
+        If the graph has fewer parts.
+    """
+    most, memory = len(graph.rows), _least_memory(client)
+    if asked is not None and asked > most:
+        raise ParameterError(f"partitions={asked}, but this graph has {most} parts.", f"Give {most}, or fewer.")
+    threads = max((worker["nthreads"] for worker in workers_known(client).values()), default=1)
+    limits = {1 << k: _largest(graph, 1 << k) * threads / _DIVIDED for k in range(1, most.bit_length())}
+    limits[1] = _largest(graph, 1) / _SHARE
+    fitting = sorted(n for n, limit in limits.items() if limit <= memory)
+    least = 1 if 1 in fitting else total_threads(client)
+    n = asked or next((n for n in fitting if n >= least), max(fitting, default=most))
+    if limits[n] > memory:
+        share = _SHARE if n == 1 else _DIVIDED
         raise ClusterError(
-            f"{what} takes {format_bytes(size)} of each worker's memory, but may take only "
-            f"{_SHARE:.0%} of {format_bytes(int(limit))}.",
-            f"Give workers a memory_limit of {format_bytes(math.ceil(size / _SHARE))}: use fewer workers with more "
-            "threads each.",
+            f"The graph of {counted(graph.n_nodes, 'node')} and {counted(graph.n_edges, 'edge')}"
+            f"{'' if n == 1 else f' in {n} partitions'} takes {format_bytes(int(limits[n] * share))} of each worker's "
+            f"memory, but may take only {share:.0%} of {format_bytes(int(memory))}.",
+            f"Give workers a memory_limit of {format_bytes(math.ceil(limits[n]))}: use fewer workers"
+            f"{' with more threads each' if n == 1 else ''}.",
         )
+    return n
+
+
+def _least_memory(client: Client) -> float:
+    await_worker(client)
+    return min((worker["memory_limit"] or math.inf for worker in workers_known(client).values()), default=math.inf)
+
+
+def _largest(graph: StoredGraph, n: int) -> int:
+    """Return the bytes of the largest of `n` partitions, with the nodes' types, and names if there is only one."""
+    edges, even = max(sum(part.edges for part in graph.rows[k::n]) for k in range(n)), all(p.even for p in graph.rows)
+    nodes = -(-graph.n_nodes // n)
+    types = nodes if graph.types else 0
+    return graph_bytes(nodes * graph.n_types, edges, even=even) + types + (graph.name_bytes if n == 1 else 0)

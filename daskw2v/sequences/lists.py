@@ -1,7 +1,7 @@
 """Reads and writes whole Parquet files: names of nodes, and sequences as lists."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,35 +14,40 @@ from daskw2v.types import Int64Array
 pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
-def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> None:
-    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays give equal files."""
+def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> bytes:
+    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays give equal files, returned."""
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), sink, write_page_checksum=True)
-    store.write_bytes(name, sink.getvalue())
+    store.write_bytes(name, content := sink.getvalue())
+    return content
 
 
-def write_lists(store: Store, name: str, column: str, items: Any, edges: Int64Array) -> None:
+def write_lists(store: Store, name: str, column: str, items: Any, edges: Int64Array) -> bytes:
     """Write lists as a column: list i is items[edges[i] : edges[i + 1]] of an Arrow array."""
-    write_columns(store, name, {column: pa.LargeListArray.from_arrays(pa.array(edges), items)})
+    return write_columns(store, name, {column: pa.LargeListArray.from_arrays(pa.array(edges), items)})
 
 
 def read_column(store: Store, name: str, column: str) -> Any:
-    """Read a column that `write_columns` wrote, as an Arrow array.
+    """Read a column that `write_columns` wrote, as an Arrow array; raises as `read_columns` does."""
+    return read_columns(store, name, [column]).column(column).combine_chunks()
+
+
+def read_columns(store: Store, name: str, columns: Sequence[str] | None = None) -> Any:
+    """Read columns that `write_columns` wrote, all by default, as an Arrow table.
 
     Raises
     ------
     DamageError
         If the file is missing or damaged.
     """
-    return twice(partial(_read_column, store, name, column))
+    return twice(partial(_read_columns, store, name, columns))
 
 
-def _read_column(store: Store, name: str, column: str) -> Any:
+def _read_columns(store: Store, name: str, columns: Sequence[str] | None) -> Any:
     content = store.read_bytes(name)
     if content is None:
         raise DamageError.of(f"{store.url}/{name}", "is gone")
     try:
-        table = pq.read_table(io.BytesIO(content), columns=[column], page_checksum_verification=True)
+        return pq.read_table(io.BytesIO(content), columns=columns, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise DamageError.of(f"{store.url}/{name}", f"is damaged ({error})") from error
-    return table.column(column).combine_chunks()

@@ -1,31 +1,42 @@
 """Tasks that number the nodes of an edge list: every block is read once, and its edges are stored as codes.
 
-    blocks/<key>/<attempt>/<i>/   a piece of a block: its sorted nodes, `names-<k>.parquet`; `codes` (n, 2) int32, the
-                                  indices of source and target among them; `weights` (n, 1) float64
-    names/<attempt>/              the sorted nodes of several pieces; finally, of all
+    blocks/<key>/<attempt>/<i>/   a piece of a block: its sorted nodes, `names-<k>.parquet`, with their types, if any;
+                                  `codes` (n, 2) int32, the indices of source and target among them; `weights` (n, 1)
+                                  float64
+    names/<r>/<attempt>/          a range of all sorted nodes; `ranks` (n, 1) int32, the indices in it of each piece's
+                                  nodes, in parts by piece; `types` (n, 1) uint8, if any
 
-A node's number is its rank among all sorted nodes, so it does not depend on how files are cut.
+A node's number is its rank among all sorted nodes, so it does not depend on how files are cut. Nodes between two
+splitters are sorted by one task (a sample sort): no task holds all of them.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.cluster.shared_memory import share
 from daskw2v.corpus.files import TextBlock
 from daskw2v.extras import Extra
-from daskw2v.sequences.edges import EdgeList, read_edges
-from daskw2v.sequences.lists import read_column, write_columns
+from daskw2v.sequences.edges import read_edges
+from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.lists import read_column, read_columns, write_columns
+from daskw2v.sequences.node_types import codes_of, one_each, sorted_types
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt, run_once
 from daskw2v.store.storage import Store
+from daskw2v.types import Float64Array, Int32Array, UInt8Array
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
-PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory
-_NAMES = 1 << 21  # names in a file
-_COLUMN = "name"
+PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory, 300 MB with types
+_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which splitters are drawn
+_RANGE = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
+_COLUMN, _TYPE = "name", "type"
+Name = int | str
 
 
 class Names(NamedTuple):
@@ -44,11 +55,32 @@ class Names(NamedTuple):
 
 
 class EdgePiece(NamedTuple):
-    """A piece of a block's edges, stored in the folder of its names."""
+    """A piece of a block's edges, stored in the folder of its names.
+
+    `first` is the first name of each file; `types` are those of its nodes, if any.
+    """
 
     names: Names
+    first: list[Name]
     edges: int
     weighted: bool
+    types: list[str]
+
+
+class Slice(NamedTuple):
+    """The files first..last-1 of a piece's names, which may hold names of a range."""
+
+    path: str
+    first: int
+    last: int
+
+
+class NameRange(NamedTuple):
+    """Names from `low` on and below `high`, where None is no limit, and where the pieces hold them."""
+
+    low: Name | None
+    high: Name | None
+    slices: list[Slice]
 
 
 def encode_block(block: TextBlock, home: Store, edges: EdgeList) -> dict[str, Any]:
@@ -57,7 +89,7 @@ def encode_block(block: TextBlock, home: Store, edges: EdgeList) -> dict[str, An
     Returns
     -------
     dict
-        Manifest: pieces (path, names, edges), and whether nodes are strings.
+        Manifest: pieces (path, number of names, first name of each file, edges, types), and whether nodes are strings.
     """
     task = home / "blocks" / block.key
     return run_once(task, task.read_manifest, partial(_encode, block, home, edges))
@@ -68,8 +100,10 @@ def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dic
 
     def finish() -> None:
         path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
-        columns = [pa.concat_arrays(parts) for parts in zip(*held, strict=True)]
-        pieces.append({"path": path, "names": _write_piece(home / path, columns), "edges": len(columns[0])})
+        columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
+        names, types = _write_piece(home / path, columns)
+        first, n_edges = names[::_NAMES].to_pylist(), len(columns["source"])
+        pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
         held.clear()
 
     for columns in read_edges(block, edges, home.options, home.timeout):
@@ -87,29 +121,112 @@ def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dic
 def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
     """Return the pieces in a block's manifest."""
     weighted = edges.weight is not None
-    return [EdgePiece(Names(p["path"], p["names"]), p["edges"], weighted) for p in manifest["pieces"]]
+    return [
+        EdgePiece(Names(p["path"], p["names"]), p["first"], p["edges"], weighted, p.get("types", []))
+        for p in manifest["pieces"]
+    ]
 
 
-def _write_piece(place: Store, columns: list[Any]) -> int:
-    """Write names, codes and weights; return the number of names."""
-    encoded = pa.concat_arrays(columns[:2]).dictionary_encode()
+def _write_piece(place: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
+    """Write names, codes and weights; return the names, and the types that there are."""
+    names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
+    pairs = codes.reshape(2, -1).T
+    write_parts(place, "codes", [0, len(pairs)], pairs, named=True)
+    if (weights := columns.get("weight")) is not None:
+        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
+    stored, types = {_COLUMN: names}, list[str]()
+    if "source_type" in columns:
+        given = pa.concat_arrays([columns["source_type"], columns["target_type"]])
+        types = sorted_types(given.unique().to_pylist())
+        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(given, types), types)))
+    for k, start in enumerate(range(0, len(names), _NAMES)):
+        write_columns(place, _file(k), {name: column.slice(start, _NAMES) for name, column in stored.items()})
+    return names, types
+
+
+def _sorted_codes(nodes: Any) -> tuple[Any, Int32Array]:
+    """Return the distinct nodes, sorted, and the index of each node among them."""
+    encoded = nodes.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int32)
     rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
-    codes = rank[encoded.indices.to_numpy()].reshape(2, -1).T
-    write_parts(place, "codes", [0, len(codes)], codes, named=True)
-    for weights in columns[2:]:
-        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
-    _write_names(place, encoded.dictionary.take(order))
-    return len(order)
+    return encoded.dictionary.take(order), rank[encoded.indices.to_numpy()]
 
 
-def _write_names(place: Store, names: Any) -> None:
-    for k, start in enumerate(range(0, len(names), _NAMES)):
-        write_columns(place, f"names-{k}.parquet", {_COLUMN: names.slice(start, _NAMES)})
+def _file(number: int) -> str:
+    return f"names-{number}.parquet"
 
 
-def read_names(home: Store, names: Names) -> Any:
+def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
+    """Divide all names at splitters; a range has about as many names of all pieces as another."""
+    sizes = [
+        (name, min(_NAMES, piece.names.size - i * _NAMES)) for piece in pieces for i, name in enumerate(piece.first)
+    ]
+    sizes.sort()  # by name; the first names of files, and how many are in them
+    before = [0, *accumulate(size for _, size in sizes)]
+    splitters = [
+        name for (name, _), (at, after) in zip(sizes, pairwise(before), strict=True) if at // _RANGE < after // _RANGE
+    ]
+    limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
+    return [NameRange(low, high, [_slice(piece, low, high) for piece in pieces]) for low, high in pairwise(limits)]
+
+
+def _slice(piece: EdgePiece, low: Name | None, high: Name | None) -> Slice:
+    first: list[Any] = piece.first
+    begin = 0 if low is None else max(0, bisect_right(first, low) - 1)
+    return Slice(piece.names.path, begin, len(first) if high is None else bisect_left(first, high))
+
+
+class Merged(NamedTuple):
+    """The nodes of a range: where they are, the bytes of their names, and how many there are of each type."""
+
+    names: Names
+    size: int
+    of_types: list[int]
+
+
+def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]) -> Merged:
+    """Task: write the distinct nodes of a range, sorted, with the codes of their types, and the ranks of each piece's.
+
+    Raises
+    ------
+    InputError
+        If a node has two types.
+    """
+    parts = [_between(home, part, names, types) for part in names.slices]
+    found = [file for part in parts for file in part]
+    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in found]))
+    path = f"names/{number}/{new_attempt()}"
+    edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
+    write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
+    write_columns(home / path, _file(0), {_COLUMN: distinct})
+    of_types = list[int]()
+    if types:
+        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in found]), types)
+        write_parts(home / path, "types", [0, len(codes)], codes[:, None], named=True)
+        of_types = np.bincount(codes, minlength=len(types)).tolist()
+    return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
+
+
+def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) -> list[tuple[Any, UInt8Array]]:
+    """Return the names of a piece in a range, with the codes of their types, if any, as pairs by file."""
+    found = []
+    for number in range(part.first, part.last):
+        names, codes = _read_file(home / part.path, number, types)
+        begin = 0 if limits.low is None else pc.sum(pc.less(names, limits.low)).as_py()
+        end = len(names) if limits.high is None else pc.sum(pc.less(names, limits.high)).as_py()
+        found.append((names.slice(begin, end - begin), codes[begin:end]))
+    return found
+
+
+def _read_file(place: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+    """Return the names in a file of a piece, and the codes of their types, if any."""
+    table = read_columns(place, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+    codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
+    return table.column(_COLUMN).combine_chunks(), codes
+
+
+def read_names(home: Store, names: Sequence[Names]) -> Any:
     """Read sorted nodes as an Arrow array of int64 or large_string.
 
     Raises
@@ -117,21 +234,56 @@ def read_names(home: Store, names: Names) -> Any:
     DamageError
         If a file is missing or damaged.
     """
-    files = range(-(-names.size // _NAMES))
-    return pa.concat_arrays([read_column(home / names.path, f"names-{k}.parquet", _COLUMN) for k in files])
+    return pa.concat_arrays(list(each_range(home, names)))
 
 
-def merge_names(home: Store, parts: Sequence[Names]) -> Names:
-    """Task: write the distinct nodes of several parts, sorted."""
-    distinct = pc.unique(pa.concat_arrays([read_names(home, part) for part in parts]))
-    names = Names(f"names/{new_attempt()}", len(distinct))
-    _write_names(home / names.path, distinct.take(pc.sort_indices(distinct)))
-    return names
+def each_range(home: Store, names: Sequence[Names]) -> Iterator[Any]:
+    """Read the nodes of one range after the other; raises as `read_names` does."""
+    for part in names:
+        yield read_column(home / part.path, _file(0), _COLUMN)
 
 
-def read_piece(home: Store, piece: EdgePiece, nodes: Any) -> tuple[Any, Any]:
-    """Return a piece's edges as numbers of nodes, shape (n, 2) int32, and their weights, shape (n,) float64."""
-    place = home / piece.names.path
-    numbers = pc.index_in(read_names(home, piece.names), value_set=nodes).to_numpy()
-    pairs = numbers[read_part(place, "codes", 1, 0, np.int32, 2)]
-    return pairs, read_part(place, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(pairs))
+def each_types(home: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
+    """Read the codes of the types of the nodes of one range after the other; raises as `read_names` does."""
+    for part in names:
+        yield read_part(home / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
+
+
+def read_types(home: Store, names: Sequence[Names]) -> UInt8Array:
+    """Task: read the codes of the types of all nodes; workers of one host share them. Raises as `read_names` does."""
+    return share(np.concatenate(list(each_types(home, names))))
+
+
+class Edges(NamedTuple):
+    """Edges as numbers of nodes.
+
+    Parameters
+    ----------
+    pairs
+        Source and target, shape (n, 2).
+    types
+        Codes of their types, shape (n, 2), or (n, 0) without types.
+    weights
+        Shape (n,).
+    """
+
+    pairs: Int32Array
+    types: UInt8Array
+    weights: Float64Array
+
+
+def read_piece(
+    home: Store, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names], types: Sequence[str]
+) -> Edges:
+    """Return the edges of the piece of a number; `types` are those of all nodes."""
+    place, numbers, base = home / piece.names.path, [], 0
+    for part in ranges:
+        numbers.append(base + read_part(home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
+        base += part.size
+    codes = read_part(place, "codes", 1, 0, np.int32, 2)
+    weights = read_part(place, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
+    of_nodes = np.empty((len(codes), 0), np.uint8)
+    if types:
+        files = (read_column(place, _file(k), _TYPE) for k in range(len(piece.first)))
+        of_nodes = np.concatenate([codes_of(file, types) for file in files])[codes]
+    return Edges(np.concatenate(numbers)[codes], of_nodes, weights)

@@ -1,13 +1,18 @@
-"""Reference of the walks: probabilities of a step, in float64 NumPy."""
+"""References of the walks: probabilities of a step, in float64 NumPy, and walks along a metapath by the same draws."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 
-from daskw2v.sequences.rows import Graph
+from daskw2v.kernels.rng import draws
+from daskw2v.sequences.rows import GraphRows
+from daskw2v.sequences.steps import DRAWS
 from daskw2v.types import Float64Array
 
 
 def step_probabilities(
-    graph: Graph, node: int, previous: int | None = None, p: float = 1.0, q: float = 1.0
+    graph: GraphRows, node: int, previous: int | None = None, p: float = 1.0, q: float = 1.0
 ) -> Float64Array:
     """Return the probability of each node to be the next, shape (nodes,); all 0 if no edge leaves the node.
 
@@ -28,9 +33,48 @@ def step_probabilities(
     return mass / mass.sum() if mass.any() else mass
 
 
-def _weights(graph: Graph, node: int) -> Float64Array:
+def _weights(graph: GraphRows, node: int) -> Float64Array:
     """Return the weight of a node's edge to each node, 0 without an edge."""
     row, weights = slice(graph.starts[node], graph.starts[node + 1]), np.zeros(len(graph.starts) - 1)
     sums = graph.weights[row] if len(graph.weights) else np.arange(1.0, row.stop - row.start + 1)
     weights[graph.targets[row]] = np.diff(sums, prepend=0.0)
     return weights
+
+
+def metapath_walk(
+    edges: Mapping[int, Mapping[int, float]],
+    types: Sequence[str],
+    metapath: Sequence[str],
+    length: int,
+    key: np.uint64,
+    first: int,
+) -> list[int]:
+    """Return a walk along a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2).
+
+    Parameters
+    ----------
+    edges
+        Weight of the edge to each neighbour of a node.
+    types
+        Type of each node.
+    metapath
+        Types of the nodes of a walk, of which the last is the first.
+    length
+        Most nodes of the walk.
+    key
+        Stream of the draws of all walks.
+    first
+        First node.
+    """
+    walk, cycle = [first], metapath[:-1]
+    own = draws(key, np.array([first], np.uint64))
+    while len(walk) < length:
+        wanted = cycle[len(walk) % len(cycle)]
+        row = [(node, weight) for node, weight in sorted(edges[walk[-1]].items()) if types[node] == wanted]
+        if not row:
+            break
+        sums = list(accumulate(weight for _, weight in row))
+        bits = draws(own[0], np.array([(len(walk) - 1) * DRAWS], np.uint64))[0]
+        place = int(bits >> np.uint64(11)) * 2.0**-53 * sums[-1]
+        walk.append(next((node for (node, _), end in zip(row, sums, strict=True) if end > place), row[-1][0]))
+    return walk

@@ -1,10 +1,12 @@
 """Tasks that sort edges, first into parts by source, then within parts; and the graph in memory.
 
-    dealt/<i>/<attempt>/   edges of a piece as numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n,) float64
+    dealt/<i>/<attempt>/   edges of a piece as numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n,)
+                           float64, and `types` (n,) uint8 of targets, if any
     rows/<k>/<attempt>/    Zarr group, the rows of every n_parts-th node from k on: their `degrees` int64, and the
                            `targets` int32 and `weights` float64 of their edges (without weights if all are 1)
 
-A task holds one piece or one part. Nodes with consecutive numbers, which may all be hubs, are in different parts.
+A task holds one piece or one part. Nodes with consecutive numbers, which may all be hubs, are in different parts. A
+node has a row for each type of targets, one after the other; where nodes have no types, it has one.
 """
 
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ import zarr
 
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.kernels.jit import kernel
-from daskw2v.sequences.numbering import EdgePiece, read_piece
+from daskw2v.sequences.numbering import EdgePiece, Names, read_piece
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import check_room, refused
 from daskw2v.store.partfile import read_part, write_parts
@@ -26,17 +28,17 @@ from daskw2v.types import Float64Array, Int32Array, Int64Array
 
 
 @by_fields
-class Graph(NamedTuple):
+class GraphRows(NamedTuple):
     """A graph in memory.
 
     Parameters
     ----------
     starts
-        Edges of node i are starts[i]..starts[i + 1] - 1, shape (nodes + 1,).
+        Edges of row i are starts[i]..starts[i + 1] - 1, shape (rows + 1,).
     targets
-        Target of each edge, ascending for each node, shape (edges,).
+        Target of each edge, ascending in each row, shape (edges,).
     weights
-        Cumulative weights of each node's edges, shape (edges,); (0,) if all weights are 1.
+        Cumulative weights of each row's edges, shape (edges,); (0,) if all weights are 1.
     """
 
     starts: Int64Array
@@ -44,14 +46,29 @@ class Graph(NamedTuple):
     weights: Float64Array
 
 
+def plain(graph: GraphRows) -> GraphRows:
+    """Return read-only views of the arrays, so that one compiled kernel serves those made here and received ones."""
+    return GraphRows(_read_only(graph.starts), _read_only(graph.targets), _read_only(graph.weights))
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 class GraphLayout(NamedTuple):
-    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges."""
+    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
+
+    `types` are those of nodes, if any.
+    """
 
     home: Store
     n_nodes: int
     n_parts: int
     directed: bool
     weighted: bool
+    types: tuple[str, ...]
 
 
 class StoredEdges(NamedTuple):
@@ -62,12 +79,13 @@ class StoredEdges(NamedTuple):
     even: bool
 
 
-def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, nodes: Any) -> str:
+def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
     """Task: divide the edges of a piece into parts by source; return their path."""
-    pairs, weights = read_piece(layout.home, piece, nodes)
+    pairs, types, weights = read_piece(layout.home, number, piece, n_pieces, names, layout.types)
     if not layout.directed:
         other = pairs[:, 0] != pairs[:, 1]
         pairs = np.concatenate([pairs, pairs[other, ::-1]])
+        types = np.concatenate([types, types[other, ::-1]])
         weights = np.concatenate([weights, weights[other]])
     part = pairs[:, 0] % layout.n_parts
     order = np.argsort(part, kind="stable")
@@ -76,6 +94,8 @@ def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, nodes: Any) -
     write_parts(layout.home / path, "pairs", edges, pairs[order])
     if layout.weighted:
         write_parts(layout.home / path, "weights", edges, weights[order][:, None])
+    if layout.types:
+        write_parts(layout.home / path, "types", edges, types[order, 1:])
     return path
 
 
@@ -87,8 +107,11 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
             [read_part(layout.home / path, name, layout.n_parts, part, dtype, columns) for path in dealt]
         )
 
-    pairs = read("pairs", np.int32, 2)
-    keys = pairs[:, 0].astype(np.int64) // layout.n_parts * layout.n_nodes + pairs[:, 1]
+    pairs, n_types = read("pairs", np.int32, 2), max(1, len(layout.types))
+    keys = pairs[:, 0].astype(np.int64) // layout.n_parts * n_types
+    if layout.types:
+        keys += read("types", np.uint8, 1)[:, 0]
+    keys = keys * layout.n_nodes + pairs[:, 1]
     if layout.weighted:
         weights = read("weights", np.float64, 1)[:, 0]
         # By weight, too, so that sums have the same bits whatever the order of edges in files
@@ -101,7 +124,7 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         weights = np.diff(first, append=len(keys)).astype(float)
     rows, targets = np.divmod(keys[first], layout.n_nodes)
-    n_rows = len(range(part, layout.n_nodes, layout.n_parts))
+    n_rows = len(range(part, layout.n_nodes, layout.n_parts)) * n_types
     even = bool((weights == 1).all())
     path = f"rows/{part}/{new_attempt()}"
     group = (layout.home / path).create_group()
@@ -112,13 +135,19 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     return StoredEdges(path, len(targets), even)
 
 
-def graph_bytes(n_nodes: int, n_edges: int, *, even: bool) -> int:
+def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:
     """Return the bytes of a graph in memory."""
-    return 8 * (n_nodes + 1) + (4 if even else 12) * n_edges
+    return 8 * (n_rows + 1) + (4 if even else 12) * n_edges
 
 
-def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges]) -> Graph:
-    """Task: read a graph; workers of one host share its memory.
+def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+    """Task: read a graph; workers of one host share its memory. Raises as `load_rows` does."""
+    graph = load_rows(home, n_nodes, n_nodes, rows, n_types)
+    return GraphRows(share(graph.starts), share(graph.targets), share(graph.weights))
+
+
+def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+    """Read the rows of `n_read` of a graph's nodes, of which every len(rows)-th is in the same part.
 
     Raises
     ------
@@ -128,16 +157,18 @@ def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges]) -> Graph:
         If a part is not of this graph, or there is no room for it.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
-    check_room((graph_bytes(n_nodes, n_edges, even=even),), ..., 1, home.url)
-    starts = np.zeros(n_nodes + 1, np.int64)
+    check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, home.url)
+    starts = np.zeros(n_read * n_types + 1, np.int64)
+    degrees = starts[1:].reshape(n_read, n_types)
     parts = [_Part((home / part.path).open_group(), part, f"{home.url}/{part.path}") for part in rows]
     for k, part in enumerate(parts):
-        starts[k + 1 :: len(rows)] = part.degrees(len(range(k, n_nodes, len(rows))))
+        of_part = degrees[k :: len(rows)]
+        of_part[...] = part.degrees(of_part.size).reshape(of_part.shape)
     np.cumsum(starts, out=starts)
-    graph = Graph(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
+    graph = GraphRows(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
     for k, part in enumerate(parts):
-        _place_rows(graph, k, len(rows), part.targets(n_nodes), part.weights())
-    return Graph(share(graph.starts), share(graph.targets), share(graph.weights))
+        _place_rows(graph, k, len(rows), n_types, part.targets(n_nodes), part.weights())
+    return graph
 
 
 class _Part(NamedTuple):
@@ -154,7 +185,7 @@ class _Part(NamedTuple):
         return found
 
     def degrees(self, n_rows: int) -> Int64Array:
-        """Return the number of edges of each node, shape (n_rows,)."""
+        """Return the number of edges of each row, shape (n_rows,)."""
         degrees = self._read("degrees", np.int64, n_rows)
         if (degrees < 0).any() or (degrees > self.declared.edges).any() or degrees.sum() != self.declared.edges:
             raise refused(f"{self.place}/degrees", f"does not add up to {self.declared.edges:,} edges")
@@ -177,14 +208,17 @@ class _Part(NamedTuple):
 
 
 @kernel
-def _place_rows(graph: Graph, first: int, step: int, targets: Int32Array, weights: Float64Array) -> None:
+def _place_rows(
+    graph: GraphRows, first: int, step: int, n_types: int, targets: Int32Array, weights: Float64Array
+) -> None:
     """Copy the edges of nodes first, first + step, ... into the graph, with cumulative weights in each row."""
     at = 0
-    for node in range(first, len(graph.starts) - 1, step):
-        total = 0.0
-        for edge in range(graph.starts[node], graph.starts[node + 1]):
-            graph.targets[edge] = targets[at]
-            if len(graph.weights):
-                total += weights[at]
-                graph.weights[edge] = total
-            at += 1
+    for node in range(first * n_types, len(graph.starts) - 1, step * n_types):
+        for row in range(node, node + n_types):
+            total = 0.0
+            for edge in range(graph.starts[row], graph.starts[row + 1]):
+                graph.targets[edge] = targets[at]
+                if len(graph.weights):
+                    total += weights[at]
+                    graph.weights[edge] = total
+                at += 1

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.jit import inline, kernel
-from daskw2v.kernels.rng import below, draw
-from daskw2v.sequences.rows import Graph
+from daskw2v.kernels.bytes import prefetch_entry
+from daskw2v.kernels.jit import exact, inline, kernel
+from daskw2v.kernels.rng import below, draw, draws
+from daskw2v.sequences.metapaths import Metapath, row_of
+from daskw2v.sequences.rows import GraphRows
 from daskw2v.types import Int32Array, Int64Array
 
 TRIES = 32
+DRAWS = 2 * TRIES + 1  # of a step
 _11, _UNIT = np.uint64(11), 2.0**-53
 
 
@@ -29,25 +32,25 @@ def _uniform(bits: Any) -> Any:
     return np.float64(bits >> _11) * _UNIT
 
 
-@kernel
-def _total(graph: Graph, node: int) -> float:
-    """Return the total weight of a node's edges; the node has at least one."""
-    begin, end = graph.starts[node], graph.starts[node + 1]
+@exact
+def _total(graph: GraphRows, row: int) -> float:
+    """Return the total weight of a row's edges; it has at least one."""
+    begin, end = graph.starts[row], graph.starts[row + 1]
     return graph.weights[end - 1] if len(graph.weights) else float(end - begin)
 
 
-@kernel
-def _weight(graph: Graph, node: int, edge: int) -> float:
-    """Return the weight of an edge of a node."""
+@exact
+def _weight(graph: GraphRows, row: int, edge: int) -> float:
+    """Return the weight of an edge of a row."""
     if not len(graph.weights):
         return 1.0
-    return graph.weights[edge] - (graph.weights[edge - 1] if edge > graph.starts[node] else 0.0)
+    return graph.weights[edge] - (graph.weights[edge - 1] if edge > graph.starts[row] else 0.0)
 
 
-@kernel
-def _edge_at(graph: Graph, node: int, weight: float) -> int:
-    """Return the edge of a node at a cumulative weight in 0..total."""
-    begin, end = graph.starts[node], graph.starts[node + 1]
+@exact
+def _edge_at(graph: GraphRows, row: int, weight: float) -> int:
+    """Return the edge of a row at a cumulative weight in 0..total."""
+    begin, end = graph.starts[row], graph.starts[row + 1]
     if not len(graph.weights):
         return min(begin + np.int64(weight), end - 1)
     last = end - 1  # the result if rounding exceeds the total
@@ -60,67 +63,111 @@ def _edge_at(graph: Graph, node: int, weight: float) -> int:
     return begin
 
 
-@kernel
-def _edge_to(graph: Graph, node: int, target: int) -> int:
-    """Return a node's edge to another node, or -1 if it has none."""
-    begin, end = graph.starts[node], graph.starts[node + 1]
+@exact
+def edge_to(graph: GraphRows, row: int, target: int) -> int:
+    """Return a row's edge to a node, or -1 if it has none."""
+    begin, end = graph.starts[row], graph.starts[row + 1]
     while begin < end:
         middle = (begin + end) // 2
         if graph.targets[middle] < target:
             begin = middle + 1
         else:
             end = middle
-    return begin if begin < graph.starts[node + 1] and graph.targets[begin] == target else -1
+    return begin if begin < graph.starts[row + 1] and graph.targets[begin] == target else -1
 
 
-@kernel
-def _bias(graph: Graph, previous: int, to: int, back: float, far: float) -> float:
+@inline
+def prefetch_step(graph: Any, row: Any, key: Any, at: Any) -> None:
+    """Prefetch what `first_order` reads, or begins with, in a row that has edges."""
+    if len(graph.weights):
+        begin, end = graph.starts[row], graph.starts[row + 1]
+        prefetch_entry(graph.weights, end - 1)
+        prefetch_entry(graph.weights, (begin + end - 1) // 2)
+    else:
+        prefetch_entry(graph.targets, _edge_at(graph, row, _uniform(draw(key, at)) * _total(graph, row)))
+
+
+@exact
+def first_order(graph: GraphRows, row: int, key: np.uint64, at: int) -> int:
+    """Return the target of a step by weights alone, drawn by number `at` of `key`."""
+    return graph.targets[_edge_at(graph, row, _uniform(draw(key, at)) * _total(graph, row))]
+
+
+@exact
+def bias(others: GraphRows, before: int, previous: int, to: int, back: float, far: float) -> float:
+    """Return the bias of a step to a node; the previous node's edges are those of the row `before` of `others`."""
     if to == previous:
         return back
-    return 1.0 if _edge_to(graph, previous, to) >= 0 else far
+    return 1.0 if edge_to(others, before, to) >= 0 else far
 
 
-@kernel
-def _exact(graph: Graph, node: int, previous: int, back: float, far: float, uniform: float) -> int:
+@exact
+def masses(graph: GraphRows, row: int, previous: int, back: float, far: float) -> tuple[float, float]:
+    """Return the mass of steps that `offer` draws by weight, and that of the step back beyond their bound."""
+    bound = max(1.0, far)
+    extra = 0.0
+    if back > bound:
+        edge = edge_to(graph, row, previous)
+        extra = _weight(graph, row, edge) * (back - bound) if edge >= 0 else 0.0
+    return _total(graph, row) * bound, extra
+
+
+@exact
+def offer(
+    graph: GraphRows, row: int, previous: int, far: float, mass: tuple[float, float], key: np.uint64, at: int
+) -> tuple[int, float]:
+    """Return a candidate for a step, and what its bias must exceed to be taken; draws are `at` and `at` + 1."""
+    bound, (even, extra) = max(1.0, far), mass
+    place = _uniform(draw(key, at)) * (even + extra)
+    if place >= even:
+        return previous, -1.0
+    return graph.targets[_edge_at(graph, row, place / bound)], _uniform(draw(key, at + 1)) * bound
+
+
+@exact
+def choose(
+    graph: GraphRows, row: int, others: GraphRows, before: int, previous: int, back: float, far: float, uniform: float
+) -> int:
     """Return the target of a second-order step, drawn from the biased weights of all edges."""
-    begin, end = graph.starts[node], graph.starts[node + 1]
+    begin, end = graph.starts[row], graph.starts[row + 1]
     total = 0.0
     for edge in range(begin, end):
-        total += _weight(graph, node, edge) * _bias(graph, previous, graph.targets[edge], back, far)
+        total += _weight(graph, row, edge) * bias(others, before, previous, graph.targets[edge], back, far)
     left = uniform * total
     for edge in range(begin, end - 1):
-        left -= _weight(graph, node, edge) * _bias(graph, previous, graph.targets[edge], back, far)
+        left -= _weight(graph, row, edge) * bias(others, before, previous, graph.targets[edge], back, far)
         if left < 0:
             return graph.targets[edge]
     return graph.targets[end - 1]
 
 
-@kernel
-def _second_order(graph: Graph, node: int, previous: int, back: float, far: float, key: np.uint64, at: int) -> int:
-    """Return the target of a step after `previous`; its draws are those of `key` from `at` on."""
-    bound = max(1.0, far)
-    even = _total(graph, node) * bound
-    extra = 0.0  # weight of the step back beyond the bound
-    if back > bound:
-        edge = _edge_to(graph, node, previous)
-        extra = _weight(graph, node, edge) * (back - bound) if edge >= 0 else 0.0
+@inline
+def last_draw(key: Any, at: Any) -> Any:
+    """Return the number by which `choose` draws, after all tries."""
+    return _uniform(draw(key, at + 2 * TRIES))
+
+
+@exact
+def second_order(
+    graph: GraphRows, row: int, before: int, previous: int, back: float, far: float, key: np.uint64, at: int
+) -> int:
+    """Return the target of a step after `previous`, whose row is `before`; draws are those of `key` from `at` on."""
+    mass = masses(graph, row, previous, back, far)
     for i in range(TRIES):
-        place = _uniform(draw(key, at + 2 * i)) * (even + extra)
-        if place >= even:
-            return previous
-        to = graph.targets[_edge_at(graph, node, place / bound)]
-        if _uniform(draw(key, at + 2 * i + 1)) * bound < _bias(graph, previous, to, back, far):
+        to, bar = offer(graph, row, previous, far, mass, key, at + 2 * i)
+        if bar < bias(graph, before, previous, to, back, far):
             return to
-    return _exact(graph, node, previous, back, far, _uniform(draw(key, at + 2 * TRIES)))
+    return choose(graph, row, graph, before, previous, back, far, last_draw(key, at))
 
 
-@kernel
+@exact
 def walk(
-    graph: Graph,
+    graph: GraphRows,
     first: Int32Array,
     key: np.uint64,
     p: float,
     q: float,
+    path: Metapath,
     walks: Int32Array,
     lengths: Int64Array,
 ) -> None:
@@ -129,30 +176,34 @@ def walk(
     Parameters
     ----------
     graph
-        The graph.
+        The graph; the rows of node i begin at i * path.n_types.
     first
         First node of each walk, shape (n,).
     key
         Stream of the draws.
     p, q
-        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q.
+        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q. Both are 1 if
+        nodes have types.
+    path
+        Types of the nodes of a walk.
     walks
         Output: the nodes of each walk, shape (n, longest walk).
     lengths
-        Output: number of nodes in each walk, shape (n,). A walk ends early at a node without edges.
+        Output: number of nodes in each walk, shape (n,). A walk ends early at a node without edges to the next type.
     """
     back, far = 1.0 / p, 1.0 / q
     for i in range(len(first)):
         own = draw(key, first[i])
         node, previous, n = first[i], -1, 1
         walks[i, 0] = node
-        while n < walks.shape[1] and graph.starts[node] < graph.starts[node + 1]:
-            at = (n - 1) * (2 * TRIES + 1)
+        while n < walks.shape[1]:
+            row, at = row_of(path, node, n), (n - 1) * DRAWS
+            if graph.starts[row] == graph.starts[row + 1]:
+                break
             if previous < 0 or (back == 1.0 and far == 1.0):
-                place = _uniform(draw(own, at)) * _total(graph, node)
-                to = graph.targets[_edge_at(graph, node, place)]
+                to = first_order(graph, row, own, at)
             else:
-                to = _second_order(graph, node, previous, back, far, own, at)
+                to = second_order(graph, row, previous, previous, back, far, own, at)
             previous, node = node, to
             walks[i, n] = node
             n += 1
@@ -179,3 +230,8 @@ def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, 
             nodes[i], draws[i] = node, bits
             i += 1
     return nodes, draws
+
+
+def parts_of(first: Int32Array, key: np.uint64, n_parts: int) -> Int64Array:
+    """Return the part that each node is in, of those of `nodes_of_part`."""
+    return np.asarray(below.py_func(draws(key, first.astype(np.uint64)), n_parts).astype(np.int64))

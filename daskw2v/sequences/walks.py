@@ -1,81 +1,39 @@
 """Random walks on a graph, as Parquet files of lists: sentences whose words are nodes (DeepWalk, node2vec)."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import is_number
 from daskw2v.corpus.inputs import Inputs
-from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.progress import Watching
-from daskw2v.sequences.edges import EdgeList
-from daskw2v.sequences.graph import StoredGraph, build_graph
+from daskw2v.sequences.graph import LAYOUT as GRAPHS
+from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.kinds import EdgeList, Walks, read_of
 from daskw2v.sequences.lists import write_lists
-from daskw2v.sequences.numbering import read_names
-from daskw2v.sequences.rows import Graph, load_graph
+from daskw2v.sequences.metapaths import metapath_of
+from daskw2v.sequences.numbering import read_names, read_types
+from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled
+from daskw2v.sequences.rows import GraphRows, load_graph, plain
 from daskw2v.sequences.steps import nodes_of_part, walk
+from daskw2v.sequences.trails import write_group
 from daskw2v.shards.layout import digest
-from daskw2v.store.stage import OpenStage, Stage
+from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import Store
+from daskw2v.types import UInt8Array
 
 pa = Extra("pyarrow", "arrow")
 
 COLUMN = "walk"
-_HOME = "walks"
+LAYOUT = Layout("walks/<key>", unused="walks/<key>")
 _PART = 1 << 21  # nodes in the walks of a file, about, at most: 50 MB in a task's memory
-
-
-@dataclass(frozen=True, kw_only=True)
-class Walks:
-    """Number and kind of random walks.
-
-    Parameters
-    ----------
-    number
-        Walks from each node.
-    length
-        Most nodes of a walk. It ends early at a node without edges.
-    p, q
-        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q (node2vec).
-        With 1 and 1 only the weights of edges count (DeepWalk).
-    seed
-        Seed of all draws.
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of range.
-    """
-
-    number: int = 10
-    length: int = 80
-    p: float = 1.0
-    q: float = 1.0
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("number", 1, 1 << 20), ("length", 1, 1 << 20), ("seed", 0, 2**63 - 1)):
-            value = getattr(self, name)
-            if not (is_number(value, Integral) and low <= value <= high):
-                raise ParameterError(f"{name}={value!r} is not an integer in {low}..{high}.", "Give one in this range.")
-            object.__setattr__(self, name, int(value))  # equal values must have equal identities, whatever their type
-        for name in ("p", "q"):
-            value = getattr(self, name)
-            if not (is_number(value, Real) and 1e-6 <= value <= 1e6):
-                raise ParameterError(f"{name}={value!r} is not a number in 1e-6..1e6.", "Give one in this range.")
-            object.__setattr__(self, name, float(value))
 
 
 def write_walks(
@@ -86,12 +44,14 @@ def write_walks(
     resources: Resources,
     client: Client,
     listener: Watching = "show",
+    column: str = COLUMN,
 ) -> list[str]:
-    """Walk on the graph of an edge list, and write the walks as lists of nodes, in the column `walk`.
+    """Walk on the graph of an edge list, and write the walks as lists of nodes.
 
-    There are `walks.number` rounds with one walk from each node, in random order. Walks and their order depend only on
-    the graph and on `walks`. Finished files are not written again. Each worker holds the graph, which workers of one
-    host share, and the names of its nodes.
+    There are `walks.number` rounds with one walk from each node, in random order; with a metapath, from each node of
+    its first type. Walks and their order depend only on the graph and on `walks`. Finished files are not written again.
+    Each worker holds the graph, which workers of one host share, and the names of its nodes; if it has no room for
+    them, walks travel through partitions of the graph.
 
     Parameters
     ----------
@@ -109,59 +69,97 @@ def write_walks(
         The cluster to run on.
     listener
         Called with the progress.
+    column
+        Name of the column of lists.
 
     Returns
     -------
     list of str
-        URLs of Parquet files, in order, for `train` with `Params(column="walk")`.
+        URLs of Parquet files, in order, for `train` with `Params(column=column)`.
 
     Raises
     ------
     InputError, ClusterError, MissingExtraError
         As `build_graph` does.
+    ParameterError
+        If there is a metapath, but edges have no types, or no node has one of its types.
     """
+    edges = read_of(edges, walks)
     with listening(listener, client) as listen:
         graph = build_graph(inputs, work, edges, resources, client, listen)
-        n_parts = max(1, math.ceil(graph.names.size * walks.length / _PART))
-        files = [f"part-{number:06d}.parquet" for number in range(walks.number * n_parts)]
-        home = work / _HOME / digest([graph.home.name, asdict(walks)])
+        metapath_of(walks, graph.types)  # refuses unknown types
+        n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes
+        n_files = max(1, math.ceil(n_walks * walks.length / _PART))
+        home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column])
+        files = WalkFiles(home, graph, walks, column, n_files)
         stage = Stage(work, home, partial(run_tasks, client), listen, "walk", "files")
-        stage.make(home.read_manifest, partial(_write, graph, walks, files, client))
-    return [(home / name).url for name in files]
+        stage.make(partial(_whole, home), partial(_write, files, client))
+    return [(home / files.name(*place)).url for place in files.places]
 
 
-def _write(graph: StoredGraph, walks: Walks, files: Sequence[str], client: Client, stage: OpenStage) -> dict[str, Any]:
-    home = stage.home
-    there = set(home.children())
-    n_parts = len(files) // walks.number
-    memory = client.submit(load_graph, graph.home, graph.names.size, graph.rows, pure=False, retries=2)
-    names = client.submit(read_names, graph.home, graph.names, pure=False, retries=2)
-    jobs = [
-        (home, name, walks, *divmod(i, n_parts), n_parts, memory, names)
-        for i, name in enumerate(files)
-        if name not in there
-    ]
-    stage.expect(len(files), len(files) - len(jobs))
-    stage.map("walk", _write_part, jobs)
-    made = {"graph": graph.home.name, "nodes": graph.names.size, "files": list(files), **asdict(walks)}
-    stage.finish(made, files)
+def _whole(home: Store) -> dict[str, Any] | None:
+    """Return the manifest of walks if their files have the sizes that it names."""
+    manifest = home.read_manifest()
+    return manifest if manifest is None or manifest["files"].items() <= home.sizes().items() else None
+
+
+def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
+    files, sizes = files._replace(home=stage.home), stage.home.sizes()
+    known = (stage.home.read_manifest() or {"files": {}})["files"]
+    there = {name for name, size in sizes.items() if known.get(name, size) == size}
+    missing = [place for place in files.places if files.name(*place) not in there]
+    n = partitions_of(files.graph, files.walks.partitions, client)
+    stage.expect(len(files.places), len(files.places) - len(missing))
+    if n == 1:
+        _walk_in_memory(files, missing, client, stage)
+    else:
+        _walk_in_partitions(files, n, missing, stage)
+    sizes, names = stage.home.sizes(), [files.name(*place) for place in files.places]
+    made = {"graph": files.graph.home.name, "nodes": files.graph.n_nodes, **files.walks.described}
+    stage.finish({**made, "files": {name: sizes[name] for name in names}}, names)
     return made
 
 
-def _write_part(
-    home: Store, file: str, walks: Walks, number: int, part: int, n_parts: int, graph: Graph, names: Any
+def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client: Client, stage: OpenStage) -> None:
+    """Write missing files, by workers that each hold the graph."""
+    graph = files.graph
+    memory = client.submit(load_graph, graph.home, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
+    names = client.submit(read_names, graph.home, graph.names, pure=False, retries=2)
+    types = client.submit(read_types, graph.home, graph.names, pure=False, retries=2) if graph.types else None
+    stage.map("walk", _write_file, [(files, number, part, memory, names, types) for number, part in missing])
+
+
+def _write_file(
+    files: WalkFiles, number: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
 ) -> None:
-    """Task: write the walks of round `number` from the nodes of a part."""
-    arrays = Graph(_plain(graph.starts), _plain(graph.targets), _plain(graph.weights))
-    first = nodes_of_part(len(names), stream(walks.seed, Purpose.START, number), part, n_parts)
+    """Task: write the walks of a number from the nodes of a part."""
+    walks, arrays, path = files.walks, plain(graph), files.path
+    first = nodes_of_part(len(names), files.start(number), part, files.n)
+    if types is not None:
+        first = first[types[first] == path.types[0]]
     found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(arrays, first, stream(walks.seed, Purpose.WALK, number), walks.p, walks.q, found, lengths)
+    walk(arrays, first, files.steps(number), walks.p, walks.q, path, found, lengths)
     nodes = found[np.arange(walks.length) < lengths[:, None]]
-    write_lists(home, file, COLUMN, names.take(pa.array(nodes)), np.append(0, np.cumsum(lengths)))
+    edges = np.append(0, np.cumsum(lengths))
+    write_lists(files.home, files.name(number, part), files.column, names.take(pa.array(nodes)), edges)
 
 
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view, so that one compiled kernel serves arrays made here and received ones."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
+def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
+    """Write missing files, by walks through partitions: those of one number after those of another."""
+    divided = partitioned(stage, files.graph, n)
+    for number in range(files.walks.number):
+        parts = {part for other, part in missing if other == number}
+        if parts:
+            journey = Journey(files, number, divided)
+            sent = travelled(stage, journey)
+            groups = [k for k, group in enumerate(journey.groups) if not parts.isdisjoint(group)]
+            stage.map(f"write walk {number}", write_group, [(journey, k, sent) for k in groups], len(parts))
+            journey.place.remove()
+
+
+def made_of(work: Store, name: str) -> Iterator[str]:
+    """Yield the place of the graph that a file of walks was made of, below the work directory; none for other files."""
+    home = LAYOUT.unused_part(name)
+    manifest = None if home is None else (work / home).read_manifest()
+    if manifest is not None:
+        yield f"{GRAPHS.folder}/{manifest['graph']}"

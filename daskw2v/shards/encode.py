@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from distributed import Client
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.heap import trim_heap
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.collections.kinds import TextInputs, check_texts
+from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats import read_block
-from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.formats import check_formats, read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
-from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.corpus.sources import plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError, counted
 from daskw2v.progress import Watching
@@ -117,6 +119,7 @@ def encode_batch(
     column: str,
     errors: str,
     shard_bytes: int,
+    also: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Read a batch and write it as corpus shards, unless that was done before.
 
@@ -132,6 +135,8 @@ def encode_batch(
         As in `Params`.
     shard_bytes
         Bytes of text in a shard, about. A shard also ends at `SHARD_TYPES` distinct words.
+    also
+        Fields of `Params` that formats read besides.
 
     Returns
     -------
@@ -145,7 +150,7 @@ def encode_batch(
         If the text cannot be read, or the tokenizer fails.
     """
     find = partial(_finished, store, batch.key)
-    rules = {"column": column, "errors": errors, "tokenizer": make_tokenizer(tokenizer)}
+    rules = {"column": column, "errors": errors, "tokenizer": make_tokenizer(tokenizer), "also": also}
     return run_once(store / batch.key, find, partial(_write_shards, batch, store, rules, shard_bytes))
 
 
@@ -195,7 +200,7 @@ def _encode(batch: Batch, store: Store, rules: Mapping[str, Any]) -> None:
 
 
 def build_corpus(
-    inputs: Inputs,
+    inputs: TextInputs,
     store: Store,
     params: Params,
     resources: Resources,
@@ -209,7 +214,7 @@ def build_corpus(
     Parameters
     ----------
     inputs
-        URLs, paths, folders or patterns.
+        Names of files, or text that is in none, as in `train`.
     store
         The work directory, which all workers can reach.
     params, resources
@@ -227,7 +232,7 @@ def build_corpus(
     Raises
     ------
     ParameterError
-        If an argument has the wrong type.
+        If an argument has the wrong type, or a parameter is set that the format of a file does not read.
     InputError
         If more blocks than `max_bad_blocks` cannot be read, there are no words at all, or the tokenizer fails.
     StoreError
@@ -236,8 +241,12 @@ def build_corpus(
         If more blocks than `max_bad_blocks` keep killing their workers.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
-    return encode_sources(sources, store, params, resources, client, listener)
+    check_texts(inputs, params, resources)
+    with (
+        listening(listener, client) as listen,
+        found_texts(inputs, store, params, resources, lambda: client, listen) as find,
+    ):
+        return encode_sources(find(), store, params, resources, client, listen)
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
@@ -249,6 +258,7 @@ def encode_sources(
     sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Watching
 ) -> Corpus:
     """Do what `build_corpus` does, with files that are found already."""
+    check_formats(sources, params)
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     with listening(listener, client) as listen:
@@ -311,6 +321,7 @@ def _encode_all(stage: OpenStage, batches: list[Batch], params: Params, resource
         "column": params.column,
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,
+        "also": {"delimiter": params.delimiter, "weight": params.weight},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
     todo = {batch.key: batch for batch in batches}  # a file that is named twice is read once

@@ -256,7 +256,7 @@ def corpus_identity(sources: Sequence[Source], params: Params) -> str:
     """Return the identity of files read by the rules of `params`: a digest of all that determines the words."""
     # Blocks that were left out are part of `Corpus.identity`
     rules = identity_values(params, "read", without=("tokenizer", "max_bad_blocks"))
-    return digest([[(s.url, s.size, s.version) for s in sources], tokenizer_identity(params.tokenizer), rules])
+    return digest([[(s.place, *s.content) for s in sources], tokenizer_identity(params.tokenizer), rules])
 
 
 def write_shard(

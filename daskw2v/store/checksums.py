@@ -7,6 +7,7 @@ a checksum of their other entries. Files as they are have a crc32c for each part
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from zarr.core.common import concurrent_map
 from zarr.core.sync import sync
 
 from daskw2v.errors import DamageError
+from daskw2v.store.chunks import has_whole_rows, read_rows
 from daskw2v.store.limits import check_room, parsed
 from daskw2v.store.mapping import MAPPED
 from daskw2v.store.places import Written
@@ -102,7 +104,15 @@ class StoredArray:
             If a chunk of it is damaged or missing.
         """
         check_room(self.shape, selection, self.dtype.itemsize, self.url)
+        rows = slice(None) if selection is ... else selection
+        if isinstance(rows, slice) and rows.step in (None, 1) and self._has_whole_rows:
+            start, stop, _ = rows.indices(len(self))
+            return self._read(selection, lambda: _native(read_rows(self._array, start, stop)))
         return self._read(selection, lambda: _native(self._array[selection]))
+
+    @cached_property
+    def _has_whole_rows(self) -> bool:
+        return has_whole_rows(self._array)
 
     def take(self, selection: Any) -> npt.NDArray[Any]:
         """Return the elements at the crossings of indices of each axis; raises as `[]` does."""

@@ -121,6 +121,14 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file, or None where there is none."""
+        fs, path = self._filesystem()
+        try:
+            return int(self._with_retries(fs.info, f"{path}/{name}", name=name)["size"])
+        except FileNotFoundError:
+            return None
+
     def sizes(self) -> dict[str, int]:
         """Return the paths of all files below the URL, and their sizes in bytes."""
         fs, path = self._filesystem()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import zarr
 from zarr.abc.codec import Codec
 from zarr.codecs import BloscCodec, ShardingCodec
@@ -182,11 +183,15 @@ class _Blosc(BloscCodec):
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
         expected = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
-        header = chunk_bytes.as_numpy_array()[:_HEADER].tobytes()
-        unpacked, packed = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
-        if (unpacked, packed) != (expected, len(chunk_bytes)):
-            raise ValueError(
-                f"{len(chunk_bytes):,} bytes say that they are {packed:,} and hold {unpacked:,}; "
-                f"they should hold {expected:,}"
-            )
+        check_packed(chunk_bytes.as_numpy_array(), expected)
         return await super()._decode_single(chunk_bytes, chunk_spec)
+
+
+def check_packed(content: npt.NDArray[np.uint8], expected: int) -> None:
+    """Raise a ValueError unless what Blosc packed says that it is as long as it is, and holds `expected` bytes."""
+    header = content[:_HEADER].tobytes()
+    unpacked, packed = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
+    if (unpacked, packed) != (expected, len(content)):
+        raise ValueError(
+            f"{len(content):,} bytes say that they are {packed:,} and hold {unpacked:,}; they should hold {expected:,}"
+        )

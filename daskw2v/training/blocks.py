@@ -15,7 +15,7 @@ from daskw2v.store.durability import durable
 from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.initial_rows import first_rows
-from daskw2v.types import Float32Array
+from daskw2v.types import Float32Array, Int64Array
 
 _BLOCK_BYTES = 32 << 20
 
@@ -64,6 +64,15 @@ def join_blocks(*rows: Float32Array) -> Float32Array:
     return np.concatenate(rows)
 
 
+def pick_block(
+    blocks: Sequence[TableBlock], rows: Float32Array, number: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of one of a table's blocks, as `TableParts.pick` does."""
+    block = blocks[number]
+    first, last = np.searchsorted(wanted, [block.start, block.stop])
+    return np.arange(first, last), np.asarray(rows)[wanted[first:last] - block.start]
+
+
 def load_block(store: Store, block: TableBlock) -> Float32Array:
     """Task: the block's rows as a store holds them."""
     return share(read_table(store, block.table, block.start, block.stop))
@@ -72,7 +81,7 @@ def load_block(store: Store, block: TableBlock) -> Float32Array:
 @durable()
 def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Written:
     """Task: write consecutive blocks that lie along the chunks, so all may be written at once; return checksums."""
-    return write_table_rows(store, table, start, rows[0] if len(rows) == 1 else join_blocks(*rows))
+    return write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
 
 def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:

@@ -6,7 +6,7 @@ cluster, goes on with it or finds its model. A run is named by what was chosen.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dask.system import CPU_COUNT
@@ -113,7 +113,7 @@ def choose_in(found: list[Candidate], place: Place) -> tuple[Candidate, str]:
 
 def choose_strategy(
     corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources, client: Client,
-    listener: Watching,
+    listener: Watching, rules: Sequence[str] = (),
 ) -> tuple[Params, Mapping[str, Any] | None]:  # fmt: skip
     """Return the Params with a strategy that is named, and what is recorded of the choice; None where it was given.
 
@@ -123,35 +123,38 @@ def choose_strategy(
         As in `train_model`.
     params
         They are settled.
+    rules
+        As in `run_identity`.
     """
     with listening(listener, client) as listen:
-        known = find_choice(corpus, vocabulary, store, params, listen)
+        known = find_choice(corpus, vocabulary, store, params, listen, rules)
         if known is not None:
             return known
         text, place = known_text(corpus, vocabulary, params), place_of(client, resources)
         best, why = choose_in(candidates(params, resources, text, place), place)
         record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
                   "threads": place.hardware.threads}  # fmt: skip
-        _home(corpus, vocabulary, store, params).write_manifest(record)
+        _home(corpus, vocabulary, store, params, rules).write_manifest(record)
         _tell(listen, record)
         return best.params, record
 
 
 def find_choice(
-    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, listener: Listener
-) -> tuple[Params, Mapping[str, Any] | None] | None:
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, listener: Listener,
+    rules: Sequence[str] = (),
+) -> tuple[Params, Mapping[str, Any] | None] | None:  # fmt: skip
     """Return what `choose_strategy` returns where there is nothing to choose; None if it has to."""
     if params.strategy != AUTO:
         return params, None
-    record = _home(corpus, vocabulary, store, params).read_manifest()
-    if record is None or not _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record))):
+    record = _home(corpus, vocabulary, store, params, rules).read_manifest()
+    if record is None or not _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record), rules)):
         return None
     _tell(listener, record)
     return chosen, record
 
 
-def _home(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params) -> Store:
-    return store / LAYOUT.folder / run_identity(corpus, vocabulary, params)
+def _home(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, rules: Sequence[str]) -> Store:
+    return store / LAYOUT.folder / run_identity(corpus, vocabulary, params, rules)
 
 
 def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:

@@ -1,17 +1,20 @@
 """Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
 
-The earlier model is a published version of the same work directory, which nobody changes. What is stored for a run is
-its row of each word only; so a row is read by whoever needs it, wherever the strategy puts it.
+The earlier model is a published version of the same work directory, which nobody changes, or what `base_vectors` names.
+What is stored for a run is its row of each word only; so a row is read by whoever needs it, wherever the strategy puts
+it.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary
 from daskw2v.models.versions import Versions
+from daskw2v.objectives.base import NOT_FROZEN
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Weights
@@ -20,21 +23,30 @@ from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.types import Float32Array, Int32Array, RowIds
+from daskw2v.training.base_vectors import find_base_vectors, frozen_list
+from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_ROWS = "rows"
+_ROWS, _FROZEN = "rows", "frozen"
 _SAME = ("objective", "vector_size")
 
 
+def has_base(params: Params) -> bool:
+    """Tell whether rows begin as those of an earlier model."""
+    return params.base_model is not None or params.base_vectors is not None
+
+
 def find_base(work: Store, params: Params) -> Store:
-    """Return the version that `Params.base_model` names.
+    """Return the version that `Params.base_model` names, or the model of settled `Params.base_vectors`.
 
     Raises
     ------
     ParameterError
         If there is no such version, or its tables are not those of these Params.
     """
+    if params.base_model is None:
+        return find_base_vectors(work, params)
     versions = Versions(work)
     model = versions.models / str(params.base_model)
     manifest = read_finished(model)
@@ -55,19 +67,44 @@ def find_base(work: Store, params: Params) -> Store:
     return model
 
 
+def base_tables(model: Store, params: Params) -> tuple[str, ...]:
+    """Return the tables that begin with rows of a model; only the input if another objective trained it."""
+    manifest = read_finished(model) or {}
+    if manifest.get("params", {}).get("objective") != params.objective:
+        return ("input",)
+    return tuple(table for table in find_objective(params.objective).of_words if table in manifest["tables"])
+
+
 @durable()
-def write_base(base: Base, vocabulary: StoredVocabulary) -> None:
-    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words."""
+def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, resources: Resources) -> None:
+    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words.
+
+    Which words are frozen is written too, as `Params.frozen_words` says.
+    """
     known, words = read_vocabulary(base.model), vocabulary.load()
-    rows = known.find_all(words)
-    write_array(base.rows.create_group(), _ROWS, rows)
+    rows, group = known.find_all(words), base.rows.create_group()
+    write_array(group, _ROWS, rows)
+    if frozen is not None:
+        listed, mine = frozen_list(frozen, resources), rows >= 0
+        if listed is not None:
+            mine &= Vocabulary.from_words(listed, [0] * len(listed)).find_all(words) >= 0
+        write_array(group, _FROZEN, mine.astype(np.uint8))
+
+
+def frozen_rows(run: Run) -> UInt8Array:
+    """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
+    if run.params.frozen_words is None:
+        return NOT_FROZEN
+    assert run.base is not None
+    frozen: UInt8Array = open_array(run.base.rows.open_group(), _FROZEN)[:]
+    return frozen
 
 
 def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
     """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
     objective = find_objective(run.params.objective)
     rows = objective.initial(run.params, table, ids)
-    if run.base is not None and table in objective.of_words and len(ids):
+    if run.base is not None and table in run.base.tables and len(ids):
         known, theirs = _known_rows(run.base, table, ids)
         rows[known] = theirs
     return rows
@@ -81,7 +118,7 @@ def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Ar
     of both (as of weights: Izmailov et al. 2018, section 3).
     """
     assert run.base is not None
-    if table not in find_objective(run.params.objective).of_words:
+    if table not in run.base.tables:
         return rows
     known, theirs = _known_rows(run.base, table, ids)
     mixed, share = rows.copy(), np.float32(run.params.anchor)

@@ -4,14 +4,14 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from daskw2v.config.params import Params
 from daskw2v.errors import TrainingError, counted
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.storage import Store
 from daskw2v.training import checkpoint
-from daskw2v.training.strategy import EvaluationCallback, RoundReport, StrategyRun
+from daskw2v.training.strategy import ModelRows, RoundReport, StrategyRun
 from daskw2v.training.totals import TaskTotals, WorkerShares
 
 
@@ -27,12 +27,41 @@ class TrainingResult(NamedTuple):
         What each worker did since this client began.
     threads, facts
         As in `strategy.StrategyRun`.
+    stopped
+        Why the run was stopped before its last round; None where it was not.
     """
 
     history: list[dict[str, Any]]
     shares: WorkerShares
     threads: int
     facts: Mapping[str, Any]
+    stopped: str | None = None
+
+
+class Watch(Protocol):
+    """Looks at a run while it trains; `watching.RunWatch` says more."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run is to be stopped after the last round that ended."""
+
+    def restored(self, history: Sequence[dict[str, Any]]) -> None:
+        """Take note of the rounds that an earlier call trained."""
+
+    def looks_at(self, number: int) -> bool:
+        """Tell whether the model is needed after a round."""
+
+    def may_stop(self, number: int) -> bool:
+        """Tell whether the run may be stopped after a round: the next one cannot begin before."""
+
+    def ended(self, entry: dict[str, Any], rows: ModelRows | None) -> None:
+        """Take note of a round's entry of the history, which results may be added to, and of the model after it."""
+
+    def settle(self) -> None:
+        """Wait for results."""
+
+    def saved(self) -> None:
+        """Take note of a checkpoint after the last round."""
 
 
 def train_rounds(
@@ -41,9 +70,9 @@ def train_rounds(
     total: int,
     checkpoint_seconds: float,
     listener: Listener,
-    evaluate: EvaluationCallback,
+    watch: Watch,
 ) -> TrainingResult:
-    """Train a run to its end, from its last checkpoint if there is one.
+    """Train a run to its end, from its last checkpoint if there is one; or until it is stopped.
 
     A checkpoint is written between two rounds, when none is under way. Training then goes on from what was written: the
     scheduler keeps no history of it, and a worker that is lost costs the rounds since then, never the run.
@@ -60,8 +89,8 @@ def train_rounds(
         As in Resources.
     listener
         Is told of each report.
-    evaluate
-        Is given each round.
+    watch
+        Is given each round, and may stop the run after it.
 
     Raises
     ------
@@ -69,6 +98,7 @@ def train_rounds(
         If the model is no longer finite, or a task keeps killing its workers.
     """
     history, shares = _restore(run, place), WorkerShares()
+    watch.restored(history)
     coming = len(history)
     waiting: deque[tuple[int, Iterator[RoundReport]]] = deque()
     saved = began = time.monotonic()
@@ -76,9 +106,13 @@ def train_rounds(
     def due() -> bool:
         return time.monotonic() - saved >= checkpoint_seconds
 
-    while coming < len(run) or waiting:
-        if coming < len(run) and len(waiting) < (1 if due() else run.ahead):
-            waiting.append((coming, run.play(coming)))
+    def ahead() -> int:
+        """Return how many rounds may be under way together with the coming one."""
+        return 1 if due() or (waiting and watch.may_stop(coming - 1)) else run.ahead
+
+    while waiting or (coming < len(run) and watch.reason is None):
+        if coming < len(run) and watch.reason is None and len(waiting) < ahead():
+            waiting.append((coming, run.play(coming, watch.looks_at)))
             coming += 1
             continue
         number, reports = waiting.popleft()
@@ -91,13 +125,16 @@ def train_rounds(
             entry = entry_of(number, report, totals, seconds)
             listener(progress_of(entry, total))
         history.append({**entry, **report.facts})
-        evaluate(history[-1], report.rows)
+        watch.ended(history[-1], report.rows)
         del report  # which holds the rows of a round that the next one replaces
-        if due() and not waiting and coming < len(run) and run.can_stop(coming):
+        if due() and not waiting and coming < len(run) and run.can_stop(coming) and watch.reason is None:
+            watch.settle()
             _save(run, place, coming, history)
+            watch.saved()
             saved = time.monotonic()
         began = time.monotonic()
-    return TrainingResult(history, shares, run.threads, run.facts)
+    watch.settle()
+    return TrainingResult(history, shares, run.threads, run.facts, watch.reason if coming < len(run) else None)
 
 
 def _restore(run: StrategyRun, place: Store) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """From text to vectors. Each stage writes its manifest last, and is skipped where a manifest is there."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import cache
 
@@ -8,10 +8,11 @@ from distributed import Client
 
 from daskw2v.cluster import waits_for_workers
 from daskw2v.cluster.console import listening
+from daskw2v.collections.kinds import TextInputs, check_texts, default_params
+from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.models.naming import next_version
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.verification import check_version
@@ -24,30 +25,34 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
+from daskw2v.training.callbacks import Callback
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
+from daskw2v.training.devices import check_workers
+from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
 from daskw2v.training.repair import mending
-from daskw2v.training.setup import check_choices, read_text, ready_cluster
+from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
 from daskw2v.training.version import (
     check_losses,
     make_run,
     run_folder,
-    run_identity,
     settled_params,
+    told_run,
     write_version,
 )
 from daskw2v.vocabulary.count import StoredVocabulary
 
 
 def train(
-    inputs: Inputs,
+    inputs: TextInputs,
     *,
     work: Location,
     params: Params | None = None,
     resources: Resources | None = None,
     client: Client | None = None,
     listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
 ) -> Vectors:
     """Train word vectors from text, on a Dask cluster.
 
@@ -58,7 +63,9 @@ def train(
     ----------
     inputs
         fsspec URLs, globs or paths of text, JSONL or Parquet files, compressed or not, or of folders of them: one, or a
-        list.
+        list. Or text that is in no file, which is written to the work directory first: a bag, DataFrame or Series of
+        Dask, or a list of its Delayed objects or futures; a table of pandas, polars or Arrow; a dataset of Hugging
+        Face; an iterable of texts, of lists of tokens, or of records. `column` names the column, or key of records.
     work
         URL of the directory for everything that is made; client and workers must share it.
     params
@@ -70,6 +77,9 @@ def train(
     listener
         Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
         lines elsewhere, on stderr; None for silence.
+    callbacks
+        Objects that are told of rounds, epochs and the end, and may stop training early (`Callback`). The run is then
+        another one than without those that may: its version says in `metadata["stopped"]` where it was stopped.
 
     Returns
     -------
@@ -95,16 +105,22 @@ def train(
     StoreError
         If the store fails, or another process trains the same model there.
     """
-    params = Params() if params is None else params
+    params = default_params(inputs) if params is None else params
     resources = Resources() if resources is None else resources
     check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
     check_choices(params, resources)
-    names_of(inputs)  # what is no name is refused before a cluster is started
+    check_texts(inputs, params, resources)  # before a cluster is started
+    told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     if params.base_model is not None:
         find_base(store, params)
 
     with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:
+
+        def settled() -> Params:
+            return with_contents(params, store, resources, listen)
+
+        settled()  # before a cluster is started
 
         @cache
         def cluster() -> Client:
@@ -115,10 +131,13 @@ def train(
                 kernel.start()
             return cluster()
 
+        find = opened.enter_context(found_texts(inputs, store, params, resources, cluster, listen))
+
         def make(damaged: Collection[str]) -> Vectors:
-            corpus, vocabulary = read_text(inputs, store, params, resources, reading, listen)
+            based = settled()
+            corpus, vocabulary = read_text(find(), store, based, resources, reading, listen)
             kernel.wait()
-            return _train(corpus, vocabulary, store, params, resources, cluster, listen, damaged)
+            return _train(corpus, vocabulary, store, based, resources, cluster, listen, told, damaged)
 
         return mending(store, listen, make, cluster)
 
@@ -132,6 +151,7 @@ def train_model(
     client: Client,
     listener: Watching = "show",
     *,
+    callbacks: Sequence[Callback] = (),
     damaged: Collection[str] = (),
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more.
@@ -140,8 +160,16 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
+    told = open_callbacks(callbacks, params, resources)
+
+    @cache
+    def workers() -> Client:
+        check_workers(client, resources.device, params.objective)
+        return client
+
     with listening(listener, client) as heard:
-        return _train(corpus, vocabulary, store, params, resources, lambda: client, heard, damaged)
+        named = with_contents(params, store, resources, heard)
+        return _train(corpus, vocabulary, store, named, resources, workers, heard, told, damaged)
 
 
 def _train(
@@ -152,16 +180,19 @@ def _train(
     resources: Resources,
     client: Callable[[], Client],
     heard: Listener,
+    callbacks: Callbacks,
     damaged: Collection[str],
 ) -> Vectors:
     """Do what `train_model` does; the cluster is asked for where there is something to do."""
     check_joined(corpus, params)
     params = settled_params(params)
-    found = find_choice(corpus, vocabulary, store, params, heard)
+    rules = callbacks.rules
+    found = find_choice(corpus, vocabulary, store, params, heard, rules)
     if found is None:
-        found = choose_strategy(corpus, vocabulary, store, params, resources, client(), heard)
+        found = choose_strategy(corpus, vocabulary, store, params, resources, client(), heard, rules)
     params, choice = found
-    run_id = run_identity(corpus, vocabulary, params)
+    run = told_run(corpus, vocabulary, store, params, callbacks)
+    run_id = run.name
     if (store / "models" / next_version(store / "models", run_id, damaged)).read_manifest() is None:
         client()  # before the lease is taken, as it may be waited for
     with hold_run(store, run_id) as lease, waits_for_workers(resources, lease.guarding(heard)):
@@ -172,12 +203,15 @@ def _train(
             check_version(models / version)
             check_losses(models / version, resources)
         else:
-            write_version(models / version, corpus, vocabulary, store, params, resources, client(), listen, choice)
+            write_version(
+                models / version, corpus, vocabulary, store, params, resources, client(), listen, choice, callbacks
+            )
         if latest_version(models) != version:  # trained before, or killed before it was published
             Versions(store).publish(version)
         run_folder(store, run_id).remove()  # checkpoints, and pairs
         vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
+        callbacks.published(run, vectors, listen)
         return vectors
 
 

@@ -5,9 +5,14 @@ from typing import Any
 
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
+from daskw2v.training.markets import markets_of
 
 
 @lru_cache(maxsize=2)
 def prepared_of(run: Run) -> Any:
-    """Return the result of the objective's `prepare`. Only a cache: a worker that lacks it makes it again."""
-    return find_objective(run.params.objective).prepare(run.params, run.vocabulary.read_counts())
+    """Return what the objective prepares. Only a cache: a worker that lacks it makes it again."""
+    objective, counts = find_objective(run.params.objective), run.vocabulary.read_counts()
+    prepared = objective.prepare(run.params, counts)
+    if run.markets is None or objective.with_markets is None:
+        return prepared
+    return objective.with_markets(prepared, counts, markets_of(run))

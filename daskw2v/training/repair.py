@@ -11,22 +11,28 @@ from typing import TypeVar
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.collections import parts
 from daskw2v.errors import DamageError
 from daskw2v.models.naming import run_of
 from daskw2v.models.versions import was_served
 from daskw2v.phrases import build as phrases
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling import context_matrix
+from daskw2v.sequences import graph, walks
+from daskw2v.sequences import parts as sessions
 from daskw2v.shards import encode
 from daskw2v.shards.layout import CORPORA
 from daskw2v.store.lease import hold_run
 from daskw2v.store.stage import Layout, remove_damaged
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
-from daskw2v.training import checkpoint, choice
+from daskw2v.training import base_vectors, checkpoint, choice
 from daskw2v.vocabulary import count
 
-LAYOUTS = (CORPORA, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT, choice.LAYOUT)
+LAYOUTS = (
+    CORPORA, parts.LAYOUT, sessions.LAYOUT, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT,
+    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT,
+)  # fmt: skip
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 T = TypeVar("T")
 _REPAIRS = 5  # of one result, in one call

@@ -1,6 +1,6 @@
 """What comes before training: choices are checked, a cluster is found, text becomes ids."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from distributed import Client
@@ -8,9 +8,8 @@ from distributed import Client
 from daskw2v.cluster import OneWorker, check_cluster, clocks_watched, connect, scheduler_watched, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
-from daskw2v.corpus.inputs import Inputs
-from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.compilation import compiling_said
 from daskw2v.objectives.registry import check_options, find_objective
@@ -21,7 +20,15 @@ from daskw2v.shards.encode import encode_sources, find_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.axes import check_plug_ins
+from daskw2v.training.base_vectors import with_base_vectors
+from daskw2v.training.callbacks import Callback
 from daskw2v.training.devices import check_device, check_workers, find_device
+from daskw2v.training.early_stopping import check_monitor, monitored_content
+from daskw2v.training.events import Callbacks
+from daskw2v.training.held_out import check_held_out
+from daskw2v.training.initial_rows import has_base
+from daskw2v.training.loggers import check_loggers, loggers_of
+from daskw2v.training.markets import check_markets, with_market_table
 from daskw2v.training.memory.check import check_encoding
 from daskw2v.training.strategies import check_strategy
 from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary, find_vocabulary
@@ -32,15 +39,32 @@ def check_choices(params: Params, resources: Resources) -> None:
     check_options(params)
     if params.format is not None:
         find_format(params.format)
-    _check_anchor(params, resources)
+    _check_base(params, resources)
     check_phrases(params)
     check_strategy(params, resources)
     check_device(params, resources)
+    check_held_out(params)
+    check_monitor(params, resources)
+    check_markets(params)
+    check_loggers(resources)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
         raise ParameterError(
             f"eval_every={resources.eval_every} has nothing to evaluate on.",
             "Give eval_similarity, eval_analogy or eval_categorization too, or leave eval_every out.",
         )
+
+
+def with_contents(params: Params, store: Store, resources: Resources, listener: Listener) -> Params:
+    """Return Params that name files by place and content: base vectors, frozen words and markets.
+
+    Raises as `with_base_vectors` and `with_market_table` do.
+    """
+    return with_market_table(with_base_vectors(params, store, resources, listener), resources)
+
+
+def open_callbacks(given: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
+    """Return the callbacks of a call, whose choices are checked."""
+    return Callbacks(given, list(loggers_of(resources)), monitored_content(params, resources))
 
 
 @contextmanager
@@ -58,27 +82,26 @@ def ready_cluster(
         listener(Progress("cluster", 0, 0, "workers", message=where))
         check_cluster(cluster, store)
         check_plug_ins(cluster, params, resources)
-        check_workers(cluster, resources.device)
+        check_workers(cluster, resources.device, params.objective)
         with compiling_said(cluster, listener), clocks_watched(cluster):
             yield cluster
 
 
 def read_text(
-    inputs: Inputs,
+    sources: list[Source],
     store: Store,
     params: Params,
     resources: Resources,
     client: Callable[[], Client],
     listener: Listener,
 ) -> tuple[Corpus, StoredVocabulary]:
-    """Return the text, encoded, with its phrases joined, and its words; raises as `train` does.
+    """Return the text of files, encoded, with its phrases joined, and its words; raises as `train` does.
 
     The cluster is asked for where something is to be built.
     """
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
     corpus = find_corpus(sources, store, params)
     if corpus is None:
-        check_encoding(client(), inputs, store, params, resources)
+        check_encoding(client(), sources, store, params, resources)
         corpus = encode_sources(sources, store, params, resources, client(), listener)
     joined = find_phrases(corpus, store, params)
     if joined is None:
@@ -89,10 +112,25 @@ def read_text(
     return joined, vocabulary
 
 
-def _check_anchor(params: Params, resources: Resources) -> None:
-    if params.anchor and params.base_model is None:
+def _check_base(params: Params, resources: Resources) -> None:
+    if params.base_model is not None and params.base_vectors is not None:
         raise ParameterError(
-            f"anchor={params.anchor} changes nothing without base_model.", "Name a base_model, or leave anchor out."
+            f"base_model={params.base_model!r} and base_vectors are both given.", "Leave one of the two out."
+        )
+    if params.base_vectors is not None and find_objective(params.objective).follows:
+        raise ParameterError(
+            f"base_vectors cannot be rows of objective={params.objective!r}, which its network makes.",
+            "Leave base_vectors out.",
+        )
+    if params.frozen_words is not None and not has_base(params):
+        raise ParameterError(
+            f"frozen_words={params.frozen_words!r} are not known without base_model or base_vectors.",
+            "Name one of them, or leave frozen_words out.",
+        )
+    if params.anchor and not has_base(params):
+        raise ParameterError(
+            f"anchor={params.anchor} changes nothing without base_model or base_vectors.",
+            "Name one of them, or leave anchor out.",
         )
     if params.anchor and find_objective(params.objective).follows:
         raise ParameterError(

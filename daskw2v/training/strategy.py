@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from distributed import Client
 
@@ -19,22 +19,29 @@ from daskw2v.training.devices import Device
 from daskw2v.training.memory.base import RunMemory, Workers
 from daskw2v.training.memory.text import Text
 from daskw2v.training.totals import TaskTotals
-from daskw2v.types import Float32Array
+from daskw2v.types import Float32Array, Int64Array
 
 
-class InputRows(NamedTuple):
-    """The input table after a round, in parts.
+class TableParts(NamedTuple):
+    """A table after a round, in parts; the functions are importable on the workers.
 
     Parameters
     ----------
-    join
-        Returns the table, given the parts in their order; importable on the workers.
     parts
         Values, or futures of them.
+    pick
+        Returns some rows of a part, given that, its number, and the numbers of wanted rows in the table, ascending
+        int64: which of these it has, as indices of them, and their values, float32.
+    join
+        Returns the table, given the parts in their order; None where no worker could hold all of it.
     """
 
-    join: Callable[..., Float32Array]
     parts: Sequence[Any]
+    pick: Callable[[Any, int, Int64Array], tuple[Int64Array, Float32Array]]
+    join: Callable[..., Float32Array] | None
+
+
+ModelRows: TypeAlias = Mapping[str, TableParts]  # "input" and "output"
 
 
 class RoundReport(NamedTuple):
@@ -49,7 +56,7 @@ class RoundReport(NamedTuple):
     totals
         Totals of the tasks that are done since the report before.
     rows
-        The input table, or None where no worker could hold all of it.
+        Both tables; None where nobody can have them, as a task goes on with them.
     words
         Corpus words done in this round by now, besides those that tasks count.
     facts
@@ -62,10 +69,15 @@ class RoundReport(NamedTuple):
     progress: int
     alpha: float
     totals: Sequence[TaskTotals]
-    rows: InputRows | None
+    rows: ModelRows | None
     words: int = 0
     facts: Mapping[str, Any] = {}
     seconds: float | None = None
+
+
+def up_to(looked_at: Callable[[int], bool], rounds: range) -> range:
+    """Return the first of some rounds, up to one that is looked at."""
+    return range(rounds.start, next((number + 1 for number in rounds if looked_at(number)), rounds.stop))
 
 
 class StrategyRun(Protocol):
@@ -109,9 +121,13 @@ class StrategyRun(Protocol):
     def can_stop(self, number: int) -> bool:
         """Tell whether there is a model before a round, once those before it are done: a checkpoint can be written."""
 
-    def play(self, number: int) -> Iterator[RoundReport]:
+    def progress_after(self, number: int) -> int:
+        """Return the progress after a round, as its last report has it."""
+
+    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit a round; return an iterator that waits for it, report by report.
 
+        The last report of a round that is `looked_at` has rows, and no task trains the next one together with it.
         Where `ahead` is 1, the round may be submitted when the first report is asked for.
         """
 
@@ -120,21 +136,6 @@ class StrategyRun(Protocol):
 
     def save_model(self, model: Store) -> None:
         """Write the trained tables, from the workers that hold them."""
-
-
-class EvaluationCallback(Protocol):
-    """Evaluates a round, without training waiting for it."""
-
-    def __call__(self, entry: dict[str, Any], rows: InputRows | None) -> None:
-        """Evaluate the input rows of a round.
-
-        Parameters
-        ----------
-        entry
-            The round's entry of the history, to which scores may be added.
-        rows
-            As in `RoundReport`.
-        """
 
 
 class StartRun(Protocol):

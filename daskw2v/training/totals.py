@@ -32,6 +32,10 @@ class TaskTotals(NamedTuple):
     seconds: float = 0.0
     compiling: float = 0.0
 
+    def ended(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
+        """Return them after what else the task did, in so many more seconds."""
+        return self._replace(finite=finite, seconds=self.seconds + seconds, compiling=self.compiling + compiling)
+
 
 class TaskClock:
     """Measures a task: its seconds, and those in which its process compiled kernels."""

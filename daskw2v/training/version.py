@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -20,19 +20,26 @@ from daskw2v.models.store import finish, write_vocabulary
 from daskw2v.objectives.registry import settled
 from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
+from daskw2v.sampling.excerpt import Range
 from daskw2v.sampling.run import Base, Run
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.durability import force
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.evaluation import TrainingEvaluation
-from daskw2v.training.initial_rows import anchored, find_base, write_base
+from daskw2v.training.events import Callbacks, TrainedRun
+from daskw2v.training.held_out import HeldOutText, SplitText, split_text
+from daskw2v.training.initial_rows import anchored, base_tables, find_base, has_base, write_base
 from daskw2v.training.loop import TrainingResult, check_pairs, train_rounds, words_per_second
+from daskw2v.training.markets import write_markets
+from daskw2v.training.measurements import Measurements
 from daskw2v.training.memory.check import check_training
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.rewriting import declare_like, rewrite
 from daskw2v.training.strategies import find_strategy
+from daskw2v.training.strategy import StrategyRun
 from daskw2v.training.totals import WorkerShare
+from daskw2v.training.watching import RunWatch
 from daskw2v.vocabulary.count import StoredVocabulary
 
 
@@ -46,25 +53,29 @@ def write_version(
     client: Client,
     listener: Listener,
     choice: Mapping[str, Any] | None = None,
+    callbacks: Callbacks | None = None,
+    new: Sequence[Range] | None = None,
 ) -> None:
     """Train into a folder, unless a finished model lies there; whoever calls holds the run's lease.
 
     `params` are settled, as `train_model` has them; `choice` says why their strategy was chosen, if it was. What else
-    was made for it stays in `run_folder`.
+    was made for it stays in `run_folder`. It tells `callbacks` of all but the end. `new` are the ranges of the corpus
+    that its base was not trained on; None if it was on none.
     """
+    callbacks, text = callbacks or Callbacks(), split_text(corpus, params, new)
+    told = told_run(corpus, vocabulary, store, params, callbacks, new)
     if home.read_manifest() is not None:
         check_losses(home, resources)
         return
-    check_training(client, params, resources, known_text(corpus, vocabulary, params))
-    place = run_folder(store, run_identity(corpus, vocabulary, params))
-    run = _based(make_run(corpus, vocabulary, store, params, resources), place, client)
-    before, began = usage(client), time.monotonic()
-    total = corpus.n_tokens * params.epochs
-    evaluation = _evaluation(client, vocabulary, total, resources, listener)
-    training = find_strategy(params.strategy).start(client, run, place, corpus.n_tokens, resources, listener)
-    result = train_rounds(training, place, total, resources.checkpoint_seconds, listener, evaluation)
+    check_training(client, params, resources, known_text(text.trained, vocabulary, params))
+    place = run_folder(store, told.name)
+    run = _based(make_run(corpus, vocabulary, store, params, resources, new), place, resources, client)
+    run = _with_markets(run, place, resources, client)
+    before, began, length = usage(client), time.monotonic(), text.trained.n_tokens
+    training = find_strategy(params.strategy).start(client, run, place, length, resources, listener)
+    watch = _watch(told, training, run, text.held_out, callbacks, resources, client, listener)
+    result = train_rounds(training, place, told.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, vocabulary.size, params)
-    evaluation.finish()
     trained = place / "trained" if params.anchor else home
     training.save_model(trained)
     if params.anchor:
@@ -75,7 +86,9 @@ def write_version(
     write_sources(home, corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(corpus, vocabulary, run, result, workers, time.monotonic() - began)
-    finish_version(client, home, manifest if choice is None else {**manifest, "choice": choice})
+    manifest |= {} if choice is None else {"choice": choice}
+    manifest |= _held_out(corpus, text, result) | _stopped(told, result)
+    finish_version(client, home, manifest)
 
 
 def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
@@ -84,11 +97,16 @@ def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> 
     gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
 
 
-def make_run(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources) -> Run:
-    """Return the run that tasks are given."""
+def make_run(
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources,
+    new: Sequence[Range] | None = None,
+) -> Run:  # fmt: skip
+    """Return the run that tasks are given, on text without what Params hold out; that text is then in the store."""
+    text = split_text(corpus, params, new)
+    text.save(store)
     # The tokenizer is given by its name: tasks do not call it, and would have to carry the function
     named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-    return Run(store, corpus.name, vocabulary, named, resources.device)
+    return Run(store, text.trained.name, vocabulary, named, resources.device)
 
 
 def run_folder(store: Store, run_id: str) -> Store:
@@ -101,19 +119,44 @@ def settled_params(params: Params) -> Params:
     return with_threshold(settled(params))
 
 
-def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> str:
-    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut."""
-    return digest([corpus.identity, vocabulary.identity, identity_fields(params)])[:12]
+def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
+    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut.
+
+    `rules` are those by which it may be stopped early, besides that of Params: where it is stopped, it is another one.
+    """
+    stopping = [list(rules)] if rules else []
+    return digest([corpus.identity, vocabulary.identity, identity_fields(params), *stopping])[:12]
 
 
-def _based(run: Run, place: Store, client: Client) -> Run:
+def told_run(
+    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, callbacks: Callbacks,
+    new: Sequence[Range] | None = None,
+) -> TrainedRun:  # fmt: skip
+    """Return a run as callbacks are told of it."""
+    name = run_identity(corpus, vocabulary, params, callbacks.rules)
+    return TrainedRun(name, store.url, params, split_text(corpus, params, new).trained.n_tokens * params.epochs)
+
+
+def _based(run: Run, place: Store, resources: Resources, client: Client) -> Run:
     """Return the run with its base, where it has one, ready to be read."""
-    if run.params.base_model is None:
+    if not has_base(run.params):
         return run
-    base = Base(find_base(run.work, run.params), place / "base")
+    model = find_base(run.work, run.params)
+    base = Base(model, place / "base", base_tables(model, run.params))
     key = f"base-{uuid.uuid4().hex}"
-    gather(client, [client.submit(write_base, base, run.vocabulary, key=key)], "Finding words in the base model")
+    task = client.submit(write_base, base, run.vocabulary, run.params.frozen_words, resources, key=key)
+    gather(client, [task], "Finding words in the base model")
     return replace(run, base=base)
+
+
+def _with_markets(run: Run, place: Store, resources: Resources, client: Client) -> Run:
+    """Return the run with the markets of its words, where negatives are drawn from these, ready to be read."""
+    if not run.params.market_negative:
+        return run
+    home, key = place / "markets", f"markets-{uuid.uuid4().hex}"
+    task = client.submit(write_markets, home, run, resources, key=key)
+    gather(client, [task], "Finding the markets of words")
+    return replace(run, markets=home)
 
 
 def check_losses(model: Store, resources: Resources) -> None:
@@ -125,13 +168,21 @@ def check_losses(model: Store, resources: Resources) -> None:
         )
 
 
-def _evaluation(
-    client: Client, vocabulary: StoredVocabulary, total: int, resources: Resources, listener: Listener
-) -> TrainingEvaluation:
+def _watch(
+    told: TrainedRun,
+    training: StrategyRun,
+    run: Run,
+    sample: Corpus | None,
+    callbacks: Callbacks,
+    resources: Resources,
+    client: Client,
+    listener: Listener,
+) -> RunWatch:
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
-    return TrainingEvaluation(
-        client, vocabulary, sets, resources.eval_every, total, listener, resources.storage_options
-    )
+    evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
+    held_out = None if sample is None else HeldOutText(client, run, sample)
+    measurements = Measurements(client, listener)
+    return RunWatch(told, training, callbacks, measurements, evaluation, resources.eval_every, held_out, listener)
 
 
 def _manifest(
@@ -185,6 +236,24 @@ def _manifest(
         },
         **result.facts,
     }
+
+
+def _held_out(corpus: Corpus, text: SplitText, result: TrainingResult) -> dict[str, Any]:
+    """Return what a manifest says of held-out text, if there is any."""
+    if text.held_out is None:
+        return {}
+    tokens = corpus.n_tokens - text.trained.n_tokens
+    loss = result.history[-1].get("held_out_loss")
+    return {"held_out": {"tokens": tokens, "measured": text.held_out.n_tokens, "loss": loss}}
+
+
+def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
+    """Return what a manifest says of the end of a run that was stopped early."""
+    if result.stopped is None:
+        return {}
+    last = result.history[-1]
+    done = {"round": last["round"], "epochs": run.epochs_after(last["progress"]), "progress": last["progress"]}
+    return {"stopped": {**done, "of": run.total, "reason": result.stopped}}
 
 
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from daskw2v.cluster import connect
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
 from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.objectives.registry import OBJECTIVES
@@ -121,7 +122,8 @@ def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
     """Yield the Params of each training, and whether it could be done."""
     (work / "text.txt").write_text(_TEXT, encoding="utf-8")
     with connect(_RESOURCES) as client:  # first, since all have this in common
-        read_text(work / "text.txt", Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
+        sources = find_sources(work / "text.txt")
+        read_text(sources, Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
     every = [*trainings()]
     with ProcessPoolExecutor(min(processes, len(every)), get_context("spawn")) as pool:
         yield from zip(every, pool.map(_train, [work] * len(every), every), strict=True)

@@ -16,10 +16,11 @@ Each build has its own folder, `home`, so that two clients do not interfere. It 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+import zarr
 
 from daskw2v.errors import DamageError
 from daskw2v.shards.dictionary import Dictionary, padded
@@ -34,6 +35,7 @@ from daskw2v.vocabulary.pieces import SLICE_CHUNK, read_ids, sample_places
 
 BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: some 200 MB
 MISSING_SHOWN = 20
+_OPEN_MAPS = 64  # arrays kept open
 
 _NO_LIST = np.empty(0, np.int64), np.empty(0, np.uint8), np.zeros(1, np.int64)
 
@@ -167,16 +169,37 @@ def resolve_bucket(
     return attempt
 
 
-def read_map(home: Store, work: Store, plan: str, maps: Sequence[str], path: str) -> Int32Array:
-    """Read the id of each code of the shard at a path, or -1, shape (n_types,) int32."""
-    shard = shard_numbers(home)[path]
-    below = open_array((home / "plan" / plan).open_group(), "below")[:, shard : shard + 2]
-    slices = [
-        read_array((home / "maps" / str(bucket) / attempt).open_group(), "map", int(start), int(stop))
-        for bucket, (attempt, (start, stop)) in enumerate(zip(maps, below, strict=True))
-        if start < stop
-    ]
-    return np.concatenate(slices)[read_places(work, path)]
+class Maps:
+    """Ids of the codes of shards. Arrays that several shards need stay open, as opening one takes longer than reading.
+
+    Parameters
+    ----------
+    home
+        Folder of the build.
+    plan, maps
+        The attempts of its plan, and of each bucket's map.
+    """
+
+    def __init__(self, home: Store, plan: str, maps: Sequence[str]) -> None:
+        self._home = home
+        self._below = cache(lambda: open_array((home / "plan" / plan).open_group(), "below"))
+        self._map = lru_cache(_OPEN_MAPS)(
+            lambda bucket: open_array((home / "maps" / str(bucket) / maps[bucket]).open_group(), "map")
+        )
+
+    def read(self, path: str, shard: zarr.Group) -> Int32Array:
+        """Read the id of each code of a shard, which lies at a path of the work directory, or -1.
+
+        Returns
+        -------
+        Int32Array
+            Shape (n_types,).
+        """
+        number = shard_numbers(self._home)[path]
+        below = self._below()[:, number : number + 2].tolist()
+        slices = [self._map(bucket)[start:stop] for bucket, (start, stop) in enumerate(below) if start < stop]
+        ids: Int32Array = np.concatenate(slices)[read_array(shard, "places")]
+        return ids
 
 
 @lru_cache(maxsize=4)

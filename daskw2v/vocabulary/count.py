@@ -141,7 +141,11 @@ class StoredVocabulary:
         StoreError
             If it is gone.
         """
-        return buckets.read_map(self.home, self.store, self.plan, self.maps, path)
+        return self.open_maps().read(path, (self.store / path).open_group())
+
+    def open_maps(self) -> buckets.Maps:
+        """Return what reads the maps of several shards."""
+        return buckets.Maps(self.home, self.plan, self.maps)
 
 
 def build_vocabulary(

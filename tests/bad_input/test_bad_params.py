@@ -28,20 +28,23 @@ INTEGERS = {  # lowest and highest
     "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
     "eval_every": (1, None), "max_bad_blocks": (0, None), "phrases": (0, 8), "phrase_min_count": (1, None),
+    "patience": (1, None), "market_negative": (0, 1024),
 }  # fmt: skip
 NUMBERS = {  # highest taken below the range, lowest and highest in it
     "sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10), "alpha": (0, 5e-324, 10),
     "min_alpha": (-5e-324, 0, 10), "warmup": (-5e-324, 0, 1), "checkpoint_seconds": (-5e-324, 0, sys.float_info.max),
     "anchor": (-5e-324, 0, 1), "store_timeout": (0, 5e-324, sys.float_info.max),
     "worker_timeout": (0, 5e-324, sys.float_info.max),
-    "phrase_threshold": (-1.000001, -1, sys.float_info.max),
+    "phrase_threshold": (-1.000001, -1, sys.float_info.max), "held_out": (-5e-324, 0, 0.5),
+    "min_delta": (-5e-324, 0, sys.float_info.max),
 }  # fmt: skip
-FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes"]
+FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes", "keep_inputs"]
 NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns", "sent_dtype": "float16",
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [
-    "format", "column", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix", "base_model",
-    "device", "scheduler", "host",
+    "format", "column", "weight", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix",
+    "base_model", "frozen_words", "markets", "device", "scheduler", "host", "monitor", "mlflow",
+    "mlflow_experiment",
 ]  # fmt: skip
 SIZES = ["memory_limit", "block_size"]
 LISTS = ["eval_similarity", "eval_analogy", "eval_categorization"]
@@ -76,6 +79,10 @@ BAD = {
     **{name: ["ws353.tsv", Path("a"), b"a", [1], [None], [b"a"], [""], ["a\0b"], {"a"}, 5] for name in LISTS},
     "tokenizer": ["", b"lower", 5, True, ["lower"], object(), np.array([1, 2])],
     "phrase_delimiter": [*NO_TEXT, " ", "a b", "\t", "_\n", "\u00a0", "\0", "\ud800"],
+    "filters": [5, True, {"day": 1}, ["day"], ["day=>1"], [("day", "like", "x")], [("day", ">", None)], [("", "=", 1)]],
+    "base_vectors": ["", b"text", 5, True, ["text"], object(), np.array(["a", "b"]), "a\0b"],
+    "delimiter": [*NO_TEXT, ";;", "é", '"', "\n", "\r", "\0"],
+    "tensorboard": ["", b"runs", 5, True, ["runs"], "a\0b"],
     "storage_options": ["anon=true", [("anon", True)], {1: True}, 5, True],
 }  # fmt: skip
 FIELDS = {f.name: (cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)}
@@ -135,7 +142,7 @@ def test_integers__are_taken_at_both_ends_and_from_numpy():
 
 def test_numbers__are_taken_at_both_ends_and_from_numpy():
     for name, (_, low, high) in NUMBERS.items():
-        for value in (low, high, np.float64(high), np.float32(1), np.int32(1)):
+        for value in (low, high, np.float64(high), np.float32(min(1, high)), np.int32(high >= 1)):
             check_kept(name, value, value, float)
 
 
@@ -156,7 +163,7 @@ def test_sizes__are_text_or_whole_bytes():
 @pytest.mark.parametrize("cls", [Params, Resources])
 def test_numpys_numbers__leave_nothing_in_json(cls):
     taken = {name: np.int64(max(1, low)) for name, (low, _) in INTEGERS.items() if FIELDS[name][0] is cls}
-    taken |= {name: np.float32(1) for name in NUMBERS if FIELDS[name][0] is cls}
+    taken |= {name: np.float32(min(1, high)) for name, (*_, high) in NUMBERS.items() if FIELDS[name][0] is cls}
     values = cls(**taken)
     assert json.loads(json.dumps({name: getattr(values, name) for name in taken})) == taken
 

@@ -28,6 +28,30 @@ REFUSED = {  # what is asked, with what, and what is said
         for words in (None, 5, "one", b"one")
     },
     "doesnt_match []": (lambda v: v.doesnt_match([]), "No words to compare. Give at least one word"),
+    **{
+        f"n_similarity {words!r}": (lambda v, words=words: v.n_similarity(["one"], words), f"{words!r} {NO_LIST}")
+        for words in (None, 5, "one", b"one")
+    },
+    "n_similarity []": (lambda v: v.n_similarity([], ["one"]), "No words to compare. Give at least one word"),
+    **{
+        f"{method} {np.shape(given)}": (
+            lambda v, method=method, given=given: getattr(v, method)(given),
+            f"The query has the shape {np.shape(given)}, ",
+        )
+        for method, given in [
+            ("similar_by_vector", np.ones(3)), ("similar_by_vector", np.ones((2, 4))), ("similar_by_vector", 5.0),
+            ("most_similar", np.ones(3)), ("most_similar", np.ones((4, 3))[0]), ("most_similar", np.array(5.0)),
+        ]
+    },
+    "most_similar a matrix in a list": (
+        lambda v: v.most_similar(["one", np.ones((2, 4))]),
+        "The query has the shape (2, 4), and is not one vector of 4 dimensions. Give one vector",
+    ),
+    "most_similar NaN": (lambda v: v.most_similar([np.full(4, np.nan)]), NOT_FINITE),
+    "most_similar (vector, NaN)": (
+        lambda v: v.most_similar([(np.ones(4), np.nan)]), "(array([1., 1., 1., 1.]), nan) is neither a word nor a word"
+    ),
+    "similar_by_vector a word": (lambda v: v.similar_by_vector("one"), NO_VECTOR.format("one")),
     "most_similar []": (lambda v: v.most_similar([], []), "No word to compare with. Give at least one word"),
     **{
         f"most_similar {words!r}": (lambda v, words=words: v.most_similar(words), f"{words!r} {NO_LIST}")
@@ -48,6 +72,7 @@ REFUSED = {  # what is asked, with what, and what is said
         for method, args, names in [
             ("most_similar", ["one"], ["topn", "restrict_vocab"]),
             ("nearest", [ONES], ["topn", "restrict_vocab"]),
+            ("similar_by_vector", [ONES], ["topn", "restrict_vocab"]),
             ("analogy", ["one", "two", "three"], ["topn"]),
         ]
         for name in names
@@ -86,6 +111,13 @@ def test_unknown_word__is_named_wherever_it_stands(word):
         lambda: VECTORS[word],
         lambda: VECTORS[["one", word]],
         lambda: VECTORS.similarity("one", word),
+        lambda: VECTORS.distance(word, "one"),
+        lambda: VECTORS.rank("one", word),
+        lambda: VECTORS.get_vector(word),
+        lambda: VECTORS.n_similarity(["one"], ["two", word]),
+        lambda: VECTORS.most_similar([np.ones(4), word]),
+        lambda: VECTORS.similar_by_word(word),
+        lambda: VECTORS.key_to_index[word],
         lambda: VECTORS.most_similar("one", word),
         lambda: VECTORS.most_similar([("two", 1), (word, 0.5)]),
         lambda: VECTORS.analogy("one", word, "two"),

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,16 +82,22 @@ def test_work__that_can_be_no_folder_is_told_with_the_reason(client, tmp_path, w
 
 
 @contextmanager
-def mounted(folder, options):
-    """Mount a file system in memory; skip where that is not allowed."""
-    folder.mkdir()
+def mounted(options):
+    """Mount a file system in memory; skip where that is not allowed.
+
+    It is mounted outside pytest's folders. A killed run leaves it mounted, and pytest fails where it cannot remove
+    the folders of an older run.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="daskw2v-disk-"))
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
+        folder.rmdir()
         pytest.skip("only root may mount a small disk")
     try:
         yield folder
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+        folder.rmdir()
 
 
 def remount(folder, options):
@@ -99,7 +106,7 @@ def remount(folder, options):
 
 def test_work__that_may_only_be_read_is_told_as_such(client, tmp_path):
     told = r"/work\S* cannot be (read or )?written .*Read-only file system.*Give "
-    with mounted(tmp_path / "disk", "size=1m,ro") as disk, pytest.raises(StoreError, match=told):
+    with mounted("size=1m,ro") as disk, pytest.raises(StoreError, match=told):
         check_cluster(client, Store(str(disk / "work")))
 
 
@@ -130,7 +137,7 @@ def test_work__on_a_full_disk_goes_on_with_the_same_bits_when_there_is_room(clie
 
     undisturbed = build(tmp_path / "work")
     needed = sum(path.stat().st_blocks for path in (tmp_path / "work").rglob("*")) // 2  # KiB
-    with mounted(tmp_path / "disk", "size=64k") as disk:
+    with mounted("size=64k") as disk:
         for share in (0.2, 0.6):
             remount(disk, f"size={int(share * needed)}k")
             with pytest.raises(StoreError, match=FULL):
@@ -141,7 +148,7 @@ def test_work__on_a_full_disk_goes_on_with_the_same_bits_when_there_is_room(clie
 
 
 def test_manifest__is_the_old_one_or_the_new_on_a_full_disk(tmp_path):
-    with mounted(tmp_path / "disk", "size=64k") as disk:
+    with mounted("size=64k") as disk:
         store = Store(str(disk / "work"))
         store.write_manifest({"a": 1})
         for _ in range(2):
@@ -155,7 +162,7 @@ def test_manifest__is_the_old_one_or_the_new_on_a_full_disk(tmp_path):
 def test_export__to_a_full_disk_leaves_no_part(tmp_path, name):
     matrix = np.random.default_rng(1).standard_normal((2000, 50), np.float32)
     vectors = Vectors(Vocabulary.from_words([f"w{i}" for i in range(2000)], [1] * 2000), matrix)
-    with mounted(tmp_path / "disk", "size=128k") as disk:
+    with mounted("size=128k") as disk:
         with pytest.raises(OSError, match="No space left on device"):
             export(vectors, disk / "out" / name)
         assert list((disk / "out").iterdir()) == []

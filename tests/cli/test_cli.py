@@ -177,6 +177,21 @@ def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch)
     assert "12,345 words/s in 2.0 s, after compiling kernels for 12.0 s" in result.stdout
 
 
+def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
+    told = {
+        "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
+        "stopped": {"round": 3, "epochs": 2, "progress": 80, "of": 200, "reason": "held_out_loss was 2.3"},
+    }
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    options = ("--held-out", ".01", "--monitor", "held_out_loss", "--patience", "3", "--tensorboard", "runs")
+    rows = dict(line.split("  ", 1) for line in run("train", "a", "--work", "w", *options).stdout.splitlines())
+    assert rows["held out"].strip() == "4,000 tokens, loss there 2.2500"
+    assert rows["stopped"].strip() == "after 2 epochs: held_out_loss was 2.3"
+    params, resources = calls["train"]["params"], calls["train"]["resources"]
+    assert (params.held_out, params.monitor, params.patience) == (0.01, "held_out_loss", 3)
+    assert resources.tensorboard == os.path.abspath("runs")
+
+
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
@@ -229,7 +244,7 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
 @pytest.mark.parametrize("command", ["train", "retrain", "estimate"])
 def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(run(command, "--help").output.split())
-    assert "sgns --negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns" in brief
+    assert "sgns --negative, --market-negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns" in brief
     assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --warmup, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief
     assert "INPUT..." not in brief.partition("Options:")[2]
@@ -238,6 +253,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
         ("rotation", {"n_partitions", "pair_epochs", "max_in_flight"}, {"n_replicas", "epochs"}),
         ("cuda", {"hot_rows", "max_in_flight"}, {"flush_words", "device"}),
         ("phrases", {"phrase_min_count", "phrase_delimiter"}, {"phrases", "min_count"}),
+        ("tsv", {"delimiter"}, {"column", "phrase_delimiter"}),
         ("all", {"negative", "phrase_scoring", "window", "store_timeout"}, set()),
     ):
         found = run(command, "--help-for", name)
@@ -458,7 +474,7 @@ def test_evaluating__refuses_options_that_would_be_ignored(calls, args, message)
 def test_report__evaluates_and_writes_beside_another_model(calls):
     assert run("report", "m", "out.html", *FILES, "--other", "n", "--word", "king", "queen").stdout == "out.html\n"
     report = calls["report"]
-    assert (report["url"], report["words"], report["map_method"]) == ("out.html", ["king", "queen"], "pca")
+    assert (report["url"], report["words"], report["map_method"]) == ("out.html", ["king", "queen"], "graph")
     assert report["evaluation"] == report["other_evaluation"]
     assert calls["evaluate"] == {"similarity": ("a.tsv", "b.tsv", "d.tsv"), "analogy": ("c.txt",)}
     assert run("report", "m", "out.html").exit_code == 0

@@ -37,7 +37,10 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def client():
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

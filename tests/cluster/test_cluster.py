@@ -151,6 +151,19 @@ def test_find_trainers__are_those_that_declare_a_resource_or_all(mixed):
     assert find_trainers(mixed, "TPU") == find_trainers(mixed, None) == Trainers(mixed.nthreads())
 
 
+def test_find_trainers__counts_the_devices_of_a_worker(mixed):
+    (having,) = (address for address, threads in mixed.nthreads().items() if threads == 2)
+    trainers = find_trainers(mixed, "FAST")
+    assert trainers == Trainers({having: 2}, {"FAST": 1}, devices={having: 3})
+    assert trainers.homes() == [(having, 1)] * 3, "each has a thread at least"
+
+
+def test_homes__share_the_threads_of_a_worker_of_several_devices():
+    trainers = Trainers({"b": 9, "a": 4}, {"GPU": 1}, devices={"b": 2})
+    assert trainers.homes() == [("a", 4), ("b", 4), ("b", 4)]
+    assert trainers.slots() == ["a"] * 4 + ["b"] * 8
+
+
 def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed, monkeypatch):
     monkeypatch.setattr(waiting, "_CHECK", 0.1)
     monkeypatch.setattr(waiting, "_GROWING", 0.3)
@@ -228,6 +241,17 @@ def test_peak_memory__is_of_this_process_alone():
     line = [sys.executable, "-c", "from daskw2v.cluster import peak_memory; print(peak_memory())"]
     peak = int(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     assert 1 << 20 < peak < held.nbytes
+
+
+def test_connect__keeps_a_worker_that_takes_long_to_start_again():
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1ms"}),
+        connect(Resources(threads=1, processes=True)) as client,
+    ):
+        (dying,) = client.scheduler_info()["workers"]
+        assert ask_workers(client, die, dying) == {}
+        await_worker(client)
+        assert ask_workers(client, die, dying) == dict.fromkeys(client.scheduler_info()["workers"], True)
 
 
 def die(dying, dask_worker):

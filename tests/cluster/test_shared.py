@@ -65,6 +65,7 @@ def pair():
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
+        client.amm.stop()  # it deletes copies that no task waits for, while a test looks at them
         yield client, *settle(client)
 
 

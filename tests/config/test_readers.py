@@ -8,6 +8,7 @@ import pytest
 from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import FORMATS
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.phrases.score import SCORINGS
@@ -16,7 +17,7 @@ from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
 FIELDS = {f.name: f for cls in (Params, Resources) for f in fields(cls)}
-KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES}
+KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS}
 OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("negative", "window"))
 
 

@@ -54,6 +54,9 @@ def train_both(folder, params, sentences=60, **resources):
     topics = rng.integers(0, 2, sentences)
     lines = [" ".join("abcd"[w] + str(topic) for w in rng.integers(0, 4, 8)) for topic in topics]
     text.write_text("".join(f"{line}\n" for line in lines))
+    (folder / "markets.csv").write_text("word,market\na0,0\nb0,0\nc0,0\na1,1\nb1,1\nd1,1\n")
+    if params.market_negative:
+        params = params.replace(markets=str(folder / "markets.csv"))
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
         return [
             train(
@@ -62,6 +65,22 @@ def train_both(folder, params, sentences=60, **resources):
             )
             for device in ("cpu", "cuda")
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "n_replicas"), [*((name, 1) for name in PIECES), ("sgns", 2)])
+def test_frozen_words__do_not_move_on_a_gpu_and_others_do(tmp_path, name, n_replicas):
+    base, known = tmp_path / "base.txt", ["a0", "b1", "c1"]
+    rows = np.random.default_rng(1).normal(scale=0.3, size=(4, 6)).astype(np.float32)
+    lines = (f"{word} {' '.join(map(repr, map(float, row)))}\n" for word, row in zip([*known, "x"], rows, strict=True))
+    base.write_text("4 6\n" + "".join(lines))
+    params = SMALL.replace(
+        objective=name, base_vectors=str(base), frozen_words="known", alpha=0.1, n_replicas=n_replicas
+    )
+    for model in train_both(tmp_path, params, sentences=15, max_in_flight=4):
+        np.testing.assert_array_equal(np.stack([model[word] for word in known]), rows[:3])
+        first = find_objective(name).initial(params, "input", np.arange(len(model)))
+        moved = np.abs(model.vectors[:] - first).max(axis=1) > 1e-4
+        assert moved[[model.vocabulary.id(word) for word in model.vocabulary.words if word not in known]].all()
 
 
 def loss_of(model):
@@ -83,10 +102,13 @@ ROTATION = Params(
     alpha=0.01,
 )  # fmt: skip
 ROTATIONS = [ROTATION.replace(negative=2), ROTATION.replace(objective="sg_hs")]
-TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *ROTATIONS]
+MARKETS = [SMALL.replace(objective=name, market_negative=2) for name in ("sgns", "cbow_ns")]
+TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *MARKETS, *ROTATIONS]
 
 
-@pytest.mark.parametrize("params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy}")
+@pytest.mark.parametrize(
+    "params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy}, {params.market_negative}"
+)
 def test_train__gives_nearly_the_model_of_the_cpu(tmp_path, params):
     """The same pairs with the same draws; but a step sees a little less of those just before it."""
     on_cpu, on_cuda = train_both(tmp_path, params, sentences=15, max_in_flight=1)

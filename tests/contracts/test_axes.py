@@ -20,8 +20,8 @@ from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError
 from daskw2v.report.training import Fact, choices_of, facts_of
-from daskw2v.training.averaging.averaging import _merge_sum
 from daskw2v.training.averaging.deltas import Deltas
+from daskw2v.training.averaging.merge_tasks import _merge_sum
 from daskw2v.training.axes import AXES, check_plug_ins
 
 OBJECTIVE = """

@@ -4,21 +4,32 @@ Numba decides when it is imported whether it simulates: so each of the first two
 """
 
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError, Daskw2vError, MissingExtraError, ParameterError
 from daskw2v.kernels.cuda import check_gpu
+from daskw2v.sampling.reader import DeviceSpan
+from daskw2v.sampling.segments import SegmentBuilder, with_rest
+from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas
 
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 280, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
-CONTRACTS = ["test_column_kernels", "piece_kernels", "bucket_kernels", "on_cuda"]
+CONTRACTS = [
+    "test_column_kernels", "piece_kernels", "bucket_kernels", "text_on_cuda", "on_cuda", "merging_on_cuda",
+    "replicas_on_cuda",
+]  # fmt: skip
+NETWORK = "network_on_cuda"
 COLUMNS = Params(objective="context_matrix", strategy="columns", min_count=1)
 
 
@@ -65,6 +76,15 @@ def test_kernels__keep_their_contracts(where, contract):
     assert ("skipped" in told) == only_simulated, "pieces have an order there, and nowhere else"
 
 
+@pytest.mark.parametrize(
+    "where", [pytest.param("simulator", marks=pytest.mark.slow), pytest.param("gpu", marks=pytest.mark.gpu)]
+)
+def test_network__keeps_its_contract(torch, where):
+    if where == "gpu" and not (has_gpu() and torch.cuda.is_available()):
+        pytest.skip("no GPU, or a build of PyTorch without CUDA: only the simulator was asked")
+    assert "3 passed" in run_contracts(where, [NETWORK])
+
+
 @pytest.mark.gpu
 def test_kernel__is_compiled_once_for_all_processes(tmp_path):
     if not has_gpu():
@@ -102,6 +122,60 @@ def test_launch__of_few_warps_is_no_reason_to_warn():
     dispatcher._LaunchConfiguration(None, (1, 1, 1), (32, 1, 1), 0, 0)
 
 
+class OfRoom:
+    """A kernel that the GPU has room for so often; it notes how it is launched."""
+
+    def __init__(self, room, library):
+        self.room, self.library, self.asked, self.launched = room, library, [], []
+
+    def typeof_pyval(self, value):
+        return type(value)
+
+    def compile(self, types):
+        assert types == (int, str)
+        return self
+
+    def max_cooperative_grid_blocks(self, *how):
+        self.asked.append(how)
+        return self.room
+
+    def __getitem__(self, how):
+        return lambda *arguments: self.launched.append((how, arguments))
+
+
+class OfDriver:
+    """A driver, a GPU, and a function that it loaded; it notes what it allows functions."""
+
+    CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared")
+    handle, id, MULTIPROCESSOR_COUNT, MAX_BLOCKS_PER_MULTIPROCESSOR = "function", "gpu", 132, 32
+
+    def __init__(self):
+        self.allowed, self.driver, self.binding, self.library = [], self, self, self
+
+    def get_cufunc(self):
+        return self
+
+    def cuKernelSetAttribute(self, *what):
+        self.allowed.append(what)
+
+    def get_current_device(self):
+        return self
+
+
+def test_launch__has_the_warps_that_the_compiled_kernel_leaves_room_for(monkeypatch):
+    pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
+    launching, driver = import_module("daskw2v.kernels.cuda.launching"), OfDriver()
+    monkeypatch.setattr(launching, "driver", driver)
+    monkeypatch.setattr(launching, "cuda", driver)
+    kernel, most = OfRoom(1452, driver), [launching.room(n) for n in (None, 7, 10**6)]
+    assert most == [132 * 32, 7, 132 * 32]
+    with_ring = launching.WarpKernel(kernel, 60_000)
+    assert [launching.launch(with_ring, n, "stream", 1, "a") for n in most] == [1452, 7, 1452]
+    assert kernel.launched == [((warps, 32, "stream", 60_000), (1, "a")) for warps in (1452, 7, 1452)]
+    assert kernel.asked == [(32, 60_000)], "the driver is asked once of a kernel"
+    assert driver.allowed == [("most shared", 60_000, "function", "gpu")]
+
+
 KERNELS = (
     "sgns", "sgns, pair", "cbow_ns", "sg_hs", "cbow_hs", "sgns, buckets", "sg_hs, buckets", "context_matrix",
     "context_matrix, sgd",
@@ -114,6 +188,7 @@ SIZES = [(name, 128) for name in KERNELS] + [
     ("sgns, buckets", 300),
     ("sg_hs, buckets", 300),
 ]
+LONG = [(name, capability) for name in ("sgns", "cbow_ns") for capability in ((8, 0), (9, 0), (10, 0))]
 
 
 def test_kernels__have_names_of_their_own_in_the_cache(compiling):
@@ -137,6 +212,15 @@ def test_kernel__is_compiled_for_hopper_without_spills(compiling, name, vector_s
     assert ("red.global.add.v4.f32" in code.ptx) == (not name.startswith("context_matrix"))
 
 
+@pytest.mark.parametrize(("name", "capability"), LONG)
+def test_kernel__has_a_ring_for_long_rows_and_windows_where_four_have(compiling, name, capability):
+    limits = import_module("tests.support.cuda.occupancy").MULTIPROCESSORS[capability]
+    code = compiling.compiled(name, compiling.Setting(300, capability, window=10))
+    assert code.ring == (8 * 304 * 21 if capability >= (9, 0) else 0)
+    assert "ld.shared.v4" in code.ptx or not code.ring
+    assert limits.room(code.registers, code.shared) >= 4
+
+
 @pytest.mark.parametrize("name", ["sgns", "sg_hs", "cbow_hs", "sgns, buckets", "sg_hs, buckets", "context_matrix"])
 def test_kernel__is_compiled_for_older_gpus(compiling, name):
     """The text of the oldest one is right for those after it."""
@@ -148,15 +232,87 @@ def test_kernel__is_compiled_for_older_gpus(compiling, name):
         assert name in SPILL or code.spilled == code.local == 0
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_compiled_kernel__is_its_reference(compiling, name):
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (9, 0), (10, 0)], ids=str)
+def test_helpers__are_compiled_without_spills(compiling, capability):
+    """As small as they are, as many warps go side by side as a GPU has room for."""
+    for name in compiling.HELPERS:
+        code = compiling.compiled(name, compiling.Setting(128, capability))
+        assert code.spilled == code.local == 0, name
+        assert code.registers <= 64, name
+
+
+def test_compiled_helpers__cut_text_as_the_processor_does(compiling, monkeypatch):
+    """Their PTX carried out in NumPy: so what was compiled draws the same tokens."""
+    emulated, cutting = import_module("tests.support.cuda.emulated"), import_module("daskw2v.sampling.cuda")
+    setting = compiling.Setting(128)
+
+    class Carried:
+        """Launches the PTX of a kernel as Numba launches the kernel."""
+
+        def __init__(self, name):
+            self.kernel = emulated.Kernel(compiling.compiled(name, setting).ptx)
+
+        def __getitem__(self, launched):
+            blocks, lanes, _ = launched
+            return lambda *arguments: self.kernel.launch(arguments, (lanes, 1), blocks)
+
+    for kernel, name in (("_look_up", "look up"), ("_count",) * 2, ("_place",) * 2, ("_bound",) * 2, ("_close",) * 2):
+        monkeypatch.setattr(cutting, kernel, Carried(name.removeprefix("_")))
+    monkeypatch.setattr(cutting, "cuda", SimpleNamespace(device_array=np.zeros))
+    rng, key = np.random.default_rng(0), np.uint64(12345)
+    ids = rng.permutation(np.arange(-1, 39)).astype(np.int32)
+    codes = rng.integers(0, 40, 2500).astype(np.int32)
+    starts = np.sort(rng.choice(2500, 300, replace=False))
+    keep = (rng.random(20) * 2**32).astype(np.uint64)
+    builder = SegmentBuilder(len(codes), keep, key)
+    builder.add(codes, starts, ids, 10**10)
+    expected, counts = builder.finish(), np.zeros(2, np.int64)
+    edges = [np.searchsorted(starts, [a, b]) for a, b in ((0, 1100), (1100, 2500))]
+    spans = [
+        DeviceSpan(codes[a:b], ids, starts[slice(*edge)], a, 10**10 + a)
+        for (a, b), edge in zip(((0, 1100), (1100, 2500)), edges, strict=True)
+    ]
+    found, *centers = cutting.Cutter().cut(spans, 10**10 + 50, 10**10 + 2400, with_rest(keep), key, counts, None)
+    n = found.bounds[-1]
+    np.testing.assert_array_equal(found.tokens[:n], expected.tokens)
+    np.testing.assert_array_equal(found.positions[:n], expected.positions)
+    np.testing.assert_array_equal(np.unique(found.bounds), np.unique(expected.bounds))
+    assert (int(centers[0][0]), int(centers[1][0])) == expected.centers(10**10 + 50, 10**10 + 2400)
+    assert counts.tolist() == [np.count_nonzero(ids[codes[50:2400]] >= 0), 0]
+
+
+@pytest.mark.parametrize("name", ["sg_hs", "cbow_hs", "sgns, buckets"])
+def test_kernel__adds_its_totals_in_float64_and_nothing_else(compiling, name):
+    """Many GPUs have little of it: what is there only converts, but for these additions."""
+    ptx = compiling.compiled(name, compiling.Setting(128)).ptx
+    done = re.findall(r"^\s*(?:@\S+ )?(\w[\w.]*\.f64)\s", ptx, re.MULTILINE)
+    assert set(done) <= {
+        "ld.param.f64",
+        "cvt.rn.ftz.f32.f64",
+        "cvt.rn.f64.s64",
+        "cvt.ftz.f64.f32",
+        "atom.global.add.f64",
+    }
+    assert done.count("atom.global.add.f64") == (1 if "buckets" in name else 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "how"),
+    [
+        *((name, (9, 0), {}) for name in KERNELS), ("sgns", (10, 0), {}),
+        *((name, (9, 0), {"market_negative": 3}) for name in ("sgns", "sgns, pair", "cbow_ns")),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_compiled_kernel__is_its_reference(compiling, name, capability, how):
     """Its PTX carried out in NumPy: so without a GPU it is known what was compiled, not only what was written."""
     cases, emulated, trainings = (
         import_module(f"tests.support.cuda.{module}") for module in ("cases", "emulated", "trainings")
     )
-    setting = compiling.Setting(128)
+    setting = compiling.Setting(128, capability, **how)
     case = trainings.case_of(name, setting, 20, n_words=60)
-    found, _ = case.emulated(emulated.Kernel(compiling.compiled(name, setting).ptx))
+    code = compiling.compiled(name, setting)
+    found, _ = case.emulated(emulated.Kernel(code.ptx, code.ring))
     truth = case.truth()
     assert found.totals == pytest.approx(truth.totals, rel=1e-5, abs=1e-5)
     assert cases.difference(case.tables, found, truth) < 1e-4
@@ -170,12 +326,64 @@ def test_compiled_kernel__reads_and_adds_the_rows_that_are_counted_from_the_text
     setting = compiling.Setting(128)
     case = trainings.case_of(name, setting, 30, n_words=60)
     case = case._replace(params=case.params.replace(shrink_windows=False))
-    kernel = emulated.Kernel(compiling.compiled(name, setting).ptx)
+    code = compiling.compiled(name, setting)
+    kernel = emulated.Kernel(code.ptx, code.ring)
     _, done = case.emulated(kernel)
     rows = traffic.rows_of(case.params, case.segment, None, case.hot_rows)
     for kind, share in (("cg", rows.read), ("red", rows.added)):
         counted = sum(times for step, times in zip(kernel.steps, done, strict=True) if kind in step.name)
         assert counted == pytest.approx(share * len(case.segment.tokens))
+
+
+FORMULAS = ("MEAN", "TOUCHED", "MOMENTUM")
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (9, 0)], ids=str)
+@pytest.mark.parametrize("name", ["subtract", *FORMULAS])
+def test_merging_kernel__is_compiled_without_spills(compiling, name, capability):
+    code = compiling.compiled_merging(name, capability)
+    assert code.spilled == code.local == code.shared == 0
+    assert ".local" not in code.ptx
+    assert code.registers <= 72, "or a multiprocessor has no room for 28 warps"
+
+
+def test_compiled_deltas__have_the_bits_of_the_host(compiling):
+    emulated = import_module("tests.support.cuda.emulated")
+    rng, (rows, width, columns) = np.random.default_rng(0), (11, 48, 37)
+    base, own = (rng.normal(size=(rows, width)).astype(np.float32) for _ in range(2))
+    base[0, :4], own[0, :4] = 0, (1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, np.inf)  # ties go to even ones
+    bits, squares = np.zeros((rows, columns), np.uint16), np.zeros(1, np.float32)
+    kernel = emulated.Kernel(compiling.compiled_merging("subtract").ptx)
+    kernel.launch(
+        [base.ravel(), own.ravel(), rows, width, columns, bits.reshape(-1), squares], threads=(32, 4), blocks=2
+    )
+    expected, _ = delta_of(np.ascontiguousarray(base[:, :columns]), own)
+    np.testing.assert_array_equal(bits, expected)
+    assert squares[0] == np.inf
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_compiled_merge__is_the_rule_on_the_host(compiling, name):
+    emulated = import_module("tests.support.cuda.emulated")
+    kernels = import_module("daskw2v.training.averaging.cuda.kernels")
+    rng, n, (rows, width, columns) = np.random.default_rng(0), 3, (11, 48, 37)
+    base, velocity = (np.zeros((rows, width), np.float32) for _ in range(2))
+    for table in (base, velocity):
+        table[:, :columns] = rng.normal(size=(rows, columns))
+    moved = rng.normal(size=(n, rows, columns)).astype(np.float32) * rng.integers(0, 2, (n, rows, 1))
+    deltas = [Delta(delta_of(np.zeros_like(of), of)[0]) for of in moved.astype(np.float32)]
+    weights = kernels.Weights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
+    rule = find_merge_rule(name.lower())
+    before = MergedBlock(base[:, :columns].copy(), velocity[:, :columns].copy() if rule.has_velocity else None)
+    own, expected = np.zeros_like(base), merge_deltas(rule, before, deltas)
+    bits = np.concatenate([delta.bits.reshape(-1) for delta in deltas])
+    emulated.Kernel(compiling.compiled_merging(name).ptx).launch(
+        [bits, n, rows, width, columns, weights, base.ravel(), own.ravel(), velocity.ravel()], threads=(32, 4), blocks=2
+    )
+    np.testing.assert_allclose(base[:, :columns], expected.rows, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(own, base)
+    if rule.has_velocity:
+        np.testing.assert_allclose(velocity[:, :columns], expected.velocity, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["", ", sgd"])
@@ -212,7 +420,7 @@ def test_train__says_what_a_worker_lacks(tmp_path, client, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("objective", "strategy", "what"), [("cbow_ns", "rotation", "buckets"), ("subwords", "columns", "columns")]
+    ("objective", "strategy", "what"), [("cbow_ns", "rotation", "buckets"), ("sgns", "columns", "columns")]
 )
 def test_train__refuses_what_has_no_kernel_for_a_gpu(tmp_path, objective, strategy, what):
     params = Params(objective=objective, strategy=strategy)

@@ -14,6 +14,7 @@ from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.reference import train_hidden, train_targets
 from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.sampling.segments import Segment
+from tests.support.markets import prepare
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 ALONE = HotRows(0, 0, 0, 1)
@@ -48,7 +49,7 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
     memory, truth = make_memory(params, n_words, rng, hot)
     if counts is None:
         counts = rng.integers(1, 100, n_words) ** rng.integers(1, 5)  # the tree: flat to deep
-    prepared = objective.prepare(params, counts)
+    prepared = prepare(params, counts, rng)
     # Where three words are all contexts and targets, each row takes thousands of updates, and rounding grows: without
     # bounds, if these are large (half a unit of the last place became .00005). So are sums of contexts, and rounding
     few = 0.005 if params.cbow_mean else 0.001
@@ -69,7 +70,10 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
 # What only some objectives read. Each combination is compiled anew, and so is each length of a group of targets: of six
 # there are one group (5) and three (17), of two one group (1), and of eleven two with one place to fill (10).
 # Hierarchical softmax has groups of five to eight.
-OPTIONS = {"negative": [5, 17, 1, 10], "negative_sharing": ["shared", "pair"], "cbow_mean": [True, False]}
+OPTIONS = {
+    "negative": [5, 17, 1, 10], "market_negative": [0, 3], "negative_sharing": ["shared", "pair"],
+    "cbow_mean": [True, False],
+}  # fmt: skip
 # Besides the defaults, one combination of other values, where it is compiled fast
 OTHERS = {
     "sgns": {"negative": 17, "negative_sharing": "pair"},
@@ -138,6 +142,16 @@ def test_cpu__equals_its_reference_at_the_edges(objective, edge, hot_rows):
     rng = np.random.default_rng(0)
     params = Params(objective=objective, vector_size=20, window=window, shrink_windows=False)
     compare(params, make_segment(lengths, n_words, rng), n_words, rng, hot_rows=hot_rows)
+
+
+@pytest.mark.parametrize("objective", OTHERS)
+@pytest.mark.parametrize("sharing", ["shared", "pair"])
+def test_cpu__equals_its_reference_with_negatives_of_markets(objective, sharing):
+    params = Params(objective=objective, vector_size=20, negative_sharing=sharing, market_negative=3)
+    for seed, (lengths, n_words) in enumerate([([40, 1, 90], 30), ([9, 200], 5), ([40], 1), ([3] * 50, 12)]):
+        rng = np.random.default_rng(seed)
+        last = sum(lengths) - 2
+        compare(params, make_segment(lengths, n_words, rng), n_words, rng, first=3, last=last, hot_rows=seed % 2 * 4)
 
 
 @pytest.mark.parametrize("objective", ["cbow_hs", "sg_hs"])

@@ -113,8 +113,8 @@ def test_inputs__are_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
 
     monkeypatch.setattr("daskw2v.cluster.connect", start)
     for run in (train, retrain):
-        with pytest.raises(ParameterError, match="to_textfiles"):
-            run(dask.bag.from_sequence(LINES), work=tmp_path / "work", params=Params(), resources=Resources())
+        with pytest.raises(ParameterError, match="is no URL or path"):
+            run({"text": LINES}, work=tmp_path / "work", params=Params(), resources=Resources())
 
 
 def write_as_told(value, message):

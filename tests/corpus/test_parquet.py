@@ -5,38 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus.formats import parquet, read_block
-from daskw2v.corpus.pieces import RawText, ReadReport
-from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.corpus.tokenizers import make_tokenizer
+from daskw2v.corpus.formats import columns
 from daskw2v.errors import InputError
+from tests.support.reading import read, sentences
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return tmp_path_factory.mktemp("parquet") / "a.parquet"
-
-
-def read(path, column="text", errors="strict", tokenizer="whitespace", block_bytes=1):
-    report, pieces = ReadReport(), []
-    for block in plan_blocks(find_sources(path), block_bytes):
-        pieces += read_block(
-            block, column=column, errors=errors, tokenizer=make_tokenizer(tokenizer), storage_options={},
-            report=report,
-        )  # fmt: skip
-    return pieces, report
-
-
-def sentences(pieces):
-    found = []
-    for piece in pieces:
-        if isinstance(piece, RawText):
-            found += [line.split() for line in piece.data.decode().split("\n") if line.split()]
-            continue
-        bounds = zip(piece.offsets, piece.offsets[1:], strict=False)
-        words = [bytes(piece.data[a:b]).decode() for a, b in bounds]
-        found += [words[a:b] for a, b in zip(piece.starts, [*piece.starts[1:], len(words)], strict=True)]
-    return found
 
 
 def write(path, array, rows=3):
@@ -103,7 +79,7 @@ def test_lists__may_be_of_fixed_size_or_of_dictionaries(path, kind):
 
 
 def test_strings__are_read_in_bounded_batches(path, monkeypatch):
-    monkeypatch.setattr(parquet, "_BATCH", 1000)
+    monkeypatch.setattr(columns, "BATCH", 1000)
     texts = [f"{i:09d}" for i in range(1000)]
     write(path, pa.array(texts), rows=500)
     pieces, report = read(path, block_bytes=1 << 20)

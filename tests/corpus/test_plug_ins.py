@@ -1,17 +1,19 @@
 """An input format that an installed distribution adds by an entry point."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import FORMATS, read_block
-from daskw2v.corpus.pieces import RawText, ReadReport
+from daskw2v.corpus.formats import FORMATS, check_formats
+from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.training.memory.text import guess_text
 from daskw2v.training.setup import check_choices
+from tests.support.reading import read
 
 # Records of ten bytes, a word each; a block is a range of records
 RECORDS = """
@@ -22,13 +24,14 @@ from daskw2v.corpus.pieces import RawText
 def cut(source, block_bytes, storage_options, timeout):
     return [TextBlock(source, i, i + 1) for i in range(source.size // 10)]
 
-def read(file, block, column, policy, tokenizer):
+def read(file, block, column, policy, tokenizer, delimiter=" "):
     file.seek(10 * block.start)
-    yield RawText(file.read(10 * (block.stop - block.start)).strip() + b"\\n")
+    record = file.read(10 * (block.stop - block.start)).strip()
+    yield RawText(record.replace(delimiter.encode(), b" ") + b"\\n")
 
 FORMAT = Format(
     name="records", title="Records", suffixes=(".orc",), cut=cut, read=read, expansion=5.0, compressible=False,
-    requires=REQUIRES,
+    requires=REQUIRES, also_reads=ALSO,
 )
 """
 
@@ -42,9 +45,11 @@ def install(tmp_path, monkeypatch):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: records\nVersion: 1.5\n")
 
-    def install(module, requires=None):
+    def install(module, requires=None, also_reads=()):
         (info / "entry_points.txt").write_text(f"[daskw2v.formats]\nrecords = {module}:FORMAT\n")
-        (folder / f"{module}.py").write_text(RECORDS.replace("REQUIRES", repr(requires)))
+        (folder / f"{module}.py").write_text(
+            RECORDS.replace("REQUIRES", repr(requires)).replace("ALSO", repr(also_reads))
+        )
         monkeypatch.syspath_prepend(folder)
 
     return install
@@ -62,19 +67,12 @@ def words(tmp_path):
 
 def test_format__of_a_plug_in_is_found_cut_read_and_estimated(install, words):
     install("records_to_read")
-    assert FORMATS.names() == ("text", "jsonl", "parquet", "records")
+    assert FORMATS.names() == ("text", "jsonl", "csv", "tsv", "parquet", "arrow", "orc", "records")
     (source,) = find_sources(words, "records")
     assert (source.url, source.format) == (str(words / "a.orc"), "records")
     blocks = plan_blocks([source], 1 << 20)
     assert [(block.start, block.stop) for block in blocks] == [(0, 1), (1, 2), (2, 3)]
-    pieces = [
-        piece
-        for block in blocks
-        for piece in read_block(
-            block, column="text", errors="strict", tokenizer=make_tokenizer("whitespace"), storage_options={},
-            report=ReadReport(),
-        )
-    ]  # fmt: skip
+    pieces, _ = read(words, format="records", block_bytes=1 << 20)
     assert pieces == [RawText(b"one\n"), RawText(b"two\n"), RawText(b"three\n")]
     assert guess_text([source], Params(), Resources(), None, None) == guess_text(
         [Source(source.url, 150, "", "text", None)], Params(), Resources(), None, None
@@ -94,8 +92,24 @@ def test_format__of_a_plug_in_names_what_it_requires(install, words):
         find_sources(words, "records")
 
 
+@pytest.mark.parametrize(("also_reads", "text"), [((), b"on|e\n"), (("delimiter",), b"on e\n")])
+def test_format__of_a_plug_in_is_given_the_fields_that_it_reads_alone(install, tmp_path, also_reads, text):
+    install(f"records_that_read_{len(also_reads)}", also_reads=also_reads)
+    (tmp_path / "a.orc").write_bytes(b"on|e".ljust(10))
+    pieces, _ = read(tmp_path / "a.orc", format="records", also={"delimiter": "|"})
+    assert pieces == [RawText(text)]
+    sources = find_sources(tmp_path / "a.orc", "records")
+    refused = (
+        nullcontext() if also_reads else pytest.raises(ParameterError, match="changes nothing for format='records'")
+    )
+    with refused:
+        check_formats(sources, Params(delimiter="|"))
+
+
 def test_check_choices__refuses_an_unknown_format_and_lists_those_that_exist(install):
     install("records_to_list")
-    with pytest.raises(ParameterError, match=r"format='csv' does not exist.*text, jsonl, parquet, records\."):
-        check_choices(Params(format="csv"), Resources())
+    with pytest.raises(
+        ParameterError, match=r"format='xml' does not exist.*text, jsonl, csv, tsv, parquet, arrow, orc, records\."
+    ):
+        check_choices(Params(format="xml"), Resources())
     check_choices(Params(format="records"), Resources())

@@ -84,6 +84,13 @@ def test_prefix__asks_the_filesystem_where_the_name_is_written_otherwise():
         ("a.log.zst", "text", "zstd"),
         ("a.parquet", "parquet", None),
         ("a.pq", "parquet", None),
+        ("a.arrow", "arrow", None),
+        ("a.arrows", "arrow", None),
+        ("a.feather", "arrow", None),
+        ("a.IPC", "arrow", None),
+        ("a.orc", "orc", None),
+        ("a.csv", "csv", None),
+        ("A.TSV.gz", "tsv", "gzip"),
     ],
 )
 def test_find_sources__knows_formats_by_name(tmp_path, name, format, compression):
@@ -98,8 +105,8 @@ def test_find_sources__takes_the_format_given(tmp_path):
 
 
 def test_find_sources__refuses_an_unknown_format(tmp_path):
-    with pytest.raises(ParameterError, match=r"format='csv'.*text, jsonl, parquet"):
-        find_sources(tmp_path, "csv")
+    with pytest.raises(ParameterError, match=r"format='xml'.*text, jsonl, csv, tsv, parquet, arrow, orc"):
+        find_sources(tmp_path, "xml")
 
 
 def test_find_sources__refuses_no_input():

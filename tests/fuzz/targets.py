@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from pyarrow import orc
 
 from daskw2v.cli import main
 from daskw2v.cli.config_file import read_config
@@ -128,15 +129,36 @@ def _json_lines() -> bytes:
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
-def _parquet(values: list[object], compression: str = "none") -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"text": values}), sink, row_group_size=2, compression=compression)
-    return sink.getvalue().to_pybytes()
+def _csv() -> bytes:
+    return 'id,text\r\n1,a b\n2,"a ""naïve""\nb",c\n\n3\n4,"a,b"\n'.encode()
 
 
-def _parquets() -> list[bytes]:
-    tables = (["a b", None, "naïve", ""], [["a", "b"], [], None, ["c"]], [[1, 2], [3]])
-    return [b"\xff\x01" + _parquet(values, kind) for values in tables for kind in ("none", "zstd")]
+def _parquet(table: pa.Table, sink: pa.BufferOutputStream, compression: str | None) -> None:
+    pq.write_table(table, sink, row_group_size=2, compression=compression or "none")
+
+
+def _arrow(table: pa.Table, sink: pa.BufferOutputStream, compression: str | None) -> None:
+    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def _arrow_stream(table: pa.Table, sink: pa.BufferOutputStream, compression: str | None) -> None:
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def _orc(table: pa.Table, sink: pa.BufferOutputStream, compression: str | None) -> None:
+    orc.write_table(table, sink, compression=compression or "uncompressed")
+
+
+def _tables(write: Callable[[pa.Table, pa.BufferOutputStream, str | None], None]) -> list[bytes]:
+    seeds = []
+    for values in (["a b", None, "naïve", ""], [["a", "b"], [], None, ["c"]], [[1, 2], [3]]):
+        for compression in (None, "zstd"):
+            sink = pa.BufferOutputStream()
+            write(pa.table({"text": values}), sink, compression)
+            seeds.append(b"\xff\x01" + sink.getvalue().to_pybytes())
+    return seeds
 
 
 _KINDS = ("gzip", "bz2", "xz", "zstd")
@@ -435,8 +457,7 @@ def _compare_versions(folder: Path) -> None:
 def ask_versions(folder: Path) -> None:
     """Ask all that can be asked of the versions of a work directory."""
     _ask_each(
-        lambda: [*groups_of(Vectors.open(folder / "models" / "v0001-fuzz"))],
-        lambda: Vectors.open(folder, version="first"),
+        lambda: [*groups_of(Vectors.open(folder, version="first"))],
         lambda: _compare_versions(folder),
         lambda: CliRunner().invoke(main, ["versions", "show", str(folder), "first"], catch_exceptions=False),
         lambda: CliRunner().invoke(main, ["versions", "list", str(folder)], catch_exceptions=False),
@@ -492,7 +513,11 @@ STRUCTURES: dict[str, tuple[Callable[[Path], Store], Callable[[Path], object], s
 TARGETS = {
     "text": Target(lambda data: _read("a.txt", data), lambda: _with_rules(_TEXT.encode())),
     "jsonl": Target(lambda data: _read("a.jsonl", data), lambda: _with_rules(_json_lines())),
-    "parquet": Target(lambda data: _read("a.parquet", data), _parquets),
+    "csv": Target(lambda data: _read("a.csv", data), lambda: _with_rules(_csv())),
+    "parquet": Target(lambda data: _read("a.parquet", data), lambda: _tables(_parquet)),
+    "arrow": Target(lambda data: _read("a.arrow", data), lambda: _tables(_arrow)),
+    "arrow stream": Target(lambda data: _read("a.arrows", data), lambda: _tables(_arrow_stream)),
+    "orc": Target(lambda data: _read("a.orc", data), lambda: _tables(_orc)),
     "decompress": Target(_decompress, _packed),
     "tokenize": Target(_tokenize, lambda: [bytes([i]) + _TEXT.encode() for i in range(4)]),
     "sets": Target(_evaluation_set, _evaluation_sets),

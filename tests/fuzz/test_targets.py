@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.targets import STRUCTURES, TARGETS, clean, fields_of
+from tests.fuzz.threads import read_here
 
 # Threads of a cluster that other tests left open draw random numbers too, which Hypothesis takes for a strategy's
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Do not use the .random. module i
 
 @pytest.fixture(scope="module", autouse=True)
 def _folders():
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        read_here(patch)
+        yield
     clean()
 
 

@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from several_hosts import BUCKET, ONE_THREAD, PARAMS, Site
@@ -16,10 +13,8 @@ def site():
     pytest.importorskip("s3fs", reason="no client for object stores: install s3fs")
     if lacking := namespaces.missing():
         pytest.skip(f"no hosts on this machine: {lacking}")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "daskw2v"
-    cache.mkdir(parents=True, exist_ok=True)
     with namespaces.network() as net:
-        yield Site(namespaces, net, cache)
+        yield Site(namespaces, net, namespaces.kernels())
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,8 @@ class Site:
 
 
 def _changed(params):
-    return {name: value for name, value in params.as_dict().items() if value != getattr(Params(), name)}
+    usual = Params().as_dict()
+    return {name: value for name, value in params.as_dict().items() if value != usual[name]}
 
 
 def await_that(condition, seconds=60):

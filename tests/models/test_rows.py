@@ -12,12 +12,12 @@ from daskw2v.models import opened
 from daskw2v.models import vectors as module
 from daskw2v.models.export import export
 from daskw2v.models.rows import PiecedRows, StoredRows
-from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
-from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.tables import write_input
 
 V, D, ROW_BLOCK = 205, 6, 12
 WORDS = [f"w{i}" for i in range(V)]
@@ -31,11 +31,7 @@ def url(request, tmp_path_factory):
     rows = np.random.default_rng(1).standard_normal((V, D), np.float32)
     rows[3], rows[5] = 0, rows[4]
     store = models / "v0001-r"
-    create_model(store, {"input": rows.shape}, ROW_BLOCK, n)
-    for start in range(0, V, ROW_BLOCK) if n == 1 else ():
-        write_table_rows(store, "input", start, rows[start : start + ROW_BLOCK])
-    for part in range(n) if n > 1 else ():
-        write_partition(store, "input", part, rows[Partitions(V, n).words(part)])
+    write_input(store, rows, ROW_BLOCK, n)
     write_vocabulary(store, Vocabulary.from_words(WORDS, range(V, 0, -1)))
     publish(models, "v0001-r", {"params": {"seed": 3}})
     return store.url
@@ -81,6 +77,9 @@ QUERIES = {
     "analogy by products": lambda v: v.analogy("w1", "w2", "w204", topn=40, method="3cosmul"),
     "analogy of all": lambda v: v.analogy("w1", "w2", "w204", topn=500, method="3cosmul"),
     "doesnt_match": lambda v: v.doesnt_match(["w1", "w100", "w200", "w3"]),
+    "most_similar of arrays": lambda v: v.most_similar([np.ones(D), ("w2", 0.5)], [v["w9"]]),
+    "n_similarity": lambda v: v.n_similarity(["w1", "w200"], ["w3", "w7", "w9"]),
+    "rank": lambda v: [v.rank("w1", word) for word in ("w2", "w3", "w4", "w5", "w204", "w1")],
     "nearest": lambda v: v.nearest(np.ones(D)),
     "nearest to many": lambda v: v.nearest(np.random.default_rng(2).standard_normal((13, D)), 7),
     "nearest to none": lambda v: v.nearest(np.ones((0, D))),
@@ -161,12 +160,12 @@ def test_vectors__in_pieces_are_pickled_as_an_array(url, loaded):
 
 
 def test_columns__are_those_of_a_block(url):
-    ids = np.arange(V)
-    found = np.stack([block.columns(ids) for block in Vectors.open(url).blocks(n_rows=7)])
+    ids, vectors = np.arange(V), Vectors.open(url)
+    found = np.stack([block.columns(ids) for block in vectors.blocks(n_rows=7)])
     assert ((found >= 0).sum(axis=0) == 1).all()
-    for block, columns in zip(Vectors.open(url).blocks(n_rows=7), found, strict=True):
+    for block, columns in zip(vectors.blocks(n_rows=7), found, strict=True):
         np.testing.assert_array_equal(block.ids[columns[columns >= 0]], ids[columns >= 0])
-        np.testing.assert_array_equal(block.vectors, Vectors.open(url).rows(block.ids))
+        np.testing.assert_array_equal(block.vectors, vectors.rows(block.ids))
 
 
 def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):

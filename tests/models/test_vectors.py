@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from daskw2v.errors import ParameterError, StoreError, UnknownWordError
 from daskw2v.models import vectors as module
 from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
-from daskw2v.models.vectors import COSMUL_EPSILON, Vectors
+from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
+from daskw2v.models.word_queries import COSMUL_EPSILON
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -100,6 +101,98 @@ def test_most_similar__gives_all_others_where_topn_is_beyond(vectors):
 def test_most_similar__refuses_bad_arguments(vectors, arguments, message):
     with pytest.raises(ParameterError, match=message):
         vectors.most_similar(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [
+        (lambda rows: [rows[1]], lambda rows: []),
+        (lambda rows: rows[1], lambda rows: []),
+        (lambda rows: rows[:3], lambda rows: "w5"),
+        (lambda rows: ["w1", 3 * rows[2]], lambda rows: [rows[4], "w6"]),
+        (lambda rows: [(rows[2], 0.5), ("w1", 2.0)], lambda rows: [(rows[3], -2.0)]),
+    ],
+    ids=["a vector", "no list", "a matrix", "and words", "weights"],
+)
+def test_most_similar__takes_arrays_as_gensim(vectors, keyed, matrix, positive, negative):
+    expected = keyed.most_similar(positive(matrix), negative(matrix), topn=7)
+    assert_same(vectors.most_similar(positive(matrix), negative(matrix), 7), expected)
+
+
+def test_most_similar__excludes_no_word_because_of_an_array(vectors, matrix):
+    assert vectors.most_similar(matrix[1])[0] == ("w1", pytest.approx(1))
+
+
+def test_similar_by_vector__equals_gensim(vectors, keyed, matrix):
+    expected = keyed.similar_by_vector(matrix[3] * 2, topn=4, restrict_vocab=100)
+    assert_same(vectors.similar_by_vector(matrix[3] * 2, 4, 100), expected)
+    assert_same(vectors.similar_by_vector((matrix[3] * 2).tolist(), 4, 100), expected)
+
+
+def test_similar_by_word__equals_gensim(vectors, keyed):
+    expected = keyed.similar_by_word("w3", topn=4, restrict_vocab=100)
+    assert_same(vectors.similar_by_word("w3", 4, 100), expected)
+
+
+def test_distance__equals_gensim(vectors, keyed):
+    assert vectors.distance("w1", "w2") == pytest.approx(keyed.distance("w1", "w2"), abs=1e-6)
+
+
+def test_n_similarity__equals_gensim(vectors, keyed):
+    lists = ["w1", "w2", "w9"], ["w5", "w1"]
+    assert vectors.n_similarity(*lists) == pytest.approx(keyed.n_similarity(*lists), abs=1e-6)
+
+
+@pytest.mark.parametrize("scores", [7, 1 << 22])
+def test_rank__equals_gensim(vectors, keyed, monkeypatch, scores):
+    monkeypatch.setattr(module, "_SCORES", scores)
+    others = WORDS[:40]
+    assert [vectors.rank("w3", word) for word in others] == [keyed.rank("w3", word) for word in others]
+    assert vectors.rank("w3", vectors.most_similar("w3")[0][0]) == 1
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_get_vector__equals_gensim(vectors, keyed, norm):
+    found = vectors.get_vector("w3", norm=norm)
+    np.testing.assert_allclose(found, keyed.get_vector("w3", norm=norm), rtol=1e-6)
+    found[:] = 0
+    assert vectors["w3"].any(), "it is a copy"
+
+
+def test_index_to_key__is_gensims_list(vectors, keyed):
+    keys, expected = vectors.index_to_key, keyed.index_to_key
+    assert list(keys) == expected
+    assert len(keys) == 300
+    for part in (slice(10), slice(-3, None), slice(5, 2), slice(1, 200, 50), slice(None, None, -1)):
+        assert keys[part] == expected[part]
+    assert (keys[-1], keys[np.int64(7)]) == ("w299", "w7")
+    assert (keys.index("w8"), keys.count("w8")) == (8, 1)
+    assert "w8" in keys
+    assert "no" not in keys
+    with pytest.raises(IndexError):
+        keys[300]
+    for missing in (lambda: keys.index("no"), lambda: keys.index("w8", 9), lambda: keys.index("w8", 0, -292)):
+        with pytest.raises(ValueError, match="is not in the list"):
+            missing()
+
+
+def test_key_to_index__is_gensims_dict(vectors, keyed):
+    numbers = vectors.key_to_index
+    assert numbers == keyed.key_to_index
+    assert numbers["w7"] == 7
+    assert numbers.get("no") is None
+    assert "w299" in numbers
+    with pytest.raises(KeyError, match="'no' is not among the 300 words"):
+        numbers["no"]
+
+
+def test_keys__make_no_list_of_all_words(matrix):
+    vectors = Vectors(Vocabulary.from_words(WORDS, range(300, 0, -1)), matrix)
+    assert vectors.index_to_key[3] == "w3"
+    assert vectors.key_to_index["w3"] == 3
+    assert next(iter(vectors.index_to_key)) == next(iter(vectors.key_to_index)) == "w0"
+    assert repr(vectors.index_to_key) == "Keys(<Vocabulary of 300 words: 'w0', 'w1', 'w2', ...>)"
+    assert "words" not in vars(vectors.vocabulary)
 
 
 def test_similarity__equals_gensim(vectors, keyed):

@@ -1,10 +1,21 @@
+import re
+
 import numpy as np
 import pytest
 
+from daskw2v.errors import MissingExtraError
 from daskw2v.objectives.subwords import network
-from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.alphabet import LENGTH, MOST, Alphabet
 from daskw2v.objectives.subwords.network import rows_of
-from daskw2v.objectives.subwords.training import adam_step, first_moments, forward, gradients, initial_weights
+from daskw2v.objectives.subwords.training import (
+    adam_step,
+    check_torch,
+    first_moments,
+    forward,
+    gradients,
+    initial_weights,
+    training_bytes,
+)
 
 torch = pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
 
@@ -16,10 +27,11 @@ MOVE = RNG.standard_normal((len(WORDS), 12), np.float32)
 
 
 @pytest.fixture(autouse=True)
-def _threads_as_before():
-    threads = torch.get_num_threads()
+def _settings_as_before():
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     yield
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(precision)
 
 
 @pytest.fixture
@@ -65,6 +77,33 @@ def test_gradients__repeat_themselves_on_one_thread(weights, monkeypatch):
     assert torch.get_num_threads() == 1
     for name, values in first.items():
         assert values.tobytes() == again[name].tobytes()
+
+
+def test_forward__multiplies_in_float32(weights):
+    """A caller of this process may have allowed TF32, which has 11 bits."""
+    torch.set_float32_matmul_precision("medium")
+    forward(weights, CHARACTERS)
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_training_bytes__are_those_that_pytorch_takes():
+    n_words, alphabet = 256, Alphabet("".join(map(chr, range(33, 33 + MOST))))
+    weights, characters = initial_weights(100, len(alphabet), 1), alphabet.encode(["x" * LENGTH] * n_words)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+        gradients(weights, characters, np.ones((n_words, 100), np.float32))
+    memory = [event.nbytes() for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    assert 1 < training_bytes(100, n_words) / max(np.cumsum(memory)) < 1.2
+
+
+def test_check_torch__names_a_build_without_cuda(monkeypatch):
+    check_torch("cpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    match = (
+        rf"PyTorch {re.escape(torch.__version__)} \(built for CUDA: .*finds no cuda device.*Install a build of PyTorch"
+    )
+    with pytest.raises(MissingExtraError, match=match):
+        check_torch("cuda")
 
 
 def test_gradients__add_up_over_words(weights, monkeypatch):

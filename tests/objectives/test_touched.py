@@ -43,6 +43,20 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
         assert touched["output"][0] == pytest.approx(1), "the root is on all paths"
 
 
+@pytest.mark.parametrize("objective", ["sgns", "cbow_ns"])
+@pytest.mark.parametrize("markets", [[-1] * 5, [0] * 5, [2, -1, 0, 2, 2]])
+def test_touched__has_the_words_of_each_centers_market(objective, markets):
+    params, counts = Params(objective=objective, market_negative=3, sample=0.01), np.array([90, 40, 40, 9, 3])
+    found, noise = OBJECTIVES[objective], counts**params.ns_exponent
+    prepared = found.with_markets(found.prepare(params, counts), counts, np.array(markets, np.int32))
+    share = found.touched(prepared, counts)["input"] / (params.window + 1)
+    expected = share + params.negative * noise / noise.sum()
+    for word, market in enumerate(markets):
+        near = noise * (np.array(markets) == market) if market >= 0 else noise
+        expected += 3 * share[word] * near / near.sum()
+    np.testing.assert_allclose(found.touched(prepared, counts)["output"], expected)
+
+
 @pytest.mark.parametrize("objective", ["sg_hs", "cbow_hs"])
 def test_touched__is_what_lies_below_a_node(objective):
     params, counts = Params(objective=objective, sample=0.01), np.array([90, 40, 40, 9, 3, 1])

@@ -41,6 +41,40 @@ SEARCH = f"""(async (text) => {{
   await {SETTLED};
 }})"""
 
+TYPE = f"""(async (text) => {{
+  const query = document.getElementById("query");
+  query.value = text;
+  query.dispatchEvent(new Event("input", {{ bubbles: true }}));
+  await {SETTLED};
+  const layer = (name) => report.documents.get("map").get_model_by_name(name).data;
+  const words = layer("words");
+  const at = new Map(Array.from(words.x, (x, i) => [`${{x}} ${{words.y[i]}}`, words.word[i]]));
+  const marked = layer("matches");
+  return {{
+    matches: Array.from(marked.x, (x, i) => at.get(`${{x}} ${{marked.y[i]}}`)),
+    count: document.getElementById("count").textContent,
+  }};
+}})"""
+
+CLUSTERS = """(() => {
+  const drawn = report.documents.get("map").get_model_by_name("clusters").data;
+  return {
+    labels: [...drawn.label],
+    colours: [...drawn.colour],
+    listed: [...document.querySelectorAll("#clusters bdi")].map((e) => e.textContent),
+    painted: new Set(report.documents.get("map").get_model_by_name("words").data.colour).size,
+  };
+})()"""
+
+# Tables and boxes that show less than they hold
+CLIPPED = """(() => {
+  document.querySelectorAll("details").forEach((each) => { each.open = true; });
+  return [...document.querySelectorAll("main *")]
+    .filter((e) => e.closest("[data-plot], .hidden") === null && e.clientWidth > 0)
+    .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline")
+    .map((e) => `${e.tagName} ${e.className} ${e.scrollWidth} > ${e.clientWidth}`);
+})()"""
+
 MIDDLE = """(() => {
   const map = document.getElementById("plot-map");
   map.scrollIntoView({ block: "center", behavior: "instant" });
@@ -109,6 +143,79 @@ def test_page__draws_and_finds_words(browser, url, trained):
         assert (await page.ask(STATE))["width"] == pytest.approx(first["width"])
         assert page.problems == []
         assert page.requests == [url]
+
+    browser.visit(conversation)
+
+
+def test_map__marks_what_is_typed(browser, url, trained):
+    async def conversation(page):
+        await page.load(url)
+        shown_words = [shown(word) for word in trained.vocabulary.words]
+        for typed, contain in (("QUEE", "word contains"), ("wa", "words contain")):
+            expected = {word for word in shown_words if typed.lower() in word.lower()}
+            found = await page.ask(f"{TYPE}({json.dumps(typed)})")
+            state = await page.ask(STATE)
+            assert set(found["matches"]) == expected - {state["status"].split("number")[0], *state["nearest"]}
+            assert found["count"] == f"{len(expected)} {contain} it"
+        assert await page.ask(f"{TYPE}('')") == {"matches": [], "count": ""}
+        assert page.problems == []
+
+    browser.visit(conversation)
+
+
+def test_map__is_moved_by_keys(browser, url):
+    async def press(page, key):
+        for kind in ("keyDown", "keyUp"):
+            await page.call("Input.dispatchKeyEvent", type=kind, key=key, **({"text": key} if len(key) == 1 else {}))
+        await page.ask(SETTLED)
+        return await page.ask(STATE)
+
+    async def conversation(page):
+        await page.load(url)
+        await page.ask("document.getElementById('plot-map').focus()")
+        whole = await page.ask(STATE)
+        right, up = await press(page, "ArrowRight"), await press(page, "ArrowUp")
+        assert right["middle"][0] > whole["middle"][0]
+        assert up["middle"][1] > right["middle"][1]
+        assert (await press(page, "+"))["width"] == pytest.approx(whole["width"] / 1.6)
+        assert (await press(page, "-"))["width"] == pytest.approx(whole["width"])
+        again = await press(page, "0")
+        assert again["middle"] == pytest.approx(whole["middle"], abs=1e-6)
+        await page.ask("document.getElementById('query').focus()")
+        for key in "queen":
+            await press(page, key)
+        assert (await press(page, "\r"))["found"] == ["queen"]
+        assert page.problems == []
+
+    browser.visit(conversation)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_map__labels_and_colours_clusters(browser, url, dark):
+    async def conversation(page):
+        await page.load(url, dark=dark)
+        state = await page.ask(CLUSTERS)
+        assert len(state["listed"]) == 3
+        assert state["labels"]
+        assert set(state["labels"]) <= set(state["listed"])
+        colours = await page.ask("[0, 1, 2, 3, 4, 5].map((n) => report.colour(`--series-${n}`))")
+        assert set(state["colours"]) <= set(colours)
+        assert state["painted"] == 3
+        first = await page.ask(STATE)
+        await page.ask("document.querySelector('#clusters').parentElement.open = true")
+        await page.ask(f"document.querySelector('#clusters button').click(), {SETTLED}")
+        assert (await page.ask(STATE))["width"] < first["width"] / 2
+        assert page.problems == []
+
+    browser.visit(conversation)
+
+
+@pytest.mark.parametrize("width", [360, 400])
+def test_page__clips_no_column_on_a_phone(browser, url, width):
+    async def conversation(page):
+        await page.load(url, width)
+        assert await page.ask(CLIPPED) == []
+        assert await page.ask("document.documentElement.scrollWidth") == width
 
     browser.visit(conversation)
 

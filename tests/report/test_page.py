@@ -1,6 +1,6 @@
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 
 import fsspec
@@ -13,6 +13,7 @@ from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
 from daskw2v.report import compare, text, write_report
+from daskw2v.report.wordmap import word_map
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.storage import Store
 
@@ -145,6 +146,15 @@ def test_page__shows_the_given_words(tmp_path, trained):
     assert "10 most frequent words" in parsed.text
 
 
+def test_page__draws_the_loss_on_held_out_text_where_it_was_measured(tmp_path, trained, whole):
+    metrics = trained.metadata["metrics"]
+    history = [*metrics["history"][:-1], {**metrics["history"][-1], "held_out_loss": 2.25}]
+    told = {**trained.metadata, "metrics": {**metrics, "history": history}}
+    title = "Loss on held-out text"
+    assert title in written(tmp_path, replace(trained, metadata=told))[1].text
+    assert title not in whole[1].text
+
+
 def test_page__shows_the_comparison(tmp_path, trained, earlier):
     _, parsed = written(tmp_path, trained, other=earlier, map_words=10)
     comparison = compare(earlier, trained)
@@ -156,10 +166,31 @@ def test_page__shows_the_comparison(tmp_path, trained, earlier):
 def test_page__data_of_its_plots_is_json(whole):
     content, _ = whole
     found = dict(re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', content, re.DOTALL))
-    assert set(found) == {"data-map", "data-loss", "data-alpha", "data-speed", "data-scores", "near-words"}
-    near = json.loads(found["near-words"])
+    assert set(found) == {"data-map", "data-loss", "data-alpha", "data-speed", "data-scores", "on-map"}
+    near = json.loads(found["on-map"])
     assert near["first"] == 0
     assert len(near["ids"]) == len(near["cosines"])
+    assert len(near["clusters"]) == len(near["paint"]) == 3
+    assert all(colour in content for colour in near["paint"])
+
+
+def test_page__says_how_the_map_was_laid_out(tmp_path, plain):
+    _, parsed = written(tmp_path, plain)
+    kept = [text.percent(word_map(plain).kept(among)) for among in (10, 50)]
+    said = "".join(parsed.texts)
+    assert "joins each word to its 15 nearest" in said
+    assert f"{kept[0]} are among its ten nearest on the map, {kept[1]} among its fifty" in said
+    _, parsed = written(tmp_path, plain, map_method="pca")
+    assert "The first two principal components" in "".join(parsed.texts)
+
+
+def test_page__lists_clusters_and_their_sizes(whole, trained):
+    _, parsed = whole
+    clusters = word_map(trained).clusters
+    assert f"The {len(clusters)} clusters as a list" in parsed.text
+    for cluster in clusters:
+        label = ", ".join(text.shown(word, 24) for word in cluster.label)
+        assert parsed.texts[parsed.texts.index(label) + 2] == str(len(cluster.members))
 
 
 def test_page__draws_without_complaints(tmp_path, trained, caplog):

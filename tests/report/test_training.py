@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from daskw2v.report.training import Fact, choices_of, curves_of, facts_of, stages_of, steps_of, text_of
+from daskw2v.report.training import Fact, choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
 
 
 def test_facts__tell_what_the_manifest_does(trained, plain):
@@ -31,6 +31,19 @@ def test_facts__tell_how_often_workers_met_and_what_they_sent(trained, params, r
     facts = list(facts_of(replace(trained, metadata={"params": params, "metrics": metrics})))
     assert Fact("strategy", params["strategy"], note) in facts
     assert Fact("moved", "4 MB", "between workers") in facts
+
+
+def test_facts__tell_of_held_out_text_and_of_an_early_end(trained):
+    told = {"held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25}, "stopped": {"epochs": 1, "reason": "enough"}}
+    facts = list(facts_of(replace(trained, metadata=told)))
+    assert Fact("loss on held-out text", "2.2500", "4,000 tokens held out") in facts
+    assert Fact("stopped early", "after 1 epoch", "enough") in facts
+
+
+def test_held_out__is_where_it_was_measured():
+    history = [{"progress": 5}, {"progress": 10, "held_out_loss": 2.5}, {"progress": 20, "held_out_loss": None}]
+    assert held_out_of({"history": history}) == ([10, 20], [2.5, None])
+    assert held_out_of({}) == ([], [])
 
 
 def test_text__tells_what_was_repaired_only(trained):

@@ -5,11 +5,81 @@ import pytest
 from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
+from daskw2v.models.vectors import Vectors
 from daskw2v.report.wordmap import word_map
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+TOPICS, OF_A_TOPIC = 12, 50
+
+
+def topic(word):
+    return word[0]
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Words of 12 topics, in turn by frequency: each topic's words are near a point of their own."""
+    draw = np.random.default_rng(5)
+    words = [f"{chr(97 + i % TOPICS)}{i // TOPICS}" for i in range(TOPICS * OF_A_TOPIC)]
+    middles = draw.standard_normal((TOPICS, 40), np.float32)
+    rows = middles[np.arange(len(words)) % TOPICS] + draw.standard_normal((len(words), 40), np.float32)
+    return Vectors(Vocabulary.from_words(words, range(1000 + len(words), 1000, -1)), rows)
+
+
+def test_word_map__graph_keeps_near_words_near(topics):
+    """Bounds are near what it reaches; the plane of principal components is far below them."""
+    graph, plane = word_map(topics), word_map(topics, method="pca")
+    assert graph.kept(10) > 0.47
+    assert graph.kept(50) > 0.97
+    assert plane.kept(10) < 0.15
+    assert plane.kept(50) < 0.55
+    assert "joins each word to its 15 nearest" in graph.note
+
+
+def test_word_map__graph_is_the_same_each_time(topics):
+    first, second = word_map(topics, 300), word_map(topics, 300)
+    assert np.array_equal(first.places, second.places)
+    assert [cluster.label for cluster in first.clusters] == [cluster.label for cluster in second.clusters]
+
+
+def test_word_map__graph_has_its_longer_side_across(topics):
+    across, up = np.ptp(word_map(topics).places, axis=0)
+    assert across >= up
+
+
+def test_word_map__says_which_share_of_neighbours_it_keeps(topics):
+    found = word_map(topics, 80)
+    away = np.linalg.norm(found.places[:, None] - found.places, axis=2)
+    np.fill_diagonal(away, np.inf)
+    on_map = np.argsort(away, axis=1)[:, :10]
+    both = [len(set(a) & set(b)) for a, b in zip(found.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
+    assert found.kept(10) == pytest.approx(np.mean(both) / 10)
+    assert found.kept(79) == 1
+    assert word_map(topics, 10).kept(10) is None
+
+
+def test_word_map__clusters_are_the_topics(topics):
+    found = word_map(topics)
+    sizes = [len(cluster.members) for cluster in found.clusters]
+    assert sorted(np.concatenate([cluster.members for cluster in found.clusters])) == list(range(len(found.words)))
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == len(topics) // 60
+    for cluster in found.clusters:
+        assert len(cluster.label) == 3
+        ranks = [found.words.index(word) for word in cluster.label]
+        assert ranks == sorted(ranks)
+        assert cluster.word in cluster.members
+    of_members = [{topic(found.words[i]) for i in cluster.members} for cluster in found.clusters]
+    # Ten clusters of twelve topics: most topics are whole, and none is in more than two clusters
+    assert max(sum(letter in letters for letters in of_members) for letter in "abcdefghijkl") <= 2
+
+
+def test_word_map__few_words_have_no_clusters(plain):
+    assert word_map(plain).clusters == []
 
 
 def test_word_map__pca_keeps_what_a_plane_can(plain):
-    found = word_map(plain)
+    found = word_map(plain, method="pca")
     units = plain.units(np.arange(len(plain))).astype(np.float64)
     centred = units - units.mean(axis=0)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1]
@@ -22,35 +92,48 @@ def test_word_map__pca_keeps_what_a_plane_can(plain):
 
 
 def test_word_map__finds_neighbours_among_its_words(plain):
-    found = word_map(plain, 40, n_neighbours=3)
-    assert found.neighbours.shape == found.cosines.shape == (40, 3)
+    found = word_map(plain, 40)
+    assert found.neighbours.shape == found.cosines.shape == (40, 15)
     for i in (0, 17, 39):
-        expected = plain.most_similar(found.words[i], topn=3, restrict_vocab=40)
+        expected = plain.most_similar(found.words[i], topn=15, restrict_vocab=40)
         assert [found.words[j] for j in found.neighbours[i]] == [word for word, _ in expected]
         assert np.allclose(found.cosines[i], [cosine for _, cosine in expected], atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["graph", "pca"])
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
-def test_word_map__takes_few_words_and_dimensions(n, size):
-    found = word_map(model([f"w{i}" for i in range(n)], size))
+def test_word_map__takes_few_words_and_dimensions(n, size, method):
+    found = word_map(model([f"w{i}" for i in range(n)], size), method=method)
     assert found.places.shape == (n, 2)
     assert np.isfinite(found.places).all()
-    assert found.neighbours.shape == (n, min(8, n - 1))
+    assert found.neighbours.shape == (n, min(15, n - 1))
     assert not (found.neighbours == np.arange(n)[:, None]).any()
 
 
-def test_word_map__takes_equal_and_zero_vectors():
-    vectors = model([f"w{i}" for i in range(30)])
-    vectors.vectors[:20] = 1
-    vectors.vectors[25:] = 0
-    found = word_map(vectors, n_neighbours=4)
+@pytest.mark.parametrize("method", ["graph", "pca"])
+@pytest.mark.parametrize("same", [20, 25])
+def test_word_map__takes_equal_and_zero_vectors(method, same):
+    vectors = model([f"w{i}" for i in range(130)])
+    vectors.vectors[: same * 4] = 1
+    vectors.vectors[100:] = 0
+    found = word_map(vectors, method=method)
     assert np.isfinite(found.places).all()
-    assert found.neighbours.shape == (30, 4)
-    assert not (found.neighbours == np.arange(30)[:, None]).any()
+    assert found.neighbours.shape == (130, 15)
+    assert not (found.neighbours == np.arange(130)[:, None]).any()
+    assert sum(len(cluster.members) for cluster in found.clusters) == 130
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_word_map__takes_vectors_that_are_all_equal(value):
+    vectors = model([f"w{i}" for i in range(130)])
+    vectors.vectors[:] = value
+    found = word_map(vectors)
+    assert np.isfinite(found.places).all()
+    assert [len(cluster.members) for cluster in found.clusters] == [130]
 
 
 def test_word_map__names_what_it_cannot_do(plain):
-    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of pca, umap"):
+    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap, pca"):
         word_map(plain, method="tsne")
     with pytest.raises(ParameterError, match="map_words=0"):
         word_map(plain, 0)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from daskw2v import Gates, Notices, Policy
+from daskw2v import EdgeList, Events, Gates, Graph, Notices, Policy, Sessions, Walks
 from daskw2v.cli import main, retraining
 from daskw2v.errors import TrainingError
 from daskw2v.retraining.outcome import Outcome, Summary
@@ -91,6 +91,24 @@ def test_without_config__defaults_hold(calls):
     assert (calls["policy"], calls["gates"], calls["notices"]) == (Policy(), Gates(), Notices())
 
 
+def test_config__makes_inputs_events(calls, tmp_path):
+    path = tmp_path / "items.toml"
+    path.write_text('inputs = ["a.parquet"]\nwork = "w"\nvector_size = 9\n[events]\ngap = 30\nper = "file"\n')
+    assert run("--config", path, "--epochs", "2").exit_code == 0
+    assert calls["inputs"] == Events(["a.parquet"], Sessions(gap="30", per="file"))
+    assert calls["params"] == Events.params.replace(vector_size=9, epochs=2)
+    run("b.parquet", "--config", path)
+    assert calls["inputs"].inputs == ["b.parquet"]
+
+
+def test_config__makes_inputs_a_graph(calls, tmp_path):
+    path = tmp_path / "nodes.toml"
+    path.write_text('inputs = ["a.parquet"]\nwork = "w"\n[graph]\ndirected = true\n[walks]\nlength = 9\n')
+    assert run("--config", path, "--epochs", "2").exit_code == 0
+    assert calls["inputs"] == Graph(["a.parquet"], EdgeList(directed=True), Walks(length=9))
+    assert calls["params"] == Graph.params.replace(epochs=2)
+
+
 def test_webhook__comes_from_the_environment_and_is_never_shown(calls, config):
     result = run("--config", config, DASKW2V_WEBHOOK="https://hooks.example/secret")
     assert calls["notices"].webhook == "https://hooks.example/secret"
@@ -133,6 +151,10 @@ def test_error__leaves_with_2(calls, monkeypatch):
         ("inputs = ['a']\nwork = 'w'\npolicies = 1", "sets policies, which is not a parameter"),
         ("inputs = ['a']\nwork = 'w'\npolicy = 'new'", "sets policy, which is a table. Write [policy]"),
         ("inputs = ['a']\nwork = 'w'\n[gates]\nmin_scores = 1", "[gates] of"),
+        ("inputs = ['a']\nwork = 'w'\n[events]\nusers = 'u'", "[events] of"),
+        ("inputs = ['a']\nwork = 'w'\n[events]\nper = 'day'", "per='day' is not one of file, folder or None"),
+        ("inputs = ['a']\nwork = 'w'\n[walks]\nlength = 9", "has a table [walks], but no table [graph]"),
+        ("inputs = ['a']\nwork = 'w'\n[events]\n[graph]", "has tables [events] and [graph]"),
         ("inputs = ['a']\nwork = 'w'\n[policy]\nkeep = 0", "keep=0 is not an integer >= 2"),
         ("inputs = ['a']\nwork = 'w'\n[gates]\nmin_score = 0.5", "min_score=0.5 is not a mapping"),
     ],

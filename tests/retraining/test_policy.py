@@ -33,5 +33,13 @@ def test_policy__of_little_new_text_still_moves_words():
     assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005).anchor < 1
 
 
+def test_policy__holds_nothing_out_where_nothing_is_new():
+    params = SETTLED.replace(held_out=0.1, monitor="held_out_loss")
+    for new, expected in ((0.1, (0.1, "held_out_loss")), (0.0, (0.0, None))):
+        found = Policy().params_after(params, "v0001-a", new)
+        assert (found.held_out, found.monitor) == expected
+    assert Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0).monitor == "similarity/a"
+
+
 def test_policy__has_a_rate_of_its_own():
     assert Policy(alpha=0.01).params_after(SETTLED, "v0001-a", 0.1).alpha == 0.01

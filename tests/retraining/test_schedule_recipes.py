@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from configparser import RawConfigParser
 from pathlib import Path
@@ -36,12 +37,17 @@ CODES = [*map(int, Outcome), 1]
 
 @pytest.fixture
 def played(tmp_path):
-    """An environment in which `daskw2v` is the script; it writes what it was called with, and ends by TERM, too."""
+    """An environment in which `daskw2v` is the script; it writes what it was called with, and ends by TERM, too.
+
+    With PIPE it tells when it is up; with AT_ONCE it sends TERM to whoever started it.
+    """
     program = tmp_path / "bin" / "daskw2v"
     program.parent.mkdir()
     program.write_text(
         f'#!/bin/sh\necho "$@" > "{tmp_path}/called"\necho progress\necho "outcome of $CODE" >&2\n'
-        f'[ -z "$PIPE" ] || {{ trap "exit 7" TERM; echo up > "$PIPE"; while :; do sleep 0.01; done; }}\nexit "$CODE"\n'
+        "run() { for second in $(seq 30); do for i in $(seq 100); do sleep 0.01; done; done; }\n"
+        '[ -z "$PIPE" ] || { trap "exit 7" TERM; echo up > "$PIPE"; run; }\n'
+        '[ -z "$AT_ONCE" ] || { trap "exit 7" TERM; kill -TERM "$PPID"; run; }\nexit "$CODE"\n'
     )
     program.chmod(0o755)
     return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
@@ -215,3 +221,15 @@ def test_cronjob__passes_sigterm_on(played, tmp_path):
         pod.send_signal(signal.SIGTERM)
         pod.stdout.read()  # the end: the command has ended, too
     assert pod.returncode == 128 + signal.SIGTERM
+
+
+def test_cronjob__passes_a_sigterm_on_that_comes_at_once(played):
+    """It may come before the shell knows the number of what it has started."""
+    _, _, spec = cronjob()
+    (container,) = spec["template"]["spec"]["containers"]
+    script, number = container["args"][0], "& run=$!"
+    assert number in script
+    for command in (script, script.replace(number, "& sleep 0.5; run=$!")):
+        began = time.monotonic()
+        done = shell(command, played, CODE="0", AT_ONCE="1")
+        assert (done.returncode, time.monotonic() - began < 25) == (128 + signal.SIGTERM, True)

@@ -54,7 +54,7 @@ def test_airflow__skips_fails_or_tries_again(code, played, tmp_path, monkeypatch
 def prefect_server():
     """A server for these tests."""
     utilities = pytest.importorskip("prefect.testing.utilities")
-    with utilities.prefect_test_harness():
+    with utilities.prefect_test_harness(server_startup_timeout=900):  # a busy machine
         yield
 
 

@@ -1,5 +1,7 @@
 """The alias table: exact weights, checked draws, refused input."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from daskw2v.errors import ParameterError
-from daskw2v.kernels.alias import alias_table
+from daskw2v.kernels.alias import alias_table, alias_tables
 from daskw2v.kernels.rng import Purpose, stream
 
 
@@ -31,6 +33,14 @@ def test_pick__follows_the_weights(pick_many):
     n = 2_000_000
     seen = pick_many(alias_table(weights), stream(1, Purpose.NEGATIVE), n)
     assert chisquare(seen, n * weights / weights.sum()).pvalue > 1e-4
+
+
+def test_alias_tables__are_one_behind_the_other_and_name_their_own_slots():
+    weights, bounds, first = np.arange(1.0, 13.0), np.array([0, 5, 6, 12]), 7
+    tables = alias_tables(weights, bounds, first)
+    for start, stop in pairwise(bounds.tolist()):
+        own = tables[start:stop] - np.uint64(first + start)
+        np.testing.assert_array_equal(own, alias_table(weights[start:stop]))
 
 
 @pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1.0], [np.nan, 1.0], [np.inf]])

@@ -12,7 +12,7 @@ _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_tex
 _CALENDAR = {"fsspec", "s3fs", "gcsfs", "pyarrow"}  # a new major version every year, or month, that breaks nothing
 _RUNTIME = [*_PROJECT["dependencies"]] + [
     line
-    for extra in ("zstd", "arrow", "s3", "gcs", "evaluation", "torch", "cuda", "umap")
+    for extra in ("zstd", "arrow", "s3", "gcs", "evaluation", "torch", "cuda", "umap", "lance")
     for line in _PROJECT["optional-dependencies"][extra]
 ]
 _TOOLS = [

@@ -27,7 +27,8 @@ from daskw2v.evaluation import datasets, layouts
 from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.sequences.edges import EdgeList, read_edges
+from daskw2v.sequences.edges import read_edges
+from daskw2v.sequences.kinds import EdgeList
 from daskw2v.vocabulary.count import read_list
 from tests.security.hostile import attempt, outcomes_of
 
@@ -69,6 +70,16 @@ def _one_word(path):
 def _one_line(path):
     _gzip(path / "a.jsonl.gz", b"[" * _MB, 200)
     return _read(path / "a.jsonl.gz")
+
+
+def _one_row(path):
+    (path / "a.csv.gz").write_bytes(gzip.compress(b'text\n"') + gzip.compress(b"a\n" * (_MB // 2)) * 200)
+    return _read(path / "a.csv.gz")
+
+
+def _rows(path):
+    _gzip(path / "a.csv.gz", b"text\n" + b"a\n" * (_MB // 2), 100)
+    return _read(path / "a.csv.gz")
 
 
 def _bz2(path):
@@ -143,6 +154,8 @@ BOMBS = {
     "words": (_words, True),
     "one word": (_one_word, False),
     "one line of JSON": (_one_line, False),
+    "one row of CSV": (_one_row, False),
+    "rows of CSV": (_rows, True),
     "bz2": (_bz2, True),
     "xz": (_xz, True),
     "Parquet's dictionary": (_dictionary, True),

@@ -12,6 +12,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import read_words
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
+from daskw2v.vocabulary.buckets import Maps
 from daskw2v.vocabulary.count import build_vocabulary
 
 TEXT = "king queen king man\n" * 50
@@ -73,7 +74,7 @@ def test_offsets__that_part_no_words_are_refused(opened, offsets):
 
 @pytest.mark.parametrize("id_", [3, -2, 2**31 - 1])
 def test_maps__to_no_word_are_refused(opened, monkeypatch, id_):
-    _, _, words, read = opened
-    monkeypatch.setattr(type(words), "read_map", lambda self, path: np.array([0, 1, id_], np.int32))
+    *_, read = opened
+    monkeypatch.setattr(Maps, "read", lambda *_: np.array([0, 1, id_], np.int32))
     with pytest.raises(DamageError, match=r"/maps has numbers that are not in -1\.\.2"):
         read()

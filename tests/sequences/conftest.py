@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from daskw2v.sequences.rows import Graph
+from daskw2v.sequences.rows import GraphRows
 
 
 def table_of(edges, directed):
@@ -28,11 +28,13 @@ def weights_of():
 
 @pytest.fixture(scope="session")
 def graph_of():
-    """Make a graph in memory of (source, target, weight) whose nodes are 0, 1, ..."""
+    """Make a graph in memory of (source, target, weight) whose nodes are 0, 1, ..., with a row for each type."""
 
-    def make(edges, directed=False):
+    def make(edges, directed=False, types=None):
         table = table_of(edges, directed)
-        rows = [sorted(table[node].items()) for node in range(max(table) + 1)]
+        of = [0] * (max(table) + 1) if types is None else types
+        kinds = [(node, kind) for node in range(max(table) + 1) for kind in range(max(of) + 1)]
+        rows = [sorted(to for to in table[node].items() if of[to[0]] == kind) for node, kind in kinds]
         weights = [np.cumsum([weight for _, weight in row]) for row in rows]
         even = all(weight == 1 for row in rows for _, weight in row)
         arrays = (
@@ -42,7 +44,7 @@ def graph_of():
         )
         for array in arrays:
             array.setflags(write=False)  # as what is read has, for which kernels are compiled
-        return Graph(*arrays)
+        return GraphRows(*arrays)
 
     return make
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError
-from daskw2v.sequences.edges import EdgeList, read_edges, squeezed
+from daskw2v.sequences.edges import read_edges, squeezed
+from daskw2v.sequences.kinds import EdgeList
 
 WEIGHTED = EdgeList(weight="weight")
 
@@ -86,7 +87,7 @@ def test_parquet__takes_integers_and_strings(tmp_path, kind):
         ("a.txt", "1 2 nan\n", "weight nan"),
         ("a.txt", "1 2 inf\n", "weight inf"),
         ("a.csv", "source,target\n1,2\n", "no single column 'weight'.*source, target"),
-        ("a.csv", "source,target,weight\n1,,2\n", "without source, target or weight"),
+        ("a.csv", "source,target,weight\n1,,2\n", r"edges without target\."),
         ("a.csv", "source,target,weight\n1,2\n", "Expected 3 columns, got 2"),
         ("a.jsonl", "{}\n", "jsonl, not a table of edges"),
         ("a.txt", "\ufeff".encode("utf-16").decode("latin1"), "must be UTF-8|cannot be read"),
@@ -104,8 +105,8 @@ def test_text__that_is_no_edge_list_is_refused(tmp_path, name, content, message)
         ({"source": [1.5], "target": [1.5]}, "are of type double"),
         ({"source": [1], "target": [[1]]}, "are of type list"),
         ({"source": [1], "other": [1]}, "no single column 'target'.*source, other"),
-        ({"source": ["a"], "target": [""]}, "without source"),
-        ({"source": [1, None], "target": [1, 2]}, "without source"),
+        ({"source": ["a"], "target": [""]}, r"edges without target\."),
+        ({"source": [1, None], "target": [1, 2]}, r"edges without source\."),
         ({"source": np.array([2**63], np.uint64), "target": [1]}, "cannot be read as Parquet"),
     ],
 )

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.resources import Resources
-from daskw2v.errors import ClusterError, DamageError, InputError, StoreError
+from daskw2v.errors import ClusterError, DamageError, InputError, ParameterError, StoreError
 from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering
-from daskw2v.sequences.edges import EdgeList
-from daskw2v.sequences.graph import build_graph
+from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.numbering import read_names
 from daskw2v.sequences.rows import StoredEdges, load_graph
 from daskw2v.store.arrays import write_array
@@ -37,8 +37,12 @@ def write(path, edges, strings=False):
     return path
 
 
+def stored_graph(inputs, folder, client, edges=WEIGHTED, block_size=1):
+    return build_graph(inputs, Store(str(folder)), edges, Resources(block_size=block_size), client)
+
+
 def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
-    stored = build_graph(inputs, Store(str(folder)), edges, Resources(block_size=block_size), client)
+    stored = stored_graph(inputs, folder, client, edges, block_size)
     names = read_names(stored.home, stored.names).to_pylist()
     return names, load_graph(stored.home, len(names), stored.rows)
 
@@ -74,10 +78,16 @@ def test_graph__has_the_same_bits_however_edges_are_cut_and_written(client, tmp_
     random = np.random.default_rng(1)
     edges = list(zip(*random.integers(0, 50, (2, 2000)).tolist(), random.random(2000).tolist(), strict=True))
     whole = built(write(tmp_path / "a.parquet", edges), tmp_path, client, block_size="1 MiB")
-    for module, name, value in ((numbering, "PIECE", 1), (graphs, "_PART", 100), (numbering, "_NAMES", 7)):
+    for module, name, value in (
+        (numbering, "PIECE", 1),
+        (graphs, "_PART", 100),
+        (numbering, "_NAMES", 7),
+        (numbering, "_RANGE", 40),
+    ):
         monkeypatch.setattr(module, name, value)
     (tmp_path / "b.txt").write_text("".join(f"{s} {t} {w!r}\n" for s, t, w in edges[::-1]))
     parts = built(tmp_path / "b.txt", tmp_path, client, block_size=3000)
+    assert len(list(tmp_path.glob("graphs/*/names/*"))) > 4
     assert whole[0] == parts[0]
     for a, b in zip(whole[1], parts[1], strict=True):
         np.testing.assert_array_equal(a, b)
@@ -124,15 +134,35 @@ def test_graph__of_integers_and_strings_is_refused(client, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("room", "what"),
-    [(100, "The table of 31 nodes"), pytest.param(2000, "The graph of 31 nodes and 930 edges", marks=pytest.mark.slow)],
+    ("room", "asked", "what"),
+    [
+        (2000, 1, "The graph of 31 nodes and 930 edges"),
+        (2000, 4, "The graph of 31 nodes and 930 edges in 4 partitions"),
+        (500, None, "The graph of 31 nodes and 930 edges in 8 partitions"),
+    ],
 )
-def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, room, what):
+def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, room, asked, what):
     path = write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)])
     (worker,) = client.scheduler_info()["workers"].values()
     monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
+    monkeypatch.setattr(graphs, "_DIVIDED", room / worker["memory_limit"])
     with pytest.raises(ClusterError, match=f"{what} takes .* of each worker's memory.*Give workers a memory_limit of"):
-        built(path, tmp_path, client, block_size="1 MiB")
+        partitions_of(stored_graph(path, tmp_path, client), asked, client)
+
+
+def test_graph__is_divided_only_where_it_must_be(client, tmp_path, monkeypatch):
+    graph = stored_graph(
+        write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)]), tmp_path, client
+    )
+    (worker,) = client.scheduler_info()["workers"].values()
+    found = {}
+    for room in (10_000, 3000, 2000):
+        monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
+        monkeypatch.setattr(graphs, "_DIVIDED", room / worker["memory_limit"])
+        found[room] = partitions_of(graph, None, client)
+    assert found == {10_000: 1, 3000: 4, 2000: 8}
+    with pytest.raises(ParameterError, match="partitions=16, but this graph has 8 parts"):
+        partitions_of(graph, 16, client)
 
 
 def test_graph__that_is_damaged_is_told(client, tmp_path):

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 from daskw2v.config.resources import Resources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.sequences import sessions as module
-from daskw2v.sequences.sessions import Sessions, sessions_of, write_sessions
+from daskw2v.progress import silent
+from daskw2v.sequences import writing
+from daskw2v.sequences.cutting import Cut, sessions_of
+from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
 
 pd = pytest.importorskip("pandas")
@@ -45,7 +48,7 @@ def plain(events, gap, least, drop_repeats):
 @given(EVENTS, st.none() | st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_sessions__are_cut_as_event_by_event(events, gap, least, drop_repeats):
     frame = pd.DataFrame(events, columns=["user", "item", "time"], dtype="int64")
-    items, edges = sessions_of(frame, Sessions(least=least, drop_repeats=drop_repeats), gap)
+    items, edges, _ = sessions_of(frame, Sessions(least=least, drop_repeats=drop_repeats), Cut(gap))
     cut = [items.to_pylist()[a:b] for a, b in pairwise(edges)]
     assert cut == plain(events, gap, least, drop_repeats)
 
@@ -71,8 +74,9 @@ def write(path, events, *, strings=False, clock=False):
 
 
 def written(inputs, work, client, gap="600", block_size=20_000, **options):
-    sessions = Sessions(user="who", item="what", time="when", gap=gap, **options)
-    return write_sessions(inputs, Store(str(work)), sessions, Resources(block_size=block_size), client)
+    events = Events(inputs, Sessions(user="who", item="what", time="when", gap=gap, **options))
+    resources = Resources(block_size=block_size)
+    return [file.url for file in events.write(Store(str(work)), Events.params, resources, lambda: client, silent)]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -96,7 +100,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as other,
     ):
-        gather = module.gather
+        gather = writing.gather
 
         def killing(client, futures, task):
             wait(futures, return_when="FIRST_COMPLETED")
@@ -104,7 +108,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
             os.kill(killed[0], signal.SIGKILL)
             return gather(client, futures, task)
 
-        monkeypatch.setattr(module, "gather", killing)
+        monkeypatch.setattr(writing, "gather", killing)
         found = lists_in(written(path, tmp_path / "b", other))
     assert killed
     assert found == expected
@@ -113,7 +117,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
 def test_sessions__are_written_once(events, client, tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", events)
     first = written(path, tmp_path, client)
-    monkeypatch.setattr(module, "_events", None)
+    monkeypatch.setattr(writing, "read_events", None)
     assert written(path, tmp_path, client) == first
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sequences.metapaths import Metapath
 from daskw2v.sequences.reference import step_probabilities
 from daskw2v.sequences.steps import nodes_of_part, walk
 
@@ -17,7 +18,8 @@ DENSE = [(a, b, float(w)) for a, b, w in zip(*RANDOM.integers(0, 12, (2, 60)), R
 
 def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
     found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
-    walk(graph, np.asarray(first, np.int32), stream(seed, Purpose.WALK), float(p), float(q), found, lengths)
+    anywhere = Metapath(np.zeros(length, np.uint8), 1)
+    walk(graph, np.asarray(first, np.int32), stream(seed, Purpose.WALK), float(p), float(q), anywhere, found, lengths)
     return found, lengths
 
 

@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 from itertools import pairwise
 
@@ -8,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, train
+from daskw2v import Graph, Params, train
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.sequences import walks as module
-from daskw2v.sequences.edges import EdgeList
-from daskw2v.sequences.walks import Walks, write_walks
+from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 
 WALKS = Walks(number=3, length=20, p=0.5, q=2)
@@ -89,7 +90,7 @@ def test_walks__go_on_where_they_were_cut_short(edges, undisturbed, client, tmp_
     written = {path: path.stat().st_mtime_ns for path in first}
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
     assert {path: path.stat().st_mtime_ns for path in first} == written
-    monkeypatch.setattr(module, "_write_part", None)
+    monkeypatch.setattr(module, "_write_file", None)
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
 
 
@@ -129,3 +130,22 @@ def test_walks__that_are_equal_are_the_same_files(edges, client, tmp_path):
 def test_walks__refuse_what_is_out_of_range(options):
     with pytest.raises(ParameterError, match=f"{next(iter(options))}="):
         Walks(**options)
+
+
+@pytest.mark.parametrize("damaged", ["walks/*/part-000000.parquet", "graphs/*/rows/0/*/targets/c/0"])
+def test_walks__that_are_damaged_are_made_again(edges, client, tmp_path, damaged):
+    graph = Graph(str(edges), walks=Walks(number=1, length=5))
+    resources, params = Resources(threads=1), Params(vector_size=8, min_count=1, sample=0, epochs=1)
+
+    def build():
+        return train(graph, work=tmp_path, params=params, resources=resources, client=client, listener=None)
+
+    whole = build()
+    (file,) = tmp_path.glob(damaged)
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    for folder in ("shards", "corpora", "runs", "models", "vocabulary", *(["walks"] if "graphs" in damaged else [])):
+        shutil.rmtree(tmp_path / folder, ignore_errors=True)
+    np.testing.assert_array_equal(np.asarray(build().vectors), np.asarray(whole.vectors))
+    (again,) = tmp_path.glob(damaged)
+    assert again.read_bytes() == content

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, build_corpus, train
+from daskw2v.cluster import connect
 from daskw2v.config.params import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent
@@ -104,9 +104,10 @@ def test_block_that_kills__is_told_from_those_beside_it(tmp_path, monkeypatch):
     files, tokenizer = str(tmp_path / "*.txt"), "poisonous:tokenize"
     assert tokenizer_name(tokenizer) == tokenizer
     params = PARAMS.replace(tokenizer=tokenizer)
-    once = dask.config.set({"distributed.scheduler.allowed-failures": 1})  # a death takes seconds
-    workers = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": ":0"}
-    with once, LocalCluster(**workers) as cluster, Client(cluster) as client:
+    # A death takes seconds; and only processes that are started anew find the tokenizer
+    method = {"distributed.worker.multiprocessing-method": "spawn"}
+    once = dask.config.set({"distributed.scheduler.allowed-failures": 1, **method})
+    with once, connect(Resources(workers=2, threads=2)) as client:
         with pytest.raises(TrainingError, match=r"encode .* died with its worker, several times"):
             build_corpus(files, Store(str(tmp_path / "work")), params, ONE_THREAD, client)
         corpus = build_corpus(files, Store(str(tmp_path / "w")), params.replace(max_bad_blocks=1), ONE_THREAD, client)

@@ -5,11 +5,10 @@ import threading
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary
+from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, StoreError
 from daskw2v.store import retries
-from daskw2v.training.memory.check import check_encoding
 
 SHORT = 0.02
 GIVEN_UP = rf"memory://\S* cannot be read or written: 5 tries failed, .*no answer for {SHORT:g} s"
@@ -50,11 +49,10 @@ def test_corpus__is_given_up_in_time(hang, text, client, tmp_path):
         build_corpus(text, Store(str(tmp_path)), PARAMS, RESOURCES, client)
 
 
-def test_estimate__is_given_up_in_time(hang, text, client, tmp_path, monkeypatch):
-    monkeypatch.setattr("daskw2v.training.memory.check._fits", lambda *_: False)
+def test_training__is_given_up_in_time(hang, text, client, tmp_path):
     hang("glob")
     with pytest.raises(InputError, match=NOT_FOUND):
-        check_encoding(client, text, Store(str(tmp_path)), PARAMS, RESOURCES)
+        train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
 
 
 def test_list_of_words__is_given_up_in_time(hang, text, client, tmp_path):

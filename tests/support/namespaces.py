@@ -20,6 +20,8 @@ from typing import IO
 import psutil
 from distributed import Client, LocalCluster
 
+from tests.support.quiet import QUIET
+
 MBIT = 1e6 / 8  # bytes/s
 REPOSITORY = Path(__file__).parents[2]
 TOOLS = ("ip", "tc", "unshare", "nsenter", "setpriv", "mount", "chroot")
@@ -56,6 +58,13 @@ def missing() -> str | None:
         said = error.stderr.decode().strip() if isinstance(error, subprocess.CalledProcessError) else ""
         return f"no namespaces here: {error} {said}"
     return None
+
+
+def kernels() -> Path:
+    """Return the folder of kernels that are compiled here: a place of a host that is not to compile them anew."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "daskw2v"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def call(*command: str) -> str:
@@ -209,7 +218,8 @@ def _inside(pid: int) -> tuple[str, ...]:
 
 def _environment() -> dict[str, str]:
     """Return what processes of a host are told: nothing of this process's but where things lie."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME", "LANG") if name in os.environ}
+    names = ("PATH", "HOME", "XDG_CACHE_HOME", "LANG", *QUIET)
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return kept | {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
 
 
@@ -267,10 +277,10 @@ class Cluster:
 def cluster(n_workers: int) -> Iterator[Cluster]:
     """Give a cluster of workers with one thread, each on its host; scheduler and client are on this machine.
 
-    Files below the folder for temporary ones are shared, without a limit.
+    Files below the folder for temporary ones are shared, without a limit, and so are compiled kernels.
     """
     with network() as net:
-        hosts = [net.host(Path(tempfile.gettempdir())) for _ in range(n_workers)]
+        hosts = [net.host(Path(tempfile.gettempdir()), kernels()) for _ in range(n_workers)]
         with (
             LocalCluster(n_workers=0, host=net.address, dashboard_address=":0") as scheduler,
             Client(scheduler) as client,

@@ -1,6 +1,7 @@
 """The kernel that trains is compiled beside the reading of text, where there is none yet."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -36,18 +37,30 @@ train(folder / "text.txt", work=folder / "work", params=params.replace(seed=5, w
 )
 
 
+READING, TRAINING = "daskw2v.shards.whitespace", ("daskw2v.objectives", "daskw2v.sampling.dealing")
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    """A cache that keeps kernels from case to case, but for those that a case is about."""
+    return tmp_path_factory.mktemp("kernels")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "strategy"),
     [("sgns", "rotation"), ("sg_hs", "rotation"), ("cbow_ns", "averaging"), ("sg_hs", "averaging")],
 )
-def test_exercise__compiles_what_trains(tmp_path, objective, strategy):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+def test_exercise__compiles_what_trains(tmp_path, kernels, objective, strategy):
+    for module in kernels.glob("*/*"):
+        if module.name.startswith((READING, *TRAINING)):
+            shutil.rmtree(module)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kernels)}
     line = [sys.executable, "-c", TRAIN, str(tmp_path), objective, strategy]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300, check=True)
     compiled = set(done.stdout.split())
-    assert "daskw2v.shards.whitespace" in compiled, "what reads text is compiled by the run"
-    assert not {name for name in compiled if name.startswith(("daskw2v.objectives", "daskw2v.sampling.dealing"))} - {
+    assert READING in compiled, "what reads text is compiled by the run"
+    assert not {name for name in compiled if name.startswith(TRAINING)} - {
         "daskw2v.objectives.base",  # first rows
         "daskw2v.objectives.cpu.hot",  # of several threads
     }

@@ -17,9 +17,10 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ClusterError
 from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.subwords.training import training_bytes
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.merge import EXCHANGED
+from daskw2v.training.averaging.merge import EXCHANGED, MERGE_RULES
 from daskw2v.training.averaging.round_schedule import round_sizes
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.check import check_encoding, check_training
@@ -93,6 +94,23 @@ def test_prepared_bytes__are_those_of_what_is_prepared(objective):
     assert found <= sum(objective.prepared_bytes(Params(), len(counts)).values()) < 2 * found
 
 
+@pytest.mark.parametrize(
+    "objective", [one for one in OBJECTIVES.values() if one.with_markets], ids=lambda one: one.name
+)
+def test_prepared_bytes__are_those_of_markets(objective):
+    """Where all words have one."""
+    counts, params = 10**6 // np.arange(1, 20_001), Params(objective=objective.name, market_negative=3)
+    prepared = objective.with_markets(objective.prepare(params, counts), counts, np.arange(20_000, dtype=np.int32) % 7)
+    found = prepared.noise.nbytes + sum(array.nbytes for array in prepared.markets)
+    assert found == sum(objective.prepared_bytes(params, len(counts)).values())
+
+
+def test_estimate__of_negatives_of_markets_has_their_tables():
+    plain, near = (of(RUNS["replicas"].replace(market_negative=n))["train"] for n in (0, 3))
+    assert dict(near.worker)["tables of markets"] == 32 * TEXT.vocabulary
+    assert near.bytes >= plain.bytes + 32 * TEXT.vocabulary
+
+
 @pytest.mark.parametrize("params", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_estimate__is_the_sum_of_its_parts(params, device):
@@ -105,6 +123,12 @@ def test_estimate__is_the_sum_of_its_parts(params, device):
     assert found.bytes == max(stage.bytes for stage in found.stages)
     assert bool(found["train"].gpu) == (device == "cuda")
     assert found["train"].bytes > TEXT.vocabulary * params.vector_size * 4
+
+
+def test_estimate__counts_a_network_on_a_gpu():
+    parts = {name: dict(of(RUNS[name], device="cuda")["train"].gpu) for name in ("columns", "subwords")}
+    assert parts["subwords"]["network"] > training_bytes(RUNS["subwords"].vector_size, 256)
+    assert "network" not in parts["columns"]
 
 
 @given(ONE_BUCKET, st.sampled_from(fields(Text)), st.floats(1, 100), st.sampled_from([*RUNS.values()]))
@@ -151,6 +175,39 @@ def test_estimate__of_few_replicas_counts_what_they_merge_themselves():
     assert parts(2)["rows given in a round"] == given  # of two, in half the bytes
     assert parts(3)["rows given in a round"] == given * 3 // 2
     assert [parts(n).get("blocks that replicas merge", 0) for n in (2, 3, 4)] == [2 * 2 * 4 * 96 * rows] * 2 + [0]
+
+
+def test_estimate__of_replicas_on_gpus_counts_what_they_merge_there():
+    """Four GPUs of one process have one replica each, and each keeps the common model and its changes of a round."""
+    params = Params(strategy="averaging", vector_size=96, n_replicas=4)
+    a_row = 2 * 4 * 96  # of both tables
+    tables, often, given = (a_row * rows for rows in (TEXT.vocabulary, 4 * 16384, 16384 * (15 + 3 * 3)))
+
+    def parts(workers, merge="momentum"):
+        train = of(params.replace(merge=merge), workers=workers, device="cuda")["train"]
+        return dict(train.worker), dict(train.gpu)
+
+    worker, gpu = parts(Workers(1, 8, devices=4))
+    assert gpu["tables"] == gpu["common model"] == tables
+    assert gpu["velocity of the merge"] == often
+    assert gpu["changes of replicas"] == (given + tables) // 2
+    assert "rows given in a round" not in worker, "they stay on the GPUs"
+    assert worker["tables of replicas"] == 4 * tables
+    assert "velocity of the merge" not in parts(Workers(1, 8, devices=4), "mean")[1]
+    shared = parts(Workers(1, 8, devices=2))[1]
+    assert shared["common model"] == 2 * tables
+    apart, alone = parts(Workers(4, 2))
+    assert apart["rows given in a round"] == given, "tasks merge them, where replicas are on several workers"
+    assert alone["common model"] == tables
+
+
+def test_estimate__of_a_rule_without_a_formula_for_gpus_has_no_common_model_there(monkeypatch):
+    rule = MERGE_RULES.find("momentum")
+    monkeypatch.setitem(MERGE_RULES, "ours", replace(rule, name="ours", on_devices={}))
+    params = Params(strategy="averaging", n_replicas=4, merge="ours")
+    gpu = dict(of(params, workers=Workers(1, 8, devices=4), device="cuda")["train"].gpu)
+    assert "tables" in gpu
+    assert not {"common model", "velocity of the merge", "changes of replicas"} & set(gpu)
 
 
 def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
@@ -253,7 +310,8 @@ def test_checks__refuse_nothing_that_fits(limit, tmp_path):
     for params in RUNS.values():
         check_training(Cluster(limit, threads=4, n=3), params, Resources(), TEXT)
     # Files that do not exist: they need not be looked at
-    check_encoding(Cluster(limit, threads=4), "nowhere.txt", Store(str(tmp_path)), Params(), Resources())
+    sources = [Source("nowhere.txt", 4 * GB, "", "text", None)]
+    check_encoding(Cluster(limit, threads=4), sources, Store(str(tmp_path)), Params(), Resources())
 
 
 def test_check_encoding__refuses_blocks_that_cannot_fit(tmp_path):
@@ -261,21 +319,21 @@ def test_check_encoding__refuses_blocks_that_cannot_fit(tmp_path):
     with path.open("wb") as file:
         file.truncate(8 * GB)  # a hole: nothing is read
     with pytest.raises(ClusterError, match=r"Reading the text takes about .*codes .*block_size='256.00 MiB', which"):
-        check_encoding(Cluster(2 * GB, threads=2), str(path), store, Params(), resources)
-    check_encoding(Cluster(2 * GB, threads=2), str(path), store, Params(), Resources(block_size="64 MiB"))
+        check_encoding(Cluster(2 * GB, threads=2), find_sources(path), store, Params(), resources)
+    check_encoding(Cluster(2 * GB, threads=2), find_sources(path), store, Params(), Resources(block_size="64 MiB"))
 
 
 def test_check_encoding__lets_small_files_pass_whatever_the_block(file, tmp_path):
     resources = Resources(block_size="1 GiB")
-    check_encoding(Cluster(GB, threads=2), file, Store(str(tmp_path / "work")), Params(), resources)
+    check_encoding(Cluster(GB, threads=2), find_sources(file), Store(str(tmp_path / "work")), Params(), resources)
 
 
 def test_check_encoding__asks_nothing_of_text_that_is_read_already(client, file, tmp_path):
     store, tiny = Store(str(tmp_path / "work")), Cluster(1000)
     with pytest.raises(ClusterError, match="Reading the text"):
-        check_encoding(tiny, file, store, Params(), Resources())
+        check_encoding(tiny, find_sources(file), store, Params(), Resources())
     build_corpus(file, store, Params(), Resources(), client)
-    check_encoding(tiny, file, store, Params(), Resources())
+    check_encoding(tiny, find_sources(file), store, Params(), Resources())
 
 
 def test_train__refuses_before_it_reads(file, tmp_path):
@@ -297,6 +355,26 @@ def test_workers_of__tells_kinds_apart():
     )
     memory = 6 * 2 * GB
     assert workers_of(fake, "cpu") == {Workers(3, 1, memory): 2 * GB, Workers(3, 4, memory): math.inf}
+
+
+def test_workers_of__counts_again_where_all_have_left_meanwhile():
+    def info(address):
+        return {"workers": {address: {"nthreads": 2, "memory_limit": GB, "resources": {}}}}
+
+    first = iter([info("old"), info("old")])  # waited for, and counted: then another has its place
+    fake = SimpleNamespace(scheduler_info=lambda n_workers: next(first, info("new")), cluster=None)
+    assert workers_of(fake, "cpu") == {Workers(1, 2, GB): GB}
+
+
+def test_workers_of__counts_the_gpus_of_each():
+    infos = {
+        str(n): {"nthreads": 8, "memory_limit": GB, "resources": {"GPU": float(gpus)} if gpus else {}}
+        for n, gpus in enumerate((4, 1, 0))
+    }
+    fake = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": infos}, cluster=None)
+    assert [*workers_of(fake, "cuda")] == [Workers(2, 8, 3 * GB, 4), Workers(2, 8, 3 * GB)]
+    assert [*workers_of(fake, "cpu")] == [Workers(3, 8, 3 * GB)]
+    assert Workers(2, 8, devices=3).homes == [2] * 6
 
 
 def test_local_workers__are_those_that_dask_would_start():

@@ -16,7 +16,7 @@ from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
 from daskw2v.training import rewriting
-from daskw2v.training.initial_rows import find_base, first_rows, first_weights
+from daskw2v.training.initial_rows import base_tables, find_base, first_rows, first_weights
 
 ONE = Resources(threads=1)
 SMALL = Params(vector_size=8, min_count=1, epochs=1)
@@ -123,7 +123,14 @@ def test_model__tells_its_base(grown):
 def test_first_rows__of_inner_nodes_are_drawn(grown):
     """The tree of another vocabulary is another tree."""
     old, _, params = grown
-    run = Run(Store(old.url), "", None, params, "cpu", Base(Store(old.url), Store("/nowhere")))
+    run = Run(
+        Store(old.url),
+        "",
+        None,
+        params,
+        "cpu",
+        Base(Store(old.url), Store("/nowhere"), base_tables(Store(old.url), params)),
+    )
     if params.objective == "sg_hs":
         assert not first_rows(run, "output", np.arange(5)).any()
 
@@ -158,7 +165,7 @@ def test_first_weights__know_the_same_characters(torch, tmp_path):
     model = Store(str(tmp_path / "model"))
     model.create_group()
     write_subwords(model, Subwords(old, weights))
-    run = Run(model, "", None, SMALL, "cpu", Base(model, model))
+    run = Run(model, "", None, SMALL, "cpu", Base(model, model, ()))
     words = ["cab", "a", "bb"]
     np.testing.assert_allclose(  # the same weights in another order: sums of products differ in their last bits
         rows_of(first_weights(run, new), new.encode(words)), rows_of(weights, old.encode(words)), rtol=0, atol=1e-6

@@ -32,7 +32,10 @@ class CountingRun:
     def can_stop(self, number):
         return number % self.together == 0
 
-    def play(self, number):
+    def progress_after(self, number):
+        return 100 * (number + 1)
+
+    def play(self, number, looked_at):
         self.log.append(f"submit {number}")
         self.model += 1
         return self._wait(number)
@@ -51,10 +54,38 @@ class CountingRun:
         raise AssertionError("the loop writes no model")
 
 
-def play(run, place, seconds=math.inf):
-    told, evaluated = [], []
-    result = train_rounds(run, place, 400, seconds, told.append, lambda entry, rows: evaluated.append(entry["round"]))
-    return result, told, evaluated
+class CountingWatch:
+    """Looks at all rounds, and stops a run after one of them."""
+
+    def __init__(self, run, stops_after=()):
+        self.run, self.stops_after, self.reason, self.seen, self.before = run, stops_after, None, [], None
+
+    def restored(self, history):
+        self.before = [entry["round"] for entry in history]
+
+    def looks_at(self, number):
+        return True
+
+    def may_stop(self, number):
+        return number in self.stops_after
+
+    def ended(self, entry, rows):
+        self.seen.append(entry["round"])
+        if self.may_stop(entry["round"]) and entry["round"] == max(self.stops_after):
+            self.reason = "enough"
+
+    def settle(self):
+        self.run.log.append("settle")
+
+    def saved(self):
+        self.run.log.append("saved")
+
+
+def play(run, place, seconds=math.inf, stops_after=()):
+    told, watch = [], CountingWatch(run, stops_after)
+    result = train_rounds(run, place, 400, seconds, told.append, watch)
+    assert run.log.pop() == "settle", "what is measured of the last rounds is in the history"
+    return result, told, watch.seen
 
 
 @pytest.fixture
@@ -106,7 +137,7 @@ def test_loop__holds_no_rows_of_a_round_while_the_next_one_is_trained(place):
 def test_loop__writes_a_checkpoint_when_no_round_is_under_way_and_goes_on_from_it(place, ahead):
     run = CountingRun(ahead)
     play(run, place, seconds=0)
-    once = ["save", "restore {}"]
+    once = ["settle", "save", "restore {}", "saved"]
     assert run.log == [
         "restore 0",
         *(step.format(n + 1) for n in range(3) for step in (f"submit {n}", f"wait {n}", *once)),
@@ -143,6 +174,24 @@ def test_loop__resumes_from_the_newest_checkpoint(place):
     assert evaluated == [2, 3]
     assert result.history[:2] == before.history[:2]
     assert [entry["round"] for entry in result.history] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seconds", [0, math.inf])
+def test_loop__begins_no_round_while_the_one_before_may_stop_the_run(place, seconds):
+    run = CountingRun(ahead=3)
+    result, _, seen = play(run, place, seconds, stops_after=(0, 2))
+    assert [step for step in run.log if step[:4] in ("subm", "wait")] == [
+        "submit 0", "wait 0",
+        *(["submit 1", "wait 1", "submit 2", "wait 2"] if seconds == 0 else
+          ["submit 1", "submit 2", "wait 1", "wait 2"]),
+    ]  # fmt: skip
+    assert (result.stopped, run.model, seen) == ("enough", 3, [0, 1, 2])
+    assert checkpoint.newest(place) is None or checkpoint.newest(place)[1]["next_pass"] == 2
+
+
+def test_loop__was_not_stopped_where_the_last_round_was_trained(place):
+    result, *_ = play(CountingRun(), place, stops_after=(3,))
+    assert (result.stopped, len(result.history)) == (None, 4)
 
 
 def test_newest__goes_by_one_answer_of_a_store_that_may_give_another_next(place, monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, Store, train
+from daskw2v.corpus.sources import find_sources
 from daskw2v.models.store import open_table
 from daskw2v.progress import silent
 from daskw2v.training import blocks
@@ -25,6 +26,8 @@ def text(tmp_path_factory):
     rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "text.txt"
     words = rng.zipf(1.2, (300, 12)) % WORDS
     path.write_text("".join(" ".join(f"w{word}" for word in sentence) + "\n" for sentence in words))
+    markets = "".join(f"w{word},{word % 7}\n" for word in range(WORDS))
+    path.with_name("markets.csv").write_text(f"word,market\n{markets}")
     return path
 
 
@@ -47,12 +50,16 @@ def pull(rows, reached, block):
     "changes",
     [
         {"objective": "sgns"}, {"objective": "sgns", "negative_sharing": "pair"}, {"objective": "cbow_ns"},
+        {"objective": "sgns", "market_negative": 3}, {"objective": "cbow_ns", "market_negative": 3},
+        {"objective": "sgns", "market_negative": 3, "negative_sharing": "pair"},
         {"objective": "sg_hs"}, {"objective": "cbow_hs"}, {"merge": "touched", "n_replicas": 10},
     ],
     ids=str,
 )  # fmt: skip
 def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatch, pulled, changes):
-    options = {"params": PARAMS.replace(**changes), "resources": Resources(threads=1), "client": client}
+    params = PARAMS.replace(**changes)
+    params = params.replace(markets=str(text.with_name("markets.csv")) if params.market_negative else None)
+    options = {"params": params, "resources": Resources(threads=1), "client": client}
     monkeypatch.setattr(pulling, "FEW", 0)
     whole = train(text, work=tmp_path / "whole", **options)
     assert not pulled
@@ -82,7 +89,9 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(lines))
     store, params = Store(str(tmp_path)), PARAMS.replace(vector_size=100, sample=1e-2)
     resources = Resources(threads=1)
-    corpus, vocabulary = read_text(tmp_path / "text.txt", store, params, resources, lambda: client, silent)
+    corpus, vocabulary = read_text(
+        find_sources(tmp_path / "text.txt"), store, params, resources, lambda: client, silent
+    )
     run = make_run(corpus, vocabulary, store, params, resources)
     for stop in (1000, 2000):
         found = [

@@ -10,11 +10,11 @@ import pytest
 from dask.sizeof import sizeof
 
 from daskw2v import Params, Resources, Store, train
+from daskw2v.corpus.sources import find_sources
 from daskw2v.models.store import open_table
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import silent
 from daskw2v.training import blocks
-from daskw2v.training.averaging import replica_text
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
 from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
@@ -22,7 +22,8 @@ from daskw2v.training.averaging.replica import ReplicaState, _touched
 from daskw2v.training.averaging.replica_task import Trained
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRounds
-from daskw2v.training.devices import Threads, find_device
+from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
+from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.setup import read_text
@@ -57,7 +58,7 @@ def reference(run, length):
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
         replica = trainer(objective, params, prepared_of(run), partial(_touched, run), whole, Threads(1))
-        replica.train(ReplicaText(run, work, trainer.positions).loads())
+        replica.train(ReplicaText(run, work, trainer.positions, read_piece).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
 
     for this in AveragingRounds(params, length, run.vocabulary.size):
@@ -91,7 +92,7 @@ def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
     params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
-    corpus, vocabulary = read_text(text, work, params, resources, lambda: client, silent)
+    corpus, vocabulary = read_text(find_sources(text), work, params, resources, lambda: client, silent)
     run = make_run(corpus, vocabulary, work, params, resources)
     for table, rows in reference(run, corpus.n_tokens).items():
         np.testing.assert_array_equal(open_table(Store(vectors.url), table)[:], rows)
@@ -133,15 +134,84 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
     np.testing.assert_array_equal(again.vectors, expected.vectors)
 
 
+@pytest.mark.parametrize("resources", [{}, {"checkpoint_seconds": 0}, {"eval_every": 3}], ids=str)
+def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkeypatch, resources):
+    """Rounds of little text are one task on a GPU; here on the processor. It ends with what is evaluated."""
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("w1\tw2\t1\nw1\tw3\t2\nw2\tw3\t3\n")
+    told = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
+    options = {
+        "params": PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None), "client": client,
+        "resources": Resources(threads=1, **resources, **told),
+    }  # fmt: skip
+    expected = train(text, work=tmp_path / "each", **options)
+    monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds of eight
+    submitted = []
+    monkeypatch.setattr(
+        AveragingRun, "_play_together", lambda run, rounds, looked_at, play=AveragingRun._play_together: (
+            submitted.append(len(rounds)) or play(run, rounds, looked_at)
+        ),
+    )  # fmt: skip
+    found = train(text, work=tmp_path / "together", **options)
+    assert submitted == ([3, 3, 2] if resources.get("eval_every") else [5, 3])
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    histories = [vectors.metadata["metrics"]["history"] for vectors in (expected, found)]
+    for one, other in zip(*histories, strict=True):
+        assert all(one[name] == other[name] for name in ("round", "progress", "words", "pairs", "loss", "alpha"))
+        assert one.get("scores") == other.get("scores")
+    assert [("scores" in entry) for entry in histories[1]] == [
+        bool(resources.get("eval_every")) and n in (2, 5, 7) for n in range(8)
+    ]
+
+
+def test_run__goes_on_in_the_middle_of_a_task(client, text, tmp_path, monkeypatch):
+    """As one that was begun on a processor, where each round is a task."""
+    params = PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None)
+    options = {"params": params, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
+    expected, play, played = train(text, work=tmp_path / "undisturbed", **options), AveragingRun.play, []
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(run, number, looked_at):
+        if number == 3:
+            raise StoppedError
+        return play(run, number, looked_at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AveragingRun, "play", stop)
+        with pytest.raises(StoppedError):
+            train(text, work=tmp_path / "work", **options)
+    monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds
+    monkeypatch.setattr(AveragingRun, "play", lambda run, n, looked_at: played.append(n) or play(run, n, looked_at))
+    again = train(text, work=tmp_path / "work", **options)
+    assert played == [3, 4, 5, 6, 7]
+    np.testing.assert_array_equal(again.vectors, expected.vectors)
+
+
+def test_rounds__two_tasks_of_them_are_submitted_and_no_more(client, text, tmp_path, monkeypatch):
+    """However few words a warm-up has: else a checkpoint would wait for all of the run."""
+    monkeypatch.setattr(CpuReplicaTrainer, "task", 1 << 27)
+    most, ahead = [], AveragingRun.ahead.fget
+
+    def counted(run):
+        most.append(ahead(run))
+        return most[-1]
+
+    monkeypatch.setattr(AveragingRun, "ahead", property(counted))
+    train(text, work=tmp_path, params=PARAMS, resources=Resources(threads=1), client=client)
+    assert max(most) == 2, "the warm-up is one round, as all others are"
+
+
 def test_text_of_a_step__is_read_ahead_once(client, text, tmp_path, monkeypatch):
     """By a thread of its own, while rows are merged; but for the first step of a round."""
-    read, read_text_of = [], replica_text.read_text
+    read, read_text_of = [], replica_trainer.read_text
 
     def reading(run, *stretch):
         read.append((stretch, threading.current_thread().name.startswith("daskw2v-")))
         return read_text_of(run, *stretch)
 
-    monkeypatch.setattr(replica_text, "read_text", reading)
+    monkeypatch.setattr(replica_trainer, "read_text", reading)
     train(text, work=tmp_path, params=PARAMS, resources=Resources(threads=1), client=client)
     rounds = AveragingRounds(PARAMS, 400 * 12, 300)
     steps = [step for this in rounds for step in this.steps]

@@ -11,6 +11,7 @@ from daskw2v import Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.store import open_table
 from daskw2v.models.versions import latest_version
+from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
@@ -81,7 +82,8 @@ def test_rotation__rounds_output_partitions_to_bfloat16_in_memory_as_in_files(
     client, text, rounded, tmp_path, monkeypatch
 ):
     kept = []
-    monkeypatch.setattr(bucket_task, "share", lambda rows: kept.append(rows.dtype) or rows)
+    for module in (bucket_task, base):
+        monkeypatch.setattr(module, "share", lambda rows: kept.append(rows.dtype) or rows)
     found = train(text, work=tmp_path, params=BFLOAT16, resources=RESOURCES, client=client)
     same(found, rounded)
     assert {*kept} == {np.dtype(np.float32), np.dtype(np.uint16), np.dtype(np.uint64)}, "input, output, negatives"
@@ -323,7 +325,7 @@ MANY = [pytest.param(*case, marks=pytest.mark.slow) for case in ((7, None, 90), 
 def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, text, tmp_path, n, n_groups, n_words):
     """One partition, a number that divides nothing, all in one group, and as many as words."""
     params = PARAMS.replace(
-        n_partitions=n, n_groups=n_groups, max_final_vocab=n_words, epochs=8, passes_per_epoch=1, alpha=0.1
+        n_partitions=n, n_groups=n_groups, max_final_vocab=n_words, epochs=16, passes_per_epoch=1, alpha=0.05
     )
     vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     shapes = {"input": [n_words, 12], "output": [n_words, 12]}

@@ -8,6 +8,7 @@ import pytest
 from daskw2v import train
 from daskw2v.training import loop
 from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule
+from daskw2v.training.rotation.bucket_task import INPUT
 from daskw2v.training.rotation.rotation import RotationRun
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
@@ -28,7 +29,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         return reported(run, work, (record(run._context, step) for step in steps), waited)
 
     def record(context, step):
-        rows = None if step.input is None else bucket_task.join_partitions(context, *client.gather(step.input))
+        rows = None if step.input is None else bucket_task.join_partitions(context, INPUT, *client.gather(step.input))
         seen.append((step.totals, rows))
         return step
 

@@ -3,13 +3,14 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
+from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
 from daskw2v.errors import MissingExtraError
 from daskw2v.models.store import open_table, read_subwords
 from daskw2v.objectives.registry import settled
@@ -19,6 +20,7 @@ from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.part_task import ColumnsContext, TableOrigin, WordRange
 from daskw2v.training.columns.step_schedule import ColumnRounds
 from daskw2v.training.columns.subwords import make_rows, minibatches
+from daskw2v.training.devices import DEVICES
 
 PARAMS = Params(
     objective="subwords", strategy="columns", vector_size=12, min_count=1, epochs=2, sample=0, window=3, alpha=0.003,
@@ -147,11 +149,30 @@ def test_following__goes_on_from_its_last_checkpoint(client, text, undisturbed, 
 
 
 def test_following__needs_pytorch(client, text, tmp_path, monkeypatch):
-    """What workers lack is told with its remedy, before anything is trained or sampled."""
+    """What workers lack is told with its remedy, before text is read."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"torch is not installed.*daskw2v\[torch\]"):
         train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
+    assert not (tmp_path / "shards").exists()
+
+
+def test_train_model__needs_pytorch(client, text, tmp_path, monkeypatch):
+    """Of text that is read already, before anything is sampled."""
+    work = Store(str(tmp_path))
+    corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
+    vocabulary = build_vocabulary(corpus, work, PARAMS, RESOURCES, client)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"torch is not installed.*daskw2v\[torch\]"):
+        train_model(corpus, vocabulary, work, PARAMS, RESOURCES, client)
     assert not (tmp_path / "matrices").exists()
+
+
+def test_following__needs_a_pytorch_that_finds_the_gpu(torch, client, text, tmp_path, monkeypatch):
+    monkeypatch.setitem(DEVICES, "cuda", replace(DEVICES["cuda"], check=None))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(MissingExtraError, match=r"PyTorch .* finds no cuda device on .*or train with device='cpu'"):
+        train(text, work=tmp_path, params=PARAMS, resources=RESOURCES.replace(device="cuda"), client=client)
+    assert not (tmp_path / "shards").exists()
 
 
 @pytest.mark.parametrize("cuts", [[0, 256, 3073], [0, 1536, 3073], [0, 1024, 2048, 3073]])

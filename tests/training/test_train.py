@@ -10,6 +10,8 @@ import textwrap
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
@@ -124,10 +126,10 @@ def test_train__same_vectors_in_this_process_and_in_another(text, undisturbed, t
     same(train(text, work=tmp_path, params=SMALL, resources=ONE_THREAD.replace(processes=processes)), undisturbed)
 
 
-SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl")]
+SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl", "arrow", "orc")]
 
 
-@pytest.mark.parametrize("form", ["ten files", "parquet", "one line a block", *SLOW_FORMS])
+@pytest.mark.parametrize("form", ["ten files", "parquet", "csv", "one line a block", *SLOW_FORMS])
 def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, undisturbed, tmp_path, form):
     resources, params = ONE_THREAD, SMALL
     lines = [" ".join(s) + "\n" for s in sentences]
@@ -142,6 +144,15 @@ def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, un
     elif form == "parquet":
         inputs = tmp_path / "text.parquet"
         pq.write_table(pa.table({"text": sentences}), inputs, row_group_size=400)
+    elif form == "arrow":
+        inputs = tmp_path / "text.feather"
+        pa.feather.write_feather(pa.table({"text": sentences}), inputs, chunksize=400)
+    elif form == "orc":
+        inputs = tmp_path / "text.orc"
+        pa.orc.write_table(pa.table({"text": sentences}), inputs)
+    elif form == "csv":
+        inputs, params = tmp_path / "text.csv", SMALL.replace(delimiter=";")
+        inputs.write_text('id;"text"\n' + "".join(f'{i};"{line[:-1]}"\n' for i, line in enumerate(lines)))
     elif form == "jsonl":
         inputs = tmp_path / "text.jsonl"
         inputs.write_text("".join(f'{{"text": "{line[:-1]}"}}\n' for line in lines))

@@ -47,9 +47,9 @@ def choose(store, texts, *, n_buckets=1, piece_types=1000, min_count=1, limit=No
     group = (home / "chosen" / result.chosen).open_group()
     vocabulary = Vocabulary.load(group)
     words = [*vocabulary.words, None]
-    corpus = []
+    corpus, maps = [], buckets.Maps(home, result.plan, result.maps)
     for i in range(len(texts)):
-        ids = buckets.read_map(home, store, result.plan, result.maps, f"shard-{i}")
+        ids = maps.read(f"shard-{i}", (store / f"shard-{i}").open_group())
         corpus.append([words[i] for i in ids[open_codes(store, SimpleNamespace(path=f"shard-{i}"))[:]]])
     return result, vocabulary, group, corpus
 

@@ -1,14 +1,20 @@
 """The registry of input formats. A new one is a module here and a line below."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+from daskw2v.config.params import Params
+from daskw2v.config.readers import refuse_unread
 from daskw2v.config.registry import Registry
-from daskw2v.corpus.files import TextBlock, open_source
+from daskw2v.corpus.files import Source, TextBlock, open_source
+from daskw2v.corpus.formats.arrow import ARROW
 from daskw2v.corpus.formats.base import Format
+from daskw2v.corpus.formats.csv import CSV, TSV
 from daskw2v.corpus.formats.jsonl import JSONL
+from daskw2v.corpus.formats.orc import ORC
 from daskw2v.corpus.formats.parquet import PARQUET
 from daskw2v.corpus.formats.text import TEXT
 from daskw2v.corpus.invalid import InvalidInput
@@ -16,14 +22,27 @@ from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 from daskw2v.store.retries import TIMEOUT
 
-__all__ = ["FORMATS", "JSONL", "PARQUET", "TEXT", "Format", "find_format", "read_block"]
+__all__ = ["CSV", "FORMATS", "JSONL", "PARQUET", "TEXT", "TSV", "Format", "check_formats", "find_format", "read_block"]
 
-FORMATS = Registry("format", "daskw2v.formats", Format, {format.name: format for format in (TEXT, JSONL, PARQUET)})
+_OWN = (TEXT, JSONL, CSV, TSV, PARQUET, ARROW, ORC)
+FORMATS = Registry("format", "daskw2v.formats", Format, {format.name: format for format in _OWN})
 
 
 def find_format(name: str) -> Format:
     """Return the format of that name, or raise a ParameterError that lists them."""
     return FORMATS.find(name)
+
+
+def check_formats(sources: Iterable[Source], params: Params) -> None:
+    """Refuse what the formats of files would not read.
+
+    Raises
+    ------
+    ParameterError
+        If a field that only other formats read is not as by default.
+    """
+    for name in dict.fromkeys(source.format for source in sources):
+        refuse_unread(params, FORMATS.field, name, FORMATS.including(name))
 
 
 def read_block(
@@ -35,6 +54,7 @@ def read_block(
     storage_options: dict[str, Any],
     report: ReadReport,
     timeout: float = TIMEOUT,
+    also: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[RawText | Tokens]:
     """Read the sentences of a block in pieces of 128 KiB, or up to 4 MiB for longer lines.
 
@@ -46,10 +66,10 @@ def read_block(
     block
         The block.
     column
-        Key (JSONL) or column (Parquet) of the text, or of lists of tokens.
+        Key (JSONL) or column (tables) of the text, or of lists of tokens.
     errors
         "strict" stops at invalid input. "replace" replaces invalid UTF-8 by U+FFFD, "skip" drops the line. Both drop
-        unreadable JSONL lines.
+        unreadable JSONL lines and rows of CSV.
     tokenizer
         Result of `make_tokenizer`. Lists of tokens are not tokenized.
     storage_options
@@ -58,6 +78,8 @@ def read_block(
         Updated while pieces are read.
     timeout
         Seconds to wait for each answer of the store.
+    also
+        Fields of Params, of which a format is given those that it reads beside the others here (`also_reads`).
 
     Yields
     ------
@@ -72,4 +94,6 @@ def read_block(
     """
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))
     with open_source(block.source, storage_options, timeout) as file:
-        yield from find_format(block.source.format).read(file, block, column, InvalidInput(errors, report), tokenizer)
+        format, policy = find_format(block.source.format), InvalidInput(errors, report)
+        own = {name: also[name] for name in format.also_reads if name in also}
+        yield from format.read(file, block, column, policy, tokenizer, **own)

@@ -29,7 +29,7 @@ class ReadBlock(Protocol):
         """Yield the sentences in order, as `read_block` does.
 
         `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
-        read, `tokenizer` turns UTF-8 into tokens.
+        read, `tokenizer` turns UTF-8 into tokens. Fields in the format's `also_reads` are given by name.
         """
 
 
@@ -51,6 +51,9 @@ class Format:
         Bytes of text for each byte of an uncompressed file, for estimates of memory.
     compressible
         Whether such files may be compressed as a whole. A compressed file is a single block; `read` gets it compressed.
+    also_reads
+        Fields of Params that `read` takes as arguments of these names. Others are not passed; `used_by` of a field, or
+        this of a plug-in, says which formats read it.
     requires
         Module that reading needs, and extra that installs it.
     """
@@ -62,6 +65,7 @@ class Format:
     read: ReadBlock
     expansion: float = 1.0
     compressible: bool = True
+    also_reads: tuple[str, ...] = ()
     requires: tuple[str, str] | None = None
 
 

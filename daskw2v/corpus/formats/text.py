@@ -59,14 +59,14 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
     chunks = _in_parts(chunks, source.url, whole_lines=whole_lines)
     for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
         if offset == 0:
-            _refuse_other_encodings(data, source.url)
+            refuse_other_encodings(data, source.url)
         if offset == 0 and data.startswith(_BOM):
             yield len(_BOM), data[len(_BOM) :]
         else:
             yield offset, data
 
 
-def _refuse_other_encodings(data: bytes, url: str) -> None:
+def refuse_other_encodings(data: bytes, url: str) -> None:
     """Refuse the byte order mark of another encoding: read as UTF-8, its text would be letters between NUL bytes."""
     for mark, encoding in _OTHER_BOMS.items():
         if data.startswith(mark):

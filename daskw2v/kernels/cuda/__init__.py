@@ -40,6 +40,6 @@ def check_gpu() -> None:
         error = " ".join(str(cuda.cuda_error()).split())
         raise ClusterError(
             f"device='cuda' finds no GPU, or no driver, on {platform.node()} ({error}).",
-            "Start workers where there is an NVIDIA GPU, one worker a GPU (with --resources GPU=1, if others that have "
+            "Start workers where there are NVIDIA GPUs (with --resources GPU=1, or GPU=4 for four, if others that have "
             f"none shall do the rest), or train with device='cpu'. {_OLDER}",
         )

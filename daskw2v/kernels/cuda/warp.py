@@ -14,6 +14,7 @@ LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
 SUMS = 8  # that a warp makes at once
+SHARE = LANES // SUMS  # lanes that get the same of them
 # Little text takes few warps: no reason to warn of each launch
 numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
@@ -27,19 +28,21 @@ def device(function: Callable[..., Any]) -> Any:
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first call, with the GPU's approximations of exp, log and square root; cached on disk."""
     compiled = cuda.jit(fastmath=True)(function)
-    if not numba.config.ENABLE_CUDASIM:
-        compiled._cache = CudaKernelCache(function)
+    if numba.config.ENABLE_CUDASIM:
+        return simulated.OneAtATime(compiled)
+    compiled._cache = CudaKernelCache(function)
     return compiled
 
 
 if numba.config.ENABLE_CUDASIM:
     from daskw2v.kernels.cuda import simulated
 
-    shuffle_xor, sync_warp = simulated.shuffle_xor, simulated.sync_warp
+    ballot, shuffle_xor, sync_warp = simulated.ballot, simulated.shuffle_xor, simulated.sync_warp
     load4 = load4_constant = load4_fresh = load4_shared = simulated.load4
     store4 = store4_shared = simulated.store4
     add4 = add4_at_once = simulated.add4
     inverse_root = simulated.inverse_root
+    bits_of, float_of = simulated.bits_of, simulated.float_of
 else:
     from llvmlite import ir
     from numba.cuda import libdevice, types
@@ -131,9 +134,24 @@ else:
         return libdevice.rsqrtf(x)
 
     @device
+    def bits_of(value: Any) -> Any:
+        """Return the bits of a float32 as an integer >= 0."""
+        return np.int64(np.uint32(libdevice.float_as_int(value)))
+
+    @device
+    def float_of(bits: Any) -> Any:
+        """Return the float32 of these bits, an integer >= 0."""
+        return libdevice.int_as_float(np.int32(bits))
+
+    @device
     def shuffle_xor(value: Any, mask: Any) -> Any:
         """Return the value of the lane whose number differs in the bits of `mask`."""
         return cuda.shfl_xor_sync(EVERYONE, value, mask)
+
+    @device
+    def ballot(met: Any) -> Any:
+        """Return, in bit l, whether lane l meets a condition, uint32."""
+        return np.uint32(cuda.ballot_sync(EVERYONE, met))
 
     @device
     def sync_warp() -> None:
@@ -172,3 +190,9 @@ def sums_of_lanes(lane: Any, values: Any) -> Any:
     total += shuffle_xor(total, 2)
     total += shuffle_xor(total, 1)
     return total
+
+
+@device
+def sum_of_sums(value: Any) -> Any:
+    """Return the sum of what lanes made of the SUMS sums, each of which SHARE of them got, to each lane."""
+    return sum_of_lanes(value) * np.float32(1 / SHARE)

@@ -80,7 +80,7 @@ class IndexedVectors(Vectors):
             opened, summary = open_model(store, in_memory), read_summary(store)
             searcher = KINDS[summary.kind].searcher(opened.vectors.shape, effort)
             searcher.read(read_file(store, summary, opened.vectors.shape), store.url)
-            return cls(*opened, searcher, summary)
+            return cls(*opened, searcher, summary)._within(store)
 
         opened: Self = read_resolved(read, url, storage_options, store_timeout, version)
         return opened

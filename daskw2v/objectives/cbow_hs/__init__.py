@@ -1,5 +1,7 @@
 """CBOW with hierarchical softmax (Mikolov et al. 2013a)."""
 
+from typing import Any
+
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_hs import cpu
@@ -22,11 +24,11 @@ def _train_cpu(
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
-) -> None:
+    segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
+) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.cbow_hs.cuda")
     windows = windows_of(params, rate, epoch)
-    cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth, mean=params.cbow_mean)
+    return int(cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth, mean=params.cbow_mean))
 
 
 CBOW_HS = Objective(

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
+from daskw2v.kernels.cuda.launching import WarpKernel
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.cbow import cbow
 from daskw2v.objectives.cuda.paths import path_targets
@@ -13,17 +14,17 @@ from daskw2v.vocabulary.huffman import Tree
 
 
 def train(
-    segment: Any, first: int, last: int, tables: DeviceTables, windows: Windows, tree: Tree, depth: int, *, mean: bool
-) -> None:
+    segment: Any, first: Any, last: Any, tables: DeviceTables, windows: Windows, tree: Tree, depth: int, *, mean: bool
+) -> int:
     """Train the centers first..last-1 of a segment; no path has more than `depth` nodes."""
 
-    def compiled_for(shape: Shape) -> Any:
+    def compiled_for(shape: Shape) -> WarpKernel:
         return compiled(shape, depth, mean)
 
-    launch(compiled_for, segment, first, last, tables, windows, tree)
+    return launch(compiled_for, segment, first, last, tables, windows, tree)
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, depth: int, mean: bool) -> Any:
+def compiled(shape: Shape, depth: int, mean: bool) -> WarpKernel:
     """Return the kernel."""
     return cbow(shape, path_targets(shape, depth), mean)

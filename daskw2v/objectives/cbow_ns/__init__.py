@@ -1,12 +1,22 @@
 """CBOW with negative sampling (Mikolov et al. 2013a, 2013b)."""
 
+from typing import Any
+
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import batch_scratch, shared_tile_of, target_scratch, tile_of
-from daskw2v.objectives.noise import BATCH, PreparedNoise, negatives_of, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.noise import (
+    BATCH,
+    PreparedNoise,
+    negatives_of,
+    noise_bytes,
+    prepare_noise,
+    with_markets,
+    word_tables,
+)
 from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.touched import touched_words
 from daskw2v.objectives.windows import windows_of
@@ -30,11 +40,11 @@ def _train_cpu(
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedNoise
-) -> None:
+    segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedNoise
+) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.cbow_ns.cuda")
     windows, negatives, batches = windows_of(params, rate, epoch), negatives_of(prepared, epoch), _shares(params)
-    cuda.train(segment, first, last, tables, windows, negatives, batches=batches, mean=params.cbow_mean)
+    return int(cuda.train(segment, first, last, tables, windows, negatives, batches=batches, mean=params.cbow_mean))
 
 
 def _shares(params: Params) -> bool:
@@ -49,6 +59,7 @@ CBOW_NS = Objective(
     tables=word_tables,
     initial=initial_rows,
     prepare=prepare_noise,
+    with_markets=with_markets,
     prepared_bytes=noise_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_words,

@@ -77,7 +77,10 @@ def train(
         for w in range(BATCH):
             center, contexts, n = start + w * apart, work.contexts + w * room, 0
             if center < last:
-                sentence, n, alpha = open_window(text, load_int64(sentences, w), center, windows, there, contexts)
+                copies = work.copies + w * (2 * windows.window + 1) * row
+                sentence, n, alpha = open_window(
+                    text, load_int64(sentences, w), center, windows, there, contexts, copies
+                )
                 store_int64(sentences, w, sentence)
                 rate = alpha if w == 0 else rate
             store_int64(lengths, w, n)

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
+from daskw2v.kernels.cuda.launching import WarpKernel
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.cbow import cbow
 from daskw2v.objectives.cuda.negatives import negative_targets
@@ -13,18 +14,18 @@ from daskw2v.objectives.windows import Windows
 
 
 def train(
-    segment: Any, first: int, last: int, tables: DeviceTables, windows: Windows, negatives: Negatives, *, batches: bool,
+    segment: Any, first: Any, last: Any, tables: DeviceTables, windows: Windows, negatives: Negatives, *, batches: bool,
     mean: bool,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """Train the centers first..last-1 of a segment; four windows share negatives in `batches`, as on the CPU."""
 
-    def compiled_for(shape: Shape) -> Any:
-        return compiled(shape, negatives.negative, batches, mean)
+    def compiled_for(shape: Shape) -> WarpKernel:
+        return compiled(shape, negatives.negative, batches, mean, negatives.market_negative)
 
-    launch(compiled_for, segment, first, last, tables, windows, negatives)
+    return launch(compiled_for, segment, first, last, tables, windows, negatives)
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, negative: int, batches: bool, mean: bool) -> Any:
+def compiled(shape: Shape, negative: int, batches: bool, mean: bool, market_negative: int = 0) -> WarpKernel:
     """Return the kernel."""
-    return cbow(shape, negative_targets(shape, negative, batches=batches), mean)
+    return cbow(shape, negative_targets(shape, negative, market_negative, batches=batches), mean)

@@ -3,19 +3,21 @@
 import numpy as np
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.noise import BATCH, PreparedNoise, negatives_of
-from daskw2v.objectives.reference import Goals, Window, WindowRule, targets_of, train_hidden, windows_in
+from daskw2v.objectives.noise import BATCH, PreparedNoise
+from daskw2v.objectives.reference import Goals, Window, WindowRule, goals_of, train_hidden, windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array
 
 
 def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
-    """Return the targets of a window, which BATCH windows draw together: each a part of the range from the next."""
-    params, key = prepared.params, negatives_of(prepared, epoch).key
-    if params.negative_sharing == "shared":
-        window = window._replace(position=int(positions[number % -(-len(positions) // BATCH)]))
-    return [targets_of(prepared.noise, key, window, params.negative)]
+    """Return the targets of a window, which BATCH windows draw together: each a part of the range from the next.
+
+    Those of a market are its own.
+    """
+    shared = prepared.params.negative_sharing == "shared"
+    position = int(positions[number % -(-len(positions) // BATCH)]) if shared else None
+    return [goals_of(prepared, epoch, window, 0, position)]
 
 
 RULE = WindowRule(goals, as_one=True)
@@ -33,7 +35,7 @@ def train(
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` and `output` are (V, D) float64."""
     params = prepared.params
-    key, trained, loss = negatives_of(prepared, epoch).key, 0, 0.0
+    n, trained, loss = params.negative + 1, 0, 0.0
     windows = list(windows_in(segment, first, last, windows_of(params, rate, epoch)))
     shared = params.negative_sharing == "shared"
     apart = -(-len(windows) // BATCH) if shared else len(windows)
@@ -42,13 +44,15 @@ def train(
         if not batch:
             continue
         trained += len(batch)
-        targets, signs = targets_of(prepared.noise, key, windows[i], params.negative)
         contexts, own = [window.contexts for window in batch], [window.word for window in batch]
-        if shared:
-            targets = targets[1:]
-            signs = np.where(targets == np.array(own)[:, None], 0.0, -1.0)
+        drawn = [goals_of(prepared, epoch, window, 0, windows[i].position) for window in batch]
+        targets, signs = drawn[0][0], np.atleast_2d(drawn[0][1])
+        if shared:  # the negatives of all, then those of each window's market, which no other meets
+            targets = np.concatenate([targets[1:n], *(rows[n:] for rows, _ in drawn)])
+            near = np.repeat(np.eye(len(batch)), params.market_negative, axis=1)
+            near *= np.concatenate([told[n:] for _, told in drawn])
+            signs = np.hstack([[told[1:n] for _, told in drawn], near])
         loss += train_hidden(
-            source, contexts, output, targets, np.atleast_2d(signs), own if shared else [], windows[i].alpha,
-            params.cbow_mean,
-        )  # fmt: skip
+            source, contexts, output, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean
+        )
     return trained, loss

@@ -8,6 +8,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Columns, Objective, PartTables, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.sgns import SGNS
 from daskw2v.types import Float32Array
 
 __all__ = ["CONTEXT_MATRIX"]
@@ -35,4 +36,5 @@ CONTEXT_MATRIX = Objective(
     prepare=prepare_noise,
     prepared_bytes=noise_bytes,
     column_trainers={"cpu": _train_cpu, "cuda": _train_cuda},
+    measured_by=SGNS,
 )

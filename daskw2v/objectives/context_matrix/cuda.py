@@ -16,6 +16,7 @@ from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
+    SHARE,
     SUMS,
     device,
     inverse_root,
@@ -23,7 +24,7 @@ from daskw2v.kernels.cuda.warp import (
     load4,
     load4_constant,
     store4,
-    sum_of_lanes,
+    sum_of_sums,
     sums_of_lanes,
     sync_warp,
 )
@@ -35,7 +36,6 @@ from daskw2v.objectives.noise import BATCH
 from daskw2v.types import Float32Array, UInt64Array
 
 _DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
-_SHARE = LANES // SUMS  # lanes that have the same sum
 _KEPT = 48  # floats of targets that a lane keeps from the dot products to the updates, at most
 _HALF = np.uint64(32)
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
@@ -92,7 +92,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         others: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
     ) -> Any:
         """Write the weight of each target in the row's update; return the lane's part of the loss."""
-        loss, own = _NONE, lane // _SHARE
+        loss, own = _NONE, lane // SHARE
         for group in range(groups):
             for t in range(SUMS):
                 dots[t] = _NONE
@@ -108,7 +108,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                 sign = _NONE
             weight, lost = gradient(sums_of_lanes(lane, dots), sign, _ONE)
             loss += lost
-            if own < size and lane % _SHARE == 0:
+            if own < size and lane % SHARE == 0:
                 weights[place] = weight
         return loss
 
@@ -174,11 +174,11 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                         row[0, k] += rate * row[1, k] * inverse_root(row[2, k] + _SMALL)
                     else:
                         row[0, k] += rate * update[k]
-        loss = sum_of_lanes(loss)
+        loss = sum_of_sums(loss)
         if word < n_words:
             for table in range(tables):
                 write(trained, home + table * apart, lane, row, table)
             if lane == 0:
-                losses[word] += loss / _SHARE  # as many lanes had each of its terms
+                losses[word] += loss
 
     return run

@@ -15,7 +15,15 @@ import numpy as np
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
 from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
-from daskw2v.objectives.cpu.steps import address, load_int32, load_int64, prefetch_row, store_int64
+from daskw2v.objectives.cpu.steps import (
+    address,
+    copy_row,
+    load_int8,
+    load_int32,
+    load_int64,
+    prefetch_row,
+    store_int64,
+)
 from daskw2v.sampling.dealing import reach_of
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
@@ -70,12 +78,13 @@ class SegmentAddresses(NamedTuple):
 
 
 class TableAddresses(NamedTuple):
-    """As `objectives.base.Tables`, with the addresses of both tables."""
+    """As `objectives.base.Tables`, with the addresses of both tables; `frozen` is 0 if no row is frozen."""
 
     source: int
     output: int
     width: int
     hot: Any
+    frozen: int = 0
 
 
 @inline
@@ -89,7 +98,8 @@ def segment_addresses(segment: Any) -> Any:
 @inline
 def table_addresses(tables: Any) -> Any:
     """Return the addresses of both tables."""
-    return TableAddresses(address(tables.source), address(tables.output), tables.width, tables.hot)
+    frozen = address(tables.frozen) if len(tables.frozen) else 0
+    return TableAddresses(address(tables.source), address(tables.output), tables.width, tables.hot, frozen)
 
 
 @inline
@@ -112,13 +122,22 @@ def output_row(tables: Any, number: Any) -> Any:
 
 
 @inline
+def _context_row(tables: Any, number: Any, copy: Any) -> Any:
+    """Return the address of a context's row; of a frozen one, that of a copy, which takes its updates."""
+    if tables.frozen != 0 and load_int8(tables.frozen, number) != 0:
+        copy_row(tables.source + np.int64(number) * (4 * tables.width), copy, tables.width)
+        return copy
+    return source_row(tables, number)
+
+
+@inline
 def sentence_of(segment: Any, center: Any) -> Any:
     """Return the number of the sentence that holds a center."""
     return np.searchsorted(segment.bounds, center, side="right") - 1
 
 
 @inline
-def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any, contexts: Any) -> Any:
+def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any, contexts: Any, copies: Any) -> Any:
     """List the rows of a center's contexts, and prefetch the row that later windows reach first.
 
     Parameters
@@ -129,6 +148,8 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
         `objectives.windows.Windows` and `TableAddresses`.
     contexts
         Address of the list that receives the rows.
+    copies
+        Address of a row for each of them, which takes the updates of a frozen one.
 
     Returns
     -------
@@ -143,7 +164,7 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     stop = min(load_int64(text.bounds, sentence + 1), center + reach + 1)
     n = 0
     for i in range(start, stop):
-        store_int64(contexts, n, source_row(tables, load_int32(text.tokens, i)))
+        store_int64(contexts, n, _context_row(tables, load_int32(text.tokens, i), copies + n * (4 * tables.width)))
         n += 1 if i != center else 0
     coming = min(center + windows.window + 1, text.n - 1)
     prefetch_row(source_row(tables, load_int32(text.tokens, coming)), tables.width)
@@ -179,7 +200,7 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
             if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
                 write(segment, center, min(center + RUN, last), aim, rows, scratch)
                 at = 0
-            sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts)
+            sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
             examples += train_listed(work, n, at, rows.width, alpha, tile)
             at += 1
             due = rows_due(rows.hot, center - first + 1, 1)

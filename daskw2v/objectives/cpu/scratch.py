@@ -38,6 +38,9 @@ class Scratch(NamedTuple):
         Number of contexts of each window of a step, and its sentence, shapes (windows,) int64.
     sources, outputs
         The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
+    copies
+        Rows that take the updates of frozen contexts, as many as `contexts` has places, float32; none if none is
+        frozen.
     """
 
     contexts: Int64Array
@@ -54,6 +57,7 @@ class Scratch(NamedTuple):
     sentences: Int64Array
     sources: Float32Array
     outputs: Float32Array
+    copies: Float32Array
 
 
 def make_scratch(
@@ -84,6 +88,7 @@ def make_scratch(
         sentences=aligned_zeros(windows, np.int64),
         sources=aligned_zeros(tables.hot.rows * tables.width),
         outputs=aligned_zeros(tables.hot.rows * tables.width),
+        copies=aligned_zeros(windows * (2 * window + 1) * tables.width if len(tables.frozen) else 0),
     )
 
 
@@ -99,6 +104,7 @@ class ScratchAddresses(NamedTuple):
     exponent: int
     hidden: int
     vectors: int
+    copies: int
     n_targets: int
 
 
@@ -108,7 +114,7 @@ def scratch_addresses(scratch: Any) -> Any:
     return ScratchAddresses(
         address(scratch.contexts), address(scratch.values), address(scratch.rows), address(scratch.sizes),
         address(scratch.signs), address(scratch.mantissa), address(scratch.exponent), address(scratch.hidden),
-        address(scratch.vectors), len(scratch.rows) // len(scratch.states),
+        address(scratch.vectors), address(scratch.copies), len(scratch.rows) // len(scratch.states),
     )  # fmt: skip
 
 

@@ -80,6 +80,7 @@ def _loader(kind: Any) -> Any:
     return load
 
 
+load_int8 = _loader(ir.IntType(8))
 load_int32 = _loader(_i32)
 load_int64 = _loader(_i64)
 
@@ -286,6 +287,19 @@ def merge_rows(typingctx: Any, rows: Any, copy: Any, before: Any, n: Any) -> Any
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def copy_row(typingctx: Any, row: Any, copy: Any, width: Any) -> Any:
+    """Copy the row of `width` floats at an address to another one."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        with columns(builder, args[2]) as k:
+            value = simd.load(builder, builder.gep(floats(builder, args[0]), [k]), LANES)
+            simd.store(builder, builder.gep(floats(builder, args[1]), [k]), value)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -16,15 +16,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, int32
+from numba import cuda, float32, int32
 
 from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
 from daskw2v.kernels.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
-from daskw2v.objectives.cuda.shape import Aim, Shape
+from daskw2v.objectives.cuda.shape import Aim, Shape, WarpTables
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
 TOGETHER = np.float32(4.0)  # windows that may update a row at a time in full
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
+
+
+@device
+def of_warp(tables: Any, in_flight: Any) -> Any:
+    """Return `KernelTables` as one of so many warps takes them."""
+    return WarpTables(
+        tables.source, tables.output, tables.hot_rows, tables.source_touched, tables.output_touched, float32(in_flight)
+    )
 
 
 class Context(NamedTuple):
@@ -141,20 +149,25 @@ def targets(shape: Shape, aim: Aim) -> TargetAccess:
             add_to_table(tables.output, tables.output_touched, tables.in_flight, row, lane, rows, t)
 
     @device
+    def top_rows(tables: Any) -> Any:
+        return int32(min(top, tables.output.size // width)) if top > 0 else int32(0)
+
+    @device
     def take_top(tables: Any, scratch: Any, lane: Any) -> None:
-        for row in range(int32(min(top, tables.output.size // width))):
+        for row in range(top_rows(tables)):
             read_fresh(tables.output, np.int64(row) * width, lane, scratch.row, 0)
             write_top(scratch.top, row * width, lane, scratch.row, 0)
             write_top(scratch.top, behind + row * width, lane, scratch.row, 0)
 
     @device
     def give_top(tables: Any, scratch: Any, lane: Any) -> None:
-        for row in range(int32(min(top, tables.output.size // width))):
+        in_flight = tables.in_flight * float32(FLUSH)  # windows whose updates come at a time
+        for row in range(top_rows(tables)):
             read_top(scratch.top, row * width, lane, scratch.row, 0)
             read_top(scratch.top, behind + row * width, lane, scratch.row, 1)
             for k in range(floats):
                 scratch.row[1, k] = scratch.row[0, k] - scratch.row[1, k]
-            add_to_table(tables.output, tables.output_touched, tables.in_flight * FLUSH, row, lane, scratch.row, 1)
+            add_to_table(tables.output, tables.output_touched, in_flight, row, lane, scratch.row, 1)
 
     return TargetAccess(read, add, take_top, give_top)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.pieces import over_pieces
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
-_SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
-def cbow(shape: Shape, aim: Aim, mean: bool) -> Any:
+def cbow(shape: Shape, aim: Aim, mean: bool) -> WarpKernel:
     """Return the kernel; a hidden vector is the mean of a window's contexts, or their sum."""
     slots = shape.slots(aim)
     return over_pieces(shape, aim, _train_window(shape, aim, slots, mean), slots)
@@ -81,7 +81,7 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
     def train_group(tables: Any, scratch: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
         """Train the hidden vector against the targets from number `target` of the list on; add to its update."""
         near, hidden, dots = scratch.near, scratch.hidden, scratch.dots
-        own = lane // _SHARE
+        own = lane // SHARE
         sign = at(scratch.signs, target + own) if own < size else _NONE
         for t in range(size):
             for k in range(floats):
@@ -95,7 +95,7 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
                 dots[t] += hidden[0, k] * near[t, k]
         gain, loss = gradient(sums_of_lanes(lane, dots), sign, alpha)
         sync_warp()  # nobody still reads the gains
-        if lane % _SHARE == 0:
+        if lane % SHARE == 0:
             scratch.gains[np.uint64(own)] = gain
         sync_warp()
         for t in range(size):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.alias import choose
+from daskw2v.kernels.alias import choose, slot_in
 from daskw2v.kernels.cuda.warp import LANES, at, device
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.cuda.shape import Aim, Shape
@@ -15,17 +15,22 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 @lru_cache(maxsize=64)
-def negative_targets(shape: Shape, negative: int, *, each: bool = False, batches: bool = False) -> Aim:
+def negative_targets(
+    shape: Shape, negative: int, market_negative: int = 0, *, each: bool = False, batches: bool = False
+) -> Aim:
     """Return a center and its negatives as targets; kernels get `objectives.noise.Negatives`.
 
     Parameters
     ----------
+    negative, market_negative
+        As in Params.
     each
         Whether each context draws negatives of its own.
     batches
-        Whether BATCH windows share theirs, each a quarter of the range from the one before.
+        Whether BATCH windows share theirs, each a quarter of the range from the one before; but for those of a market.
     """
-    targets = 1 + negative
+    drawn = negative + market_negative
+    targets = 1 + drawn
     groups = -(-targets // shape.group)
     size = -(-targets // groups)
     listed = groups * size
@@ -44,9 +49,16 @@ def negative_targets(shape: Shape, negative: int, *, each: bool = False, batches
             if k == 0:
                 sign = _ONE
             elif k <= negative:
-                bits = np.uint64(draw(state, number * negative + k))
+                bits = np.uint64(draw(state, number * drawn + k))
                 slot = np.uint64(below(bits, aim.table.size))
                 target = np.int32(choose(slot, aim.table[slot], bits))
+                sign = _NONE if target == word else -_ONE
+            elif k <= drawn:
+                own = np.uint64(draw(aim.key, at(text.positions, center)))
+                bits = np.uint64(draw(own, number * drawn + k))
+                slot = np.uint64(slot_in(at(aim.markets.spans, word), bits))
+                slot = np.uint64(choose(slot, aim.markets.slots[slot], bits))
+                target = at(aim.markets.words, slot)
                 sign = _NONE if target == word else -_ONE
             listed_words[np.uint64(k)], signs[np.uint64(k)] = target, sign
         return targets

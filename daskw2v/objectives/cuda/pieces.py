@@ -1,6 +1,7 @@
 """A warp for each piece of text, on an NVIDIA GPU: what all objectives that go over centers share.
 
 A range of centers is cut into as many pieces as there are warps, of equal length, whatever sentences they lie in.
+Only the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once.
 Windows of a piece go in order, and see as much text around it as any others: a piece is no border. Pieces are long:
 what stands close together has rare words in common, and should not be in flight at the same time. The contexts that
 are in reach of a warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read
@@ -11,26 +12,35 @@ output table are read for each window, and their updates are added to the table 
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, LANES, SUMS, at, device, kernel, sum_of_lanes
+from daskw2v.kernels.cuda import launching
+from daskw2v.kernels.cuda.launching import WarpKernel, shared_memory
+from daskw2v.kernels.cuda.launching import room as room  # trainers take it from here
+from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, targets
-from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, WarpTables
+from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
+from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.dealing import reach_of
 from daskw2v.types import Float32Array, Float64Array
 
 PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
-_WARPS = 16, 9  # that a multiprocessor has room for: compilers for GPUs before 9.0 take twice the registers
 _NONE = np.float32(0.0)
+
+
+def n_pieces(centers: int, warps: int) -> int:
+    """Return how many pieces a range of centers is cut into: one a warp, unless they were short."""
+    return max(1, min(warps, centers // PIECE))
+
+
+_pieces_of = device(n_pieces)
 
 
 @device
 def sentence_of(bounds: Any, center: Any) -> Any:
-    """Return the number of the sentence that holds a center."""
+    """Return the number of the sentence that holds a center; some may be empty."""
     low, high = 0, bounds.size - 1
     while high - low > 1:
         middle = (low + high) >> 1
@@ -41,7 +51,7 @@ def sentence_of(bounds: Any, center: Any) -> Any:
     return low
 
 
-def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots: int) -> Any:
+def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots: int) -> WarpKernel:
     """Return the kernel that trains pieces of text, in blocks of one warp.
 
     Parameters
@@ -54,21 +64,20 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     """
     window, width = shape.window, shape.width
     floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, mover(shape)
-    ring_floats, both, share = max(FLOATS, 2 * slots * width), 2 * SUMS, LANES // SUMS
+    both = 2 * SUMS
     _, _, enter, leave = contexts(shape, slots)
     _, _, take_top, give_top = targets(shape, aim)
     top, top_floats = aim.top, max(FLOATS, 2 * aim.top * width)
 
-    @device
-    def share_of(first: Any, last: Any, piece: Any) -> Any:
-        """Return where a piece begins, and the one before it ends."""
-        return first + (last - first) * piece // cuda.gridDim.x
-
     @kernel
-    def run(tables: Any, text: Any, first: Any, last: Any, windows: Any, aim: Any, totals: Any) -> None:
-        lane = cuda.threadIdx.x
+    def run(trained: Any, text: Any, first_of: Any, last_of: Any, windows: Any, aim: Any, totals: Any) -> None:
+        lane, piece, first, last = cuda.threadIdx.x, cuda.blockIdx.x, first_of[0], last_of[0]
+        pieces = _pieces_of(last - first, cuda.gridDim.x)
+        if piece >= pieces or first >= last:
+            return
+        tables = of_warp(trained, pieces)
         scratch = WarpScratch(  # one a line: the simulator knows shared arrays by theirs
-            cuda.shared.array(ring_floats, float32, ALIGNED),
+            cuda.shared.array(0, float32, ALIGNED),  # as long as the launch says, which may be more than 48 KB
             cuda.shared.array(top_floats, float32, ALIGNED),
             cuda.shared.array(listed_size, int32),
             cuda.shared.array(listed_size, float32),
@@ -81,7 +90,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
         )
         examples, loss = 0, _NONE
         take_top(tables, scratch, lane)
-        start, stop = share_of(first, last, cuda.blockIdx.x), share_of(first, last, cuda.blockIdx.x + 1)
+        start, stop = first + (last - first) * piece // pieces, first + (last - first) * (piece + 1) // pieces
         sentence = sentence_of(text.bounds, start)
         while start < stop:
             low, high = int32(at(text.bounds, sentence)), int32(at(text.bounds, sentence + 1))
@@ -112,57 +121,44 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
                 leave(tables, scratch, moved(slot, i - end), at(text.tokens, i), lane)
             start, sentence = end, sentence + 1
         give_top(tables, scratch, lane)
-        loss = sum_of_lanes(loss)
+        loss = sum_of_sums(loss)
         if lane == 0:
             cuda.atomic.add(totals, 0, float(examples))
-            cuda.atomic.add(totals, 1, float(loss) / share)  # as many lanes had each of its terms
+            cuda.atomic.add(totals, 1, float(loss))
 
-    return run
+    return WarpKernel(run, shape.ring_bytes(slots))
 
 
 def launch(
-    compiled: Callable[[Shape], Any],
+    compiled: Callable[[Shape], WarpKernel],
     segment: Any,
-    first: int,
-    last: int,
+    first: Any,
+    last: Any,
     tables: DeviceTables,
     windows: Windows,
     aim: Any,
-) -> None:
-    """Train the centers first..last-1 of a segment on the GPU, without waiting for the end.
+) -> int:
+    """Train the centers first..last-1 of a segment on the GPU, without waiting; return how many warps do so at most.
 
     Parameters
     ----------
     compiled
         Returns the kernel of a shape.
     segment, tables, aim
-        Their arrays lie on the GPU.
+        Their arrays lie on the GPU. Those of the segment may be longer than its text, whose length is the last bound.
+    first, last
+        Arrays of one number, int64, on the GPU. Without centers nothing is trained.
     windows
         `objectives.windows.Windows`.
     """
-    if first >= last:
-        return
-    kernel = compiled(Shape(tables.width, windows.window, adds_four()))
-    pieces = n_pieces(last - first, tables.max_in_flight)
-    trained = WarpTables(
-        tables.source, tables.output, np.int32(tables.hot_rows), tables.source_touched, tables.output_touched,
-        np.float32(pieces),
-    )  # fmt: skip
-    kernel[pieces, LANES, tables.stream](trained, segment, first, last, windows, aim, tables.totals)
+    kernel = compiled(shape_here(tables.width, windows.window))
+    arguments = kernel_tables(tables), segment, first, last, windows, aim, tables.totals
+    return launching.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
 
 
-def n_pieces(centers: int, max_in_flight: int) -> int:
-    """Return how many pieces a range of centers is cut into: one a warp, unless they were short."""
-    return max(1, min(max_in_flight, centers // PIECE))
-
-
-def room(most: int | None = None) -> int:
-    """Return how many warps, at most as many as wanted, the GPU has room for at a time; the simulator has for any."""
-    if numba.config.ENABLE_CUDASIM:
-        return most or 1 << 16
-    recent, older = _WARPS
-    warps = int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * (recent if adds_four() else older)
-    return min(most or warps, warps)
+def shape_here(width: int, window: int) -> Shape:
+    """Return what a kernel is compiled for on this process's GPU."""
+    return Shape(width, window, adds_four(), share_of_warp(*shared_memory()))
 
 
 def crowded(touched: Float64Array, max_in_flight: int) -> Float32Array:
@@ -172,6 +168,8 @@ def crowded(touched: Float64Array, max_in_flight: int) -> Float32Array:
     ----------
     touched
         The same of all rows of a table, shape (rows,). The likely rows are its first ones.
+    max_in_flight
+        Warps at most: those that are there damp.
     """
     rows = np.flatnonzero(max_in_flight * touched > TOGETHER)
     return touched[: int(rows[-1]) + 1 if len(rows) else 0].astype(np.float32)

@@ -1,13 +1,24 @@
-"""What kernels over pieces of text are compiled for, and what a warp works in."""
+"""What kernels over pieces of text are compiled for, and what a warp works in.
+
+A ring pays if at least four warps of a multiprocessor have one each. For rows of 300 and windows of up to ten words, a
+word has eleven contexts and six targets: without a ring 34 rows are read or added, with one 14. By the estimates of
+`benchmarks.cuda.kernels` an H200's multiprocessor gets 24 bytes a cycle from L2: 1,740 cycles a word, or 720. But a
+ring leaves room for few warps, and one of them takes 420 cycles a context and some 600 a window: 1,300 cycles a word
+with four warps, and 1,740 with three, which is as much as without a ring.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from daskw2v.kernels.cuda.rows import chunks_of
 from daskw2v.kernels.cuda.warp import FLOATS, SUMS
+from daskw2v.objectives.base import DeviceTables
 
-_SHARED = 48 << 10  # bytes of shared memory that a block may have
-_TOP = 8 << 10  # bytes of it for top rows, at most
+_FEWEST = 4  # warps of a multiprocessor, with a ring each
+_TOP = 8 << 10  # bytes of shared memory for top rows, at most
+_GRANULE = 256  # bytes in which shared memory is given to blocks, at most
 _REGISTERS = 48  # floats of targets that a lane keeps at once; it keeps their updates besides
 
 
@@ -22,11 +33,14 @@ class Shape(NamedTuple):
         Most words between center and context.
     at_once
         Whether the GPU adds four floats in one instruction.
+    shared
+        Bytes of shared memory that a warp may have.
     """
 
     width: int
     window: int
     at_once: bool
+    shared: int
 
     @property
     def floats(self) -> int:
@@ -47,7 +61,16 @@ class Shape(NamedTuple):
     def slots(self, aim: "Aim") -> int:
         """Return the places of the ring; 0 where none fits into shared memory beside targets and top rows."""
         slots, needed = 2 * self.window + 1, 8 * aim.listed + 8 * SUMS + 8 * max(2, aim.top * self.width)
-        return slots if 8 * slots * self.width + needed <= _SHARED else 0
+        return slots if self.ring_bytes(slots) + needed <= self.shared else 0
+
+    def ring_bytes(self, slots: int) -> int:
+        """Return the bytes of a ring: of each place the row now, and as it was read."""
+        return 8 * slots * self.width
+
+
+def share_of_warp(multiprocessor: int, reserved: int) -> int:
+    """Return the bytes of shared memory that a warp may have, of a multiprocessor's; a block's has some reserved."""
+    return (multiprocessor // _FEWEST - reserved) // _GRANULE * _GRANULE
 
 
 class Aim(NamedTuple):
@@ -76,13 +99,29 @@ class Aim(NamedTuple):
     top: int = 0
 
 
+class KernelTables(NamedTuple):
+    """What a kernel trains, as in `objectives.base.DeviceTables`; `hot_rows` is an int32."""
+
+    source: Any
+    output: Any
+    hot_rows: Any
+    source_touched: Any
+    output_touched: Any
+
+
+def kernel_tables(tables: DeviceTables) -> KernelTables:
+    """Return what kernels take of the tables."""
+    touched = tables.source_touched, tables.output_touched
+    return KernelTables(tables.source, tables.output, np.int32(tables.hot_rows), *touched)
+
+
 class WarpTables(NamedTuple):
-    """What a kernel trains.
+    """What a warp trains.
 
     Parameters
     ----------
     source, output, hot_rows, source_touched, output_touched
-        As in `objectives.base.DeviceTables`.
+        As in `KernelTables`.
     in_flight
         Warps that train at the same time, float32.
     """

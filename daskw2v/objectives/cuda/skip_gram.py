@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.kernels.cuda.warp import LANES, SUMS, at, device, sums_of_lanes, sync_warp
+from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.access import contexts, mover, targets
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.pieces import over_pieces
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
-_SHARE = LANES // SUMS  # lanes that have the same sum
 _NONE = np.float32(0.0)
 
 
-def skip_gram(shape: Shape, aim: Aim) -> Any:
+def skip_gram(shape: Shape, aim: Aim) -> WarpKernel:
     """Return the kernel."""
     slots = shape.slots(aim)
     return over_pieces(shape, aim, _train_window(shape, aim, slots), slots)
@@ -77,7 +77,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         """Train contexts against the targets from number `target` of the list on."""
         near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
-        own, turn, loss = lane // _SHARE, int32(0), _NONE
+        own, turn, loss = lane // SHARE, int32(0), _NONE
         sign = at(scratch.signs, target + own) if own < size else _NONE
         sync_warp()  # nobody still reads the gains
         for t in range(size):
@@ -98,7 +98,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
                     dots[t] = total
                 gain, lost = gradient(sums_of_lanes(lane, dots), sign, alpha)
                 loss += lost
-                if lane % _SHARE == 0:
+                if lane % SHARE == 0:
                     scratch.gains[np.uint64(turn + own)] = gain
                 sync_warp()  # one will do: the other turn's gains are written before the next one is reached
                 for k in range(floats):

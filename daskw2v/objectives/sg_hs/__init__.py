@@ -1,5 +1,7 @@
 """Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
+from typing import Any
+
 import numpy as np
 
 from daskw2v.config.params import Params
@@ -38,11 +40,11 @@ def _train_bucket_cuda(
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
-) -> None:
+    segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
+) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.sg_hs.cuda")
     windows = windows_of(params, rate, epoch)
-    cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth)
+    return int(cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth))
 
 
 SG_HS = Objective(

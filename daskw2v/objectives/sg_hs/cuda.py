@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
+from daskw2v.kernels.cuda.launching import WarpKernel
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.paths import path_targets
 from daskw2v.objectives.cuda.pieces import launch
@@ -12,16 +13,16 @@ from daskw2v.objectives.windows import Windows
 from daskw2v.vocabulary.huffman import Tree
 
 
-def train(segment: Any, first: int, last: int, tables: DeviceTables, windows: Windows, tree: Tree, depth: int) -> None:
+def train(segment: Any, first: Any, last: Any, tables: DeviceTables, windows: Windows, tree: Tree, depth: int) -> int:
     """Train the centers first..last-1 of a segment; no path has more than `depth` nodes."""
 
-    def compiled_for(shape: Shape) -> Any:
+    def compiled_for(shape: Shape) -> WarpKernel:
         return compiled(shape, depth)
 
-    launch(compiled_for, segment, first, last, tables, windows, tree)
+    return launch(compiled_for, segment, first, last, tables, windows, tree)
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, depth: int) -> Any:
+def compiled(shape: Shape, depth: int) -> WarpKernel:
     """Return the kernel."""
     return skip_gram(shape, path_targets(shape, depth))

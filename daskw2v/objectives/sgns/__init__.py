@@ -9,7 +9,14 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import target_scratch, tile_of
-from daskw2v.objectives.noise import PreparedNoise, negatives_of, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.noise import (
+    PreparedNoise,
+    negatives_of,
+    noise_bytes,
+    prepare_noise,
+    with_markets,
+    word_tables,
+)
 from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.sgns import cpu
 from daskw2v.objectives.sgns.buckets import cpu as buckets
@@ -36,11 +43,11 @@ def _train_cpu(
 
 
 def _train_cuda(
-    segment: Segment, first: int, last: int, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedNoise
-) -> None:
+    segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedNoise
+) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.sgns.cuda")
     windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
-    cuda.train(segment, first, last, tables, windows, negatives, each=params.negative_sharing == "pair")
+    return int(cuda.train(segment, first, last, tables, windows, negatives, each=params.negative_sharing == "pair"))
 
 
 def _train_bucket_cpu(
@@ -65,6 +72,7 @@ SGNS = Objective(
     tables=word_tables,
     initial=initial_rows,
     prepare=prepare_noise,
+    with_markets=with_markets,
     prepared_bytes=noise_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},

@@ -40,11 +40,11 @@ def train_pairs(
     fetch_hot(tables, scratch)
     pairs, sentence = 0, sentence_of(segment, first)
     for center in range(first, last):
-        sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts)
+        sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts, work.copies)
         words[:] = segment.tokens[center]
         state = draw(negatives.key, segment.positions[center])
         for i in range(n):
-            states[i] = state + np.uint64(i * negatives.negative) * GOLDEN
+            states[i] = state + np.uint64(i * (negatives.negative + negatives.market_negative)) * GOLDEN
         draw_targets(words[:n], states, negatives, there, rows, signs)
         for i in range(n):
             targets = WindowTargets(work.rows + i * 8, most, 8, groups, work.signs + i * n_targets * 4)

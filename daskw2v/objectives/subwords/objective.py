@@ -6,13 +6,14 @@ The network learns what the rows of `context_matrix` learn: what moves a row goe
 from dataclasses import replace
 
 from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
+from daskw2v.objectives.subwords.training import check_torch
 
-# The learning rate is the network's. On a GPU the network would have to be there too: not built yet.
+# The learning rate is the network's
 SUBWORDS = replace(
     CONTEXT_MATRIX,
     name="subwords",
     title="a network from characters to vectors, over the word-context matrix",
     alphas={"adam": 0.001},
     follows=True,
-    column_trainers={"cpu": CONTEXT_MATRIX.column_trainers["cpu"]},
+    check=check_torch,
 )

@@ -1,23 +1,27 @@
 """How the network of characters learns: its first weights, forward and back in PyTorch, and Adam's step.
 
 All of it is a function of its arguments, bit by bit, on processors of one kind: one thread of PyTorch, batches of
-fixed sizes in a fixed order.
+fixed sizes in a fixed order. On a GPU sums are made in another order: its results are near those of a processor.
 """
 
+import platform
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.errors import MissingExtraError
 from daskw2v.extras import needed
 from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.subwords.alphabet import LENGTH, MOST
 from daskw2v.objectives.subwords.network import Weights, batches, filters_of, shapes_of, widths_of, windows
 from daskw2v.types import Float32Array, Int32Array
 
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
+_COPIES = 9  # of the filters' values at all places that forward and back hold at a time, as measured
 _SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
 
 
@@ -56,7 +60,38 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     return weights
 
 
-def forward(weights: Weights, characters: Int32Array) -> Float32Array:
+def check_torch(device: str) -> None:
+    """Check that this process can train a network on a device.
+
+    Parameters
+    ----------
+    device
+        PyTorch's name of it, such as "cpu" and "cuda", as in all functions below.
+
+    Raises
+    ------
+    MissingExtraError
+        If PyTorch is not installed, or cannot use such a device.
+    """
+    torch = needed("torch", "torch")
+    if not getattr(torch, device).is_available():
+        raise MissingExtraError(
+            f"PyTorch {torch.__version__} (built for CUDA: {torch.version.cuda}) finds no {device} device on "
+            f"{platform.node()}, and the network is to be trained on one.",
+            "Install a build of PyTorch for the CUDA version of that machine's driver, as "
+            "https://pytorch.org/get-started tells, or train with device='cpu'.",
+        )
+
+
+def training_bytes(vector_size: int, n_words: int) -> int:
+    """Return about how many bytes `gradients` takes for n_words of the longest."""
+    shapes = shapes_of(WIDTHS, MOST, CHARACTER_SIZE, FILTERS, vector_size)
+    n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
+    values = n_words * (LENGTH + 1) * FILTERS
+    return np.dtype(np.float32).itemsize * (_COPIES * values + 2 * n_weights)
+
+
+def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Float32Array:
     """Return words' vectors, shape (n, D) float32, as `network.rows_of` does, in a fraction of the time.
 
     Parameters
@@ -65,6 +100,8 @@ def forward(weights: Weights, characters: Int32Array) -> Float32Array:
         The network, float32.
     characters
         Words as `Alphabet.encode` returns them, shape (n, length) int32.
+    device
+        Where PyTorch computes.
 
     Raises
     ------
@@ -74,13 +111,13 @@ def forward(weights: Weights, characters: Int32Array) -> Float32Array:
     torch = _torch()
     rows = np.empty((len(characters), len(weights["bias"])), np.float32)
     with torch.no_grad():
-        tensors = {name: torch.tensor(values) for name, values in weights.items()}
+        tensors = {name: torch.tensor(values, device=device) for name, values in weights.items()}
         for words, batch in batches(characters):
-            rows[words] = _rows(torch, tensors, batch).numpy()
+            rows[words] = _rows(torch, tensors, batch).cpu().numpy()
     return rows
 
 
-def gradients(weights: Weights, characters: Int32Array, move: Float32Array) -> Weights:
+def gradients(weights: Weights, characters: Int32Array, move: Float32Array, device: str = "cpu") -> Weights:
     """Return what the network's weights are asked for where words' vectors are asked to move.
 
     Parameters
@@ -91,6 +128,8 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array) -> W
         Words as `Alphabet.encode` returns them, shape (n, length) int32.
     move
         Of each word's vector, shape (n, D) float32.
+    device
+        Where PyTorch computes.
 
     Returns
     -------
@@ -103,12 +142,13 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array) -> W
         If PyTorch is not installed.
     """
     torch = _torch()
-    tensors = {name: torch.tensor(values, requires_grad=True) for name, values in weights.items()}
+    tensors = {name: torch.tensor(values, device=device, requires_grad=True) for name, values in weights.items()}
     for tensor in tensors.values():
         tensor.grad = torch.zeros_like(tensor)
     for words, batch in batches(characters):
-        _rows(torch, tensors, batch).backward(torch.from_numpy(move[words]))  # adds to the gradient that is there
-    return {name: tensor.grad.numpy() for name, tensor in tensors.items()}
+        moves = torch.from_numpy(move[words]).to(device)
+        _rows(torch, tensors, batch).backward(moves)  # adds to the gradient that is there
+    return {name: tensor.grad.cpu().numpy() for name, tensor in tensors.items()}
 
 
 def first_moments(weights: Weights) -> AdamMoments:
@@ -149,7 +189,7 @@ def _rows(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
     extremes = []
     for width in widths_of(weights):
         table = vectors @ weights[filters_of(width)].reshape(width, known.shape[1], -1)
-        places = torch.from_numpy(windows(batch, width, len(vectors))).flatten(0, 1)
+        places = torch.from_numpy(windows(batch, width, len(vectors))).flatten(0, 1).to(known.device)
         sums = torch.nn.functional.embedding_bag(places, table.flatten(0, 1), mode="sum")
         values = sums.reshape(len(batch), -1, sums.shape[1])
         extremes.append(values.amax(dim=1) + values.amin(dim=1))
@@ -159,8 +199,10 @@ def _rows(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
 def _torch() -> ModuleType:
     """Import PyTorch, with one thread: more add up in an order of their own, and there is a task for each core.
 
-    The number is left so. To bring back what was there would give several threads to another task of this process.
+    Products are of float32, without TF32 or bfloat16. Both are left so. To bring back what was there would change them
+    for another task of this process.
     """
     torch = needed("torch", "torch")
     torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
     return torch

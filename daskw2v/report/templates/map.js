@@ -1,5 +1,5 @@
 "use strict";
-// The map: labels of words where there is room, search, and the nearest words of the selected word.
+// The map: labels of clusters and words where there is room, search, and the nearest words of the selected word.
 
 report.ready.then(() => {
   const element = (id) => document.getElementById(id);
@@ -7,16 +7,22 @@ report.ready.then(() => {
   const plot = drawn.get_model_by_name("map");
   const source = drawn.get_model_by_name("words");
   const { x, y, word, label, size } = source.data;
-  const near = report.read("near-words");
+  const near = report.read("on-map");
   const holder = element("plot-map");
   let selected = null;
+  let matching = []; // words that contain what is typed
 
   // Labels beside dots, the most frequent words first, without overlap.
 
   const pen = document.createElement("canvas").getContext("2d");
-  pen.font = "12px system-ui, sans-serif";
-  const widths = Array.from(label, (text) => pen.measureText(text).width);
+  const widthsOf = (texts, font) => {
+    pen.font = `${font} system-ui, sans-serif`;
+    return Array.from(texts, (text) => pen.measureText(text).width);
+  };
+  const widths = widthsOf(label, "12px");
   const height = 15;
+  const clusters = Array.from(document.querySelectorAll("#clusters bdi"), (e) => e.textContent);
+  const clusterWidths = widthsOf(clusters, "bold 14px");
 
   function visible() {
     const { x_range, y_range, inner_width, inner_height } = plot;
@@ -33,26 +39,40 @@ report.ready.then(() => {
       side > 0
         ? [left - offset, middle - height / 2, left + offset + width, middle + height / 2]
         : [left - offset - width, middle - height / 2, left + offset, middle + height / 2];
-    const outside = box[0] < 0 || box[2] > plot.inner_width || box[1] < 0 || box[3] > plot.inner_height;
-    return { i, box, outside, offset: side * offset, align: side > 0 ? "left" : "right" };
+    return { i, box, outside: leaves(box), offset: side * offset, align: side > 0 ? "left" : "right", text: label[i] };
   }
+
+  // A cluster's label, above the word in its middle.
+  function above(at, cluster) {
+    const i = near.clusters[cluster];
+    const [left, middle] = at(i);
+    const [half, tall] = [clusterWidths[cluster] / 2 + 4, 11];
+    const box = [left - half, middle - tall, left + half, middle + tall];
+    return { i, box, outside: leaves(box), offset: 0, align: "center", text: clusters[cluster], paint: near.paint[cluster] };
+  }
+
+  const leaves = (box) => box[0] < 0 || box[2] > plot.inner_width || box[1] < 0 || box[3] > plot.inner_height;
 
   const meets = (boxes, box) => boxes.some((b) => b[0] < box[2] && box[0] < b[2] && b[1] < box[3] && box[1] < b[3]);
 
   const columns = (labels) => ({
     x: labels.map(({ i }) => x[i]),
     y: labels.map(({ i }) => y[i]),
-    label: labels.map(({ i, hidden }) => (hidden ? "" : label[i])),
+    label: labels.map(({ text, hidden }) => (hidden ? "" : text)),
     offset: labels.map(({ offset }) => offset),
     align: labels.map(({ align }) => align),
+    paint: labels.map(({ paint }) => paint ?? "--ink"),
+    colour: report.coloured(labels.map(({ paint }) => paint ?? "--ink")),
   });
+
+  const fill = (layer, labels) => (drawn.get_model_by_name(layer).data = columns(labels));
 
   function place() {
     const at = visible();
     const boxes = [];
     const marked = selected === null ? [] : [selected, ...near.ids[selected]];
-    const shown = marked.map((i) => {
-      // Each marked word has a dot. Its label is shown if there is room; that of the selected word always.
+    // A marked word has a dot. Its label is shown if there is room; that of the selected word always.
+    const mark = (i) => {
       const grown = i === selected ? 1.35 : 1.1;
       const sides = [1, -1].map((side) => beside(at, i, side, grown));
       const free = sides.find(({ box, outside }) => !outside && !meets(boxes, box));
@@ -60,19 +80,26 @@ report.ready.then(() => {
       const hidden = !free && i !== selected;
       if (!hidden) boxes.push(chosen.box);
       return { ...chosen, hidden };
-    });
-    drawn.get_model_by_name("found").data = columns(shown.slice(0, 1));
-    drawn.get_model_by_name("near").data = columns(shown.slice(1));
+    };
+    const shown = marked.map(mark);
+    fill("found", shown.slice(0, 1));
+    fill("near", shown.slice(1));
+    const matched = matching.filter((i) => !marked.includes(i));
+    fill("matches", matched.map(mark));
     const most = Math.min(250, (plot.inner_width * plot.inner_height) / 2500);
-    const placed = [];
-    for (let i = 0; i < label.length && placed.length < most; i++) {
-      if (marked.includes(i)) continue;
-      const beneath = beside(at, i, 1, 1);
-      if (beneath.outside || meets(boxes, beneath.box)) continue;
-      boxes.push(beneath.box);
-      placed.push(beneath);
-    }
-    drawn.get_model_by_name("labels").data = columns(placed);
+    const placeAll = (count, shape, limit) => {
+      const placed = [];
+      for (let n = 0; n < count && placed.length < limit; n++) {
+        const one = shape(n);
+        if (one === null || one.outside || meets(boxes, one.box)) continue;
+        boxes.push(one.box);
+        placed.push(one);
+      }
+      return placed;
+    };
+    fill("clusters", placeAll(clusters.length, (cluster) => above(at, cluster), clusters.length));
+    const taken = new Set([...marked, ...matched]);
+    fill("labels", placeAll(label.length, (i) => (taken.has(i) ? null : beside(at, i, 1, 1)), most));
   }
 
   let waiting = false;
@@ -139,9 +166,11 @@ report.ready.then(() => {
     placeSoon();
   }
 
+  const approach = (i) => lookAt(x[i], y[i], Math.min(scaleNow(), wholeScale() / 4));
+
   function show(i) {
     select(i);
-    lookAt(x[i], y[i], Math.min(scaleNow(), wholeScale() / 4));
+    approach(i);
   }
 
   const lower = Array.from(word, (text) => text.toLowerCase());
@@ -162,13 +191,20 @@ report.ready.then(() => {
     return found;
   }
 
+  // As text is typed, all words that contain it are marked; the whole map is shown, unless it is a word.
   element("query").addEventListener("input", ({ target }) => {
     const text = target.value.trim();
+    const wanted = text.toLowerCase();
     const options = (text ? matches(text) : []).map((i) =>
       Object.assign(document.createElement("option"), { value: word[i] }),
     );
     element("suggestions").replaceChildren(...options);
+    matching = text ? [...lower.keys()].filter((i) => lower[i].includes(wanted)) : [];
+    const count = matching.length === 1 ? "1 word contains" : `${matching.length.toLocaleString("en")} words contain`;
+    element("count").textContent = text ? `${count} it` : "";
     if (text && word.includes(text)) show(word.indexOf(text));
+    else if (matching.length) whole();
+    placeSoon();
   });
 
   element("search").addEventListener("submit", (event) => {
@@ -188,6 +224,33 @@ report.ready.then(() => {
   element("nearer").addEventListener("click", () => zoom(1.6));
   element("farther").addEventListener("click", () => zoom(1 / 1.6));
   element("whole").addEventListener("click", whole);
+  document.querySelectorAll("#clusters button").forEach((button, cluster) => {
+    button.addEventListener("click", () => {
+      holder.scrollIntoView({ block: "nearest" });
+      approach(near.clusters[cluster]);
+    });
+  });
+
+  function move(across, up) {
+    const { x_range, y_range } = plot;
+    const middle = (range, share) => (range.start + range.end) / 2 + share * (range.end - range.start);
+    lookAt(middle(x_range, across), middle(y_range, up), scaleNow());
+  }
+
+  const keys = {
+    ArrowLeft: () => move(-0.15, 0),
+    ArrowRight: () => move(0.15, 0),
+    ArrowUp: () => move(0, 0.15),
+    ArrowDown: () => move(0, -0.15),
+    "+": () => zoom(1.6),
+    "-": () => zoom(1 / 1.6),
+    0: whole,
+  };
+  holder.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
 
   source.selected.properties.indices.change.connect(() => {
     if (source.selected.indices.length) select(source.selected.indices[0]);

@@ -12,7 +12,7 @@ replicas take what all of them changed and merge it themselves, each the same: t
 
 import math
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
@@ -21,7 +21,6 @@ from typing import Any
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
-from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import DamageError, counted
@@ -31,28 +30,27 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.cost import run_cost, tried
-from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_deltas
 from daskw2v.training.averaging.memory import run_memory, task_threads
-from daskw2v.training.averaging.merge import (
-    EXCHANGED,
-    FAN_IN,
-    MergedBlock,
-    MergeRule,
-    find_merge_rule,
-    merge_block,
-    merge_deltas,
-    merged_block,
-)
+from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, most_exchanged
+from daskw2v.training.averaging.merge_tasks import submit_merge
+from daskw2v.training.averaging.model_rows import model_rows
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica import ReplicaState
-from daskw2v.training.averaging.replica_task import ReplicaStep, Trained, preload, train_replica
+from daskw2v.training.averaging.replica_task import (
+    ReplicaStep,
+    nth_change,
+    nth_merged,
+    nth_rows,
+    preload,
+    state_of,
+    totals_of,
+    train_replica,
+)  # fmt: skip
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
-from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, join_blocks, load_blocks, rename, save_blocks
+from daskw2v.training.averaging.rounds_task import RoundsTask
+from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.strategy import InputRows, RoundReport, Strategy
-from daskw2v.training.totals import TaskTotals
-from daskw2v.types import Float32Array
+from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, up_to
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 _PRELOADED = 4096  # positions
@@ -70,20 +68,22 @@ class AveragingRun:
         The workers that train, and the threads of a task.
     """
 
-    # Two rounds are submitted: workers that have merged need not wait for the client
-    unit, trained, ahead = "round", "replica", 2
+    unit, trained = "round", "replica"
 
     def __init__(
         self, client: Client, run: Run, place: Store, length: int, trainers: Trainers, threads: Threads
     ) -> None:
         self._client, self._run, self._trainers, self._threads = client, run, trainers, threads
-        step = find_device(run.device).replica_trainer.step
-        self._rounds = AveragingRounds(run.params, length, run.vocabulary.size, step)
+        trainer = find_device(run.device).replica_trainer
+        self._rounds = AveragingRounds(run.params, length, run.vocabulary.size, trainer.step, trainer.task)
+        # Of the task that was submitted last: how many rounds it trains, and those that are not played yet
+        self._size, self._begun = 1, dict[int, Iterator[RoundReport]]()
         self._levels = levels(run.params, run.vocabulary.size)
         self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
+        self._left: Future | None = None  # what the only replica of the last round left, with the rows of all blocks
         # `MergedBlock`; none before the first merge, and where a rule has no velocity
         self._merged: dict[TableBlock, Future] = {}
         self.threads, self.facts = threads.n, dict[str, Any]()
@@ -91,12 +91,17 @@ class AveragingRun:
     def __len__(self) -> int:
         return len(self._rounds)
 
+    @property
+    def ahead(self) -> int:
+        """Rounds of two tasks: workers need not wait for the client."""
+        return len(self) + 1 if self._begun else self._size + 1
+
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Load the blocks of a checkpoint, or make those of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
         tables = find_objective(params.objective).tables(params, self._run.vocabulary.size)
         cuts = self._levels if params.n_replicas > 1 else ()
-        blocks = cut_tables(tables, params.vector_size, cuts)
+        blocks, self._left = cut_tables(tables, params.vector_size, cuts), None
         if checkpoint is None:
             self._blocks, self._merged = _initial_blocks(self._client, self._run, blocks, key), {}
             return
@@ -114,15 +119,29 @@ class AveragingRun:
             self._merged = {block: self._client.submit(MergedBlock, rows, faster) for (block, rows), faster in of_each}
 
     def can_stop(self, number: int) -> bool:
-        """Tell that there is a model before each round."""
-        return True
+        """Tell that there is a model before each round that begins a task."""
+        return number not in self._begun
 
-    def play(self, number: int) -> Iterator[RoundReport]:
+    def progress_after(self, number: int) -> int:
+        """Return the progress after a round."""
+        return self._rounds[number].stop
+
+    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
+        if number not in self._begun:
+            together = up_to(looked_at, self._rounds.together(number))
+            self._size = len(together)
+            if self._size > 1:
+                reports = self._play_together([self._rounds[n] for n in together], looked_at(together[-1]))
+                self._begun = dict(zip(together, reports, strict=True))
+        if number in self._begun:
+            return self._begun.pop(number)
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
         if self._preloaded is None:
             self._preloaded = self._preload(this, key)
+        if this.n_replicas > 1:
+            self._split()
         replicas = [_Submitted(i, reached) for i, reached in enumerate(self._reach(this, key))]
         exchanged = self._exchanged(this)
         given, trained, totals = tuple(range(len(self._blocks))), list[Future](), list[list[Future]]()
@@ -131,22 +150,38 @@ class AveragingRun:
             coming = [None] * this.n_replicas if last else this.steps[n + 1].works
             for replica in replicas:
                 if n == 0:
-                    replica.given = self._given(replica, given, exchanged, name)
+                    replica.given = self._left or self._given(replica, given, exchanged, name)
                 else:
                     replica.news.append(trained if exchanged else self._given(replica, given, (), name))
                 returned = exchanged[replica.number :: this.n_replicas] if last else ()
                 replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number], returned))
             trained = [self._train(replica, name, alone=not exchanged) for replica in replicas]
             # All of a step together, where a worker has fetched all for the next step anyway
-            together = [trained] if exchanged and not last else [[future] for future in trained]
-            totals.append([self._client.submit(_totals, *some, key=f"totals-{some[0].key}") for some in together])
+            counted_in = [trained] if exchanged and not last else [[future] for future in trained]
+            totals.append([self._client.submit(totals_of, *some, key=f"totals-{some[0].key}") for some in counted_in])
             if last and this.n_replicas == 1:
-                self._take_blocks(trained[0], name)
+                self._left = trained[0]
             elif last or not exchanged:
                 self._merge_blocks(merged, trained, exchanged, name)
             given = merged
-        rows = InputRows(join_blocks, [rows for block, rows in self._blocks.items() if block.table == "input"])
-        return self._reports(this, totals, rows)
+        return self._reports(this, totals, self._model_rows(looked_at(number)))
+
+    def _play_together(self, rounds: Sequence[AveragingRound], looked_at: bool) -> list[Iterator[RoundReport]]:
+        """Submit a task that trains rounds of one replica; return, for each, an iterator over its steps."""
+        key = f"{self._session}-{rounds[0].number}"
+        self._trainers = trainers_of(self._client, self._run.device)
+        replica = _Submitted(0, None)
+        replica.given = self._left or self._given(replica, range(len(self._blocks)), (), key)
+        replica.steps = [ReplicaStep(step.works[0], (), None) for this in rounds for step in this.steps]
+        replica.news = [{}] * (len(replica.steps) - 1)
+        self._left = self._train(replica, key, alone=False, last=len(replica.steps))
+        totals = self._client.submit(totals_of, self._left, key=f"totals-{self._left.key}")
+        task = RoundsTask(self._client, rounds, totals, self._trainers.takes, self._model_rows(looked_at))
+        return [task.reports(number) for number in range(len(rounds))]
+
+    def _model_rows(self, looked_at: bool) -> ModelRows | None:
+        """Return both tables now; what a replica left alone is held only if it is looked at: it may fill a GPU."""
+        return model_rows(self._blocks, self._left) if looked_at or self._left is None else None
 
     def _preload(self, this: AveragingRound, key: str) -> list[Future]:
         """Let workers that wait for the warm-up preload; Dask would cancel that without the futures."""
@@ -189,7 +224,8 @@ class AveragingRun:
 
     def _exchanged(self, this: AveragingRound) -> tuple[int, ...]:
         """Return the numbers of the blocks that replicas merge themselves until a round ends: of none if they pull."""
-        if this.n_replicas > EXCHANGED or pulls(self._run, this):
+        workers = len(self._trainers.threads) + self._trainers.coming
+        if this.n_replicas > most_exchanged(self._rule, self._run.device, workers) or pulls(self._run, this):
             return ()
         return tuple(sorted({number for step in this.steps[:-1] for number in self._merged_after(this, step)}))
 
@@ -207,8 +243,8 @@ class AveragingRun:
         name = f"pull-{key}-{replica.number}"
         return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in found.items()}
 
-    def _train(self, replica: "_Submitted", key: str, *, alone: bool) -> Future:
-        """Submit the training of a replica's next step; return its future.
+    def _train(self, replica: "_Submitted", key: str, *, alone: bool, last: int = 1) -> Future:
+        """Submit the training of a replica's next step, or of the last steps; return its future.
 
         `alone` tells that the step after it is given nothing else of this one.
         """
@@ -223,6 +259,7 @@ class AveragingRun:
             replica.reached,
             replica.given,
             list(replica.news),
+            last,
             key=f"train-{key}-{replica.number}",
             retries=2,
             resources=self._trainers.takes,
@@ -230,18 +267,23 @@ class AveragingRun:
         )
         replica.before = trained
         if alone or not where:  # Dask runs the next step where the replica is, whose size only its state tells
-            replica.before = self._client.submit(_state, trained, key=f"state-{trained.key}")
+            replica.before = self._client.submit(state_of, trained, key=f"state-{trained.key}")
         return trained
 
-    def _reports(self, this: AveragingRound, totals: list[list[Future]], rows: InputRows) -> Iterator[RoundReport]:
+    def _reports(
+        self, this: AveragingRound, totals: list[list[Future]], rows: ModelRows | None
+    ) -> Iterator[RoundReport]:
         for step, futures in zip(this.steps, totals, strict=True):
             done = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
             yield RoundReport(step.stop, step.works[0].alpha_stop, [*chain.from_iterable(done)], rows)
 
-    def _take_blocks(self, trained: Future, key: str) -> None:
-        """Replace all blocks by the rows of the only replica."""
-        for number, block in enumerate(self._blocks):
-            self._blocks[block] = self._client.submit(_nth_rows, trained, number, key=f"block-{key}-{number}")
+    def _split(self) -> None:
+        """Replace all blocks by the rows that the only replica of the last round left, if there are such."""
+        if self._left is not None:
+            for number, block in enumerate(self._blocks):
+                key = f"block-{self._left.key}-{number}"
+                self._blocks[block] = self._client.submit(nth_rows, self._left, number, key=key)
+            self._left = None
 
     def _merge_blocks(
         self, merged: Sequence[int], trained: Sequence[Future], exchanged: Sequence[int], key: str
@@ -250,23 +292,27 @@ class AveragingRun:
         blocks, before = list(self._blocks), {**self._blocks, **self._merged}
         for i, number in enumerate(exchanged):
             returned = trained[i % len(trained)]
-            before[blocks[number]] = self._client.submit(_nth_merged, returned, number, key=f"merged-{key}-{number}")
+            before[blocks[number]] = self._client.submit(nth_merged, returned, number, key=f"merged-{key}-{number}")
         for number in merged:
             block = blocks[number]
-            deltas = [self._client.submit(_nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
-            merge = _merge(self._client, self._rule, block.stop - block.start, before[block], deltas, f"{key}-{number}")
+            deltas = [self._client.submit(nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
+            merge = submit_merge(
+                self._client, self._rule, block.stop - block.start, before[block], deltas, f"{key}-{number}"
+            )
             self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
             if self._rule.has_velocity:
                 self._merged[block] = merge
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks and their velocity."""
+        self._split()
         velocity = {block: self._client.submit(itemgetter(1), merged) for block, merged in self._merged.items()}
         self._save(checkpoint, {**self._blocks, **rename(velocity, _VELOCITY)}, "a checkpoint")
         return {"velocity": bool(velocity), "rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write the blocks."""
+        self._split()
         self._save(model, self._blocks, "Writing the model")
 
     def _save(self, store: Store, blocks: Mapping[TableBlock, Future], what: str) -> None:
@@ -288,8 +334,8 @@ class _Submitted:
     def __init__(self, number: int, reached: Future | None) -> None:
         self.number, self.reached = number, reached
         self.steps: list[ReplicaStep] = []
-        self.given: Mapping[int, Future] = {}
-        self.news: list[Mapping[int, Future] | Sequence[Future]] = []
+        self.given: Mapping[int, Future] | Future = {}
+        self.news: list[Mapping[int, Future] | Future | Sequence[Future]] = []
         self.before: Future | None = None
 
 
@@ -297,7 +343,7 @@ def _start(
     client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
     trainers = trainers_of(client, run.device)
-    threads = threads_of(task_threads([n for _, n in trainers.homes()], run.params, resources), resources)
+    threads = threads_of(task_threads(trainers.threads_of_workers(), run.params, resources), resources)
     if together := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(together)))
     return AveragingRun(client, run, place, length, trainers, threads)
@@ -308,67 +354,6 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
         block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
         for block in blocks
     }
-
-
-def _state(trained: Trained) -> ReplicaState:
-    return trained.state
-
-
-def _totals(*trained: Trained) -> list[TaskTotals]:
-    return [replica.state.totals for replica in trained]
-
-
-def _nth_change(trained: Trained, number: int) -> Any:
-    return trained.changes[number]
-
-
-def _nth_merged(trained: Trained, number: int) -> Any:
-    return trained.merged[number]
-
-
-def _nth_rows(trained: Trained, number: int) -> Any:
-    return trained.rows[number]
-
-
-def _merge(client: Client, rule: MergeRule, length: int, before: Future, trained: list[Future], key: str) -> Future:
-    """Return the future of a `MergedBlock`, by a tree whose shape depends on the number of replicas only."""
-    if len(trained) <= FAN_IN:
-        return client.submit(_merge_few, rule.name, before, *trained, key=f"merge-{key}")
-    parts = [
-        client.submit(_add_some, length, *trained[i : i + FAN_IN], key=f"deltas-{key}-{i}")
-        for i in range(0, len(trained), FAN_IN)
-    ]
-    level = 0
-    while len(parts) > 1:
-        parts = [
-            client.submit(_join, *parts[i : i + FAN_IN], key=f"join-{key}-{level}-{i}")
-            for i in range(0, len(parts), FAN_IN)
-        ]
-        level += 1
-    return client.submit(_merge_sum, rule.name, before, parts[0], key=f"merge-{key}")
-
-
-def _add_some(length: int, *deltas: Delta) -> Deltas:
-    return _shared(add_deltas(length, *deltas))
-
-
-def _join(*parts: Deltas) -> Deltas:
-    return _shared(join_deltas(*parts))
-
-
-def _shared(deltas: Deltas) -> Deltas:
-    return deltas._replace(total=share(deltas.total))
-
-
-def _merge_few(rule: str, before: MergedBlock | Float32Array, *deltas: Delta) -> MergedBlock:
-    return merge_deltas(find_merge_rule(rule), merged_block(before), deltas).shared()
-
-
-def _merge_sum(rule: str, before: MergedBlock | Float32Array, deltas: Deltas) -> MergedBlock:
-    def deltas_of(rows: slice) -> Deltas:
-        return deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows])
-
-    return merge_block(find_merge_rule(rule), merged_block(before), deltas_of).shared()
 
 
 def _check(params: Params) -> None:

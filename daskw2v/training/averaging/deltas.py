@@ -27,6 +27,10 @@ class Delta(NamedTuple):
     bits: UInt16Array
     rows: Int32Array | None = None
 
+    def on_host(self) -> "Delta":
+        """Return it in this machine's memory, where it is."""
+        return self
+
     def within(self, some: slice) -> "Delta":
         """Return those of some consecutive rows, counted from the first of them."""
         if self.rows is None:

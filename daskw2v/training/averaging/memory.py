@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
+from daskw2v.training.averaging.merge import find_merge_rule, most_exchanged
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
+from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.devices import find_device
-from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.memory.tables import POSITION, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.memory.base import LONG, RunMemory, StageMemory, Workers
+from daskw2v.training.memory.tables import Sizes, open_shards, publish, table_bytes
 from daskw2v.training.memory.text import Text
 
 _BUILDING = 8 * LONG  # bytes a word of what an alias table is made from
@@ -38,17 +39,22 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     tables, copies = sum(held.values()), sum(own.values())
     threads = task_threads([workers.threads] * workers.n, params, resources)
     replicas = -(-params.n_replicas // workers.n)
-    tasks = min(1 if device.resource else workers.threads, replicas)
+    tasks = min(workers.tasks(device.resource), replicas)
     several = params.n_replicas > 1
     share = tables / workers.n if several else 0.0
-    velocity = share if find_merge_rule(params.merge).has_velocity else 0.0
+    rule = find_merge_rule(params.merge)
+    velocity = share if rule.has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
     steps = round_sizes(params, text.words, text.vocabulary).steps
     rows_given = given_rows(params, text.vocabulary, steps)
-    given, exchanged = sum(rows * times for rows, times in rows_given) / text.vocabulary, 0.0
-    if params.n_replicas <= EXCHANGED:
+    often = sum(rows * times for rows, times in rows_given) / text.vocabulary
+    given, exchanged, on_device = often, 0.0, device.name in rule.on_devices
+    if params.n_replicas <= most_exchanged(rule, device.name, workers.n):
         given *= params.n_replicas / 2  # of each, in half the bytes
         exchanged = sum(rows for rows, times in rows_given if times) / text.vocabulary
+        if on_device and workers.n == 1:
+            given = 0.0
+    merging = replicas / params.n_replicas if on_device else replicas  # each returns its part of what devices merged
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
@@ -56,7 +62,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "counts and thresholds": 2 * LONG * text.vocabulary,
         "open shards": open_shards(text),
     }
-    read = trainer.pieces_held(threads) * POSITION * min(trainer.positions, text.words)
+    read = trainer.text_bytes(threads, text.words)
     # One table is taken out after the other; rows that fill whole cache lines are returned as they lie
     taken = max(held.values()) / tables
     alone = {
@@ -74,13 +80,28 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "changes of replicas": replicas * changes,
         "rows given in a round": given * tables,
         "blocks that are merged": share / 2,
-        "blocks that replicas merge": replicas * exchanged * (tables + (tables if velocity else 0.0)),
+        "blocks that replicas merge": merging * exchanged * (tables + (tables if velocity else 0.0)),
         "text": tasks * read,
     }
-    preparing = {"model": tables, "building what kernels read": (_BUILDING + 3 * LONG) * text.vocabulary}
+    building = _BUILDING * (2 if params.market_negative else 1) + 3 * LONG
+    preparing = {"model": tables, "building what kernels read": building * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:
-        buffers = 2 * 5 * (POSITION - INT) * trainer.positions // 4
-        gpu = {"tables": (replicas if several else 1) * copies, **prepared, "text": buffers}
+        crowd = -(-replicas // workers.devices)  # replicas of a device
+        # Of one replica, a round begins with what the round before left there
+        gpu = {
+            "tables": (crowd if several else 1) * copies,
+            "rows of the round before": copies,
+            **prepared,
+            "text": trainer.device_text_bytes(threads, text.words),
+        }
+        if several and on_device:
+            block = min(1.0, rows_per_block(params.vector_size) / text.vocabulary) * max(held.values())
+            gpu |= {
+                "common model": crowd * copies,
+                "velocity of the merge": crowd * exchanged * copies if velocity else 0.0,
+                "changes of replicas": crowd * (often + 1) * changes,
+                "changes of a block of all replicas": crowd * params.n_replicas * block / 2 if exchanged else 0.0,
+            }
     rounds = (round_of_several,) if several else ()
     return StageMemory.of("train", alone, *rounds, preparing, gpu=gpu)

@@ -7,8 +7,8 @@ step N times the mean, which is what N replicas' worth of text calls for, and br
 `python -m benchmarks.quality` prints the figures of this package.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from daskw2v.cluster.shared_memory import by_fields, room, share
 from daskw2v.config.registry import Registry
 from daskw2v.kernels import buffers
+from daskw2v.kernels.cuda import load
 from daskw2v.kernels.jit import kernel
 from daskw2v.sampling.segments import cut
 from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas
@@ -38,9 +39,14 @@ class MergedBlock(NamedTuple):
         return MergedBlock(share(self.rows), None if self.velocity is None else share(self.velocity))
 
 
-def merged_block(block: Float32Array | MergedBlock) -> MergedBlock:
-    """Return a block that may not have been merged yet."""
-    return block if isinstance(block, MergedBlock) else MergedBlock(block, None)
+def merged_block(block: Any) -> MergedBlock:
+    """Return a block that may not have been merged yet, in this machine's memory."""
+    return block if isinstance(block, MergedBlock) else MergedBlock(np.asanyarray(block), None)
+
+
+def rows_of(block: Any) -> Any:
+    """Return the rows of a block that may have been merged."""
+    return block.rows if isinstance(block, MergedBlock) else block
 
 
 class FinishMerge(Protocol):
@@ -73,12 +79,16 @@ class MergeRule:
         Merges some rows.
     has_velocity
         Whether it keeps a velocity.
+    on_devices
+        By a device's name, what merges there in place of `finish`: called with what `averaging.cuda.model.CudaModel` is
+        called with, but its formula, it returns a `CommonModel`. On other devices `finish` merges, on their hosts.
     """
 
     name: str
     title: str
     finish: FinishMerge
     has_velocity: bool = False
+    on_devices: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 def merge_block(
@@ -151,15 +161,38 @@ def _accelerate(
             rows[row, column] = base[row, column] + mean + factor * speed
 
 
+def _on_cuda(formula: str) -> Mapping[str, Callable[..., Any]]:
+    """Return `MergeRule.on_devices` of a formula of `averaging.cuda.kernels`."""
+
+    def common_model(*args: Any) -> Any:
+        model, kernels = (load(f"daskw2v.training.averaging.cuda.{module}") for module in ("model", "kernels"))
+        return model.CudaModel(getattr(kernels, formula), *args)
+
+    return {"cuda": common_model}
+
+
 _MOMENTUM = MergeRule(
-    name="momentum", title="outer momentum on the mean of the changes", finish=_momentum, has_velocity=True
-)
-_TOUCHED = MergeRule(name="touched", title="the mean over the replicas that changed a row", finish=_touched)
-_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_mean)
+    name="momentum", title="outer momentum on the mean of the changes", finish=_momentum, has_velocity=True,
+    on_devices=_on_cuda("MOMENTUM"),
+)  # fmt: skip
+_TOUCHED = MergeRule(
+    name="touched", title="the mean over the replicas that changed a row", finish=_touched,
+    on_devices=_on_cuda("TOUCHED"),
+)  # fmt: skip
+_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_mean, on_devices=_on_cuda("MEAN"))
 
 MERGE_RULES = Registry(
     "merge", "daskw2v.merge_rules", MergeRule, {rule.name: rule for rule in (_MOMENTUM, _TOUCHED, _MEAN)}
 )
+
+
+def most_exchanged(rule: MergeRule, device: str, workers: int) -> int:
+    """Return how many replicas merge for themselves, at most, where so many workers train.
+
+    If what they exchange stays on the devices of one worker, that costs next to nothing: then as many do as one task
+    would add up otherwise, in the same order.
+    """
+    return FAN_IN if workers == 1 and device in rule.on_devices else EXCHANGED
 
 
 def find_merge_rule(name: str) -> MergeRule:

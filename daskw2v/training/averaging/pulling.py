@@ -11,7 +11,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.blocks import TableBlock
-from daskw2v.training.devices import SomeRows, find_device
+from daskw2v.training.devices import SomeRows, find_device, read_piece
 from daskw2v.training.prepared import prepared_of
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
@@ -58,7 +58,7 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
         table: np.zeros(rows, np.bool_) for table, rows in objective.tables(run.params, run.vocabulary.size).items()
     }
     positions = find_device(run.device).replica_trainer.positions
-    for load in (load for work in works for load in ReplicaText(run, work, positions).loads()):
+    for load in (load for work in works for load in ReplicaText(run, work, positions, read_piece).loads()):
         piece = load()
         objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
@@ -70,7 +70,7 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
 def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
     """Task: take the rows of a block that a replica reaches."""
     some = reached.of(block)
-    return rows if some is None else share(rows[some])
+    return rows if some is None else share(np.asarray(rows)[some])
 
 
 def pulled(reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Any]) -> list[Float32Array | SomeRows]:

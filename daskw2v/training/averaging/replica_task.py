@@ -1,20 +1,21 @@
 """The task that trains: one step of a replica, a pure function of the model's blocks, what was merged, and the text."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 from dask.sizeof import sizeof
 
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.deltas import Delta
+from daskw2v.training.averaging.device_delta import Change
 from daskw2v.training.averaging.merge import MergedBlock
 from daskw2v.training.averaging.pulling import Reached
 from daskw2v.training.averaging.replica import Replica, ReplicaState
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
-from daskw2v.training.devices import Threads, gpu_memory_watched
+from daskw2v.training.devices import TextTotals, Threads, gpu_memory_watched
 from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array
 
@@ -49,15 +50,16 @@ class Trained(NamedTuple):
     changes
         What it changed in each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas; else none.
+        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `GpuRows`;
+        else none.
     merged
         Blocks that replicas merged in the round, by number, as they were before these changes.
     state
         Totals, and the replica if the round goes on.
     """
 
-    changes: Mapping[int, Delta]
-    rows: Sequence[Float32Array]
+    changes: Mapping[int, Change]
+    rows: Sequence[Any]
     merged: Mapping[int, MergedBlock]
     state: ReplicaState
 
@@ -79,10 +81,11 @@ def train_replica(
     steps: Sequence[ReplicaStep],
     before: ReplicaState | Trained | None,
     reached: Reached | None,
-    given: Mapping[int, Float32Array | MergedBlock],
+    given: Mapping[int, Float32Array | MergedBlock] | Trained,
     news: Sequence[News],
+    last: int = 1,
 ) -> Trained:
-    """Task: train the last of some steps of a round.
+    """Task: train the last of some steps of a round, or of rounds of one replica.
 
     The result depends on all arguments but `before`: a replica that is not there is made again, by all of the steps.
 
@@ -91,32 +94,50 @@ def train_replica(
     run, threads, blocks, reached
         As in `Replica`.
     steps
-        The replica's steps of the round, up to the one to train.
+        The replica's steps of the round, or of the rounds, up to the last one to train.
     before
         What the step before left, or all of it; None before the first one.
     given
-        All blocks, by number, as `Replica` takes them at the start of the round.
+        All blocks, by number, as `Replica` takes them at the start of the round; or what the only replica of the round
+        before left.
     news
         What it is given before each further step: the blocks that were merged, by number; or what all replicas
         returned, so that it merges that itself.
+    last
+        How many of the last steps it trains.
     """
-    clock = TaskClock()
+    clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
     state = before.state if isinstance(before, Trained) else before
-    replica, done = None if state is None else state.take(), len(steps) - 1
+    replica, done = None if state is None else state.take(), len(steps) - last
     if replica is None:
-        replica, done = Replica(run, threads, blocks, reached, given), 0
+        blocks_given = dict(enumerate(given.rows)) if isinstance(given, Trained) else given
+        replica, done = Replica(run, threads, blocks, reached, blocks_given), 0
     for number in range(done, len(steps)):
         if number:
             _tell(replica, news[number - 1])
-        pairs, loss, words = replica.train(steps[number].work)
+        begun.append(replica.begin(steps[number].work))
+        if steps[number].merged:
+            begun[-1] = partial(_same, begun[-1]())
         changes = replica.changes(steps[number].merged)
     coming = steps[-1].coming
     if coming is not None:
         replica.read_ahead(coming)
+    for ended in begun[:-last]:
+        ended()
+    totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
     rows = [] if steps[-1].merged or coming is not None else replica.take()
-    totals = TaskTotals(pairs, loss, replica.finite, words, this_worker(), *clock.read())
     merged = replica.merged(steps[-1].returned)
+    totals[-1] = totals[-1].ended(replica.finite, *clock.read())
     return Trained(changes, rows, merged, ReplicaState(totals, None if coming is None else replica))
+
+
+def _same(totals: TextTotals) -> TextTotals:
+    return totals
+
+
+def _totals(replica: Replica, trained: TextTotals, clock: TaskClock) -> TaskTotals:
+    examples, loss, words = trained
+    return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 
 
 def _tell(replica: Replica, news: News) -> None:
@@ -131,3 +152,28 @@ def preload(
 ) -> None:
     """Task: train a few words for nothing. The worker then has loaded kernels and text, and has the memory."""
     train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), None)], None, None, rows, [])
+
+
+def state_of(trained: Trained) -> ReplicaState:
+    """Task: take what a replica's task left for the next one."""
+    return trained.state
+
+
+def totals_of(*trained: Trained) -> list[TaskTotals]:
+    """Task: take the totals of some tasks, one after the other."""
+    return [totals for replica in trained for totals in replica.state.totals]
+
+
+def nth_change(trained: Trained, number: int) -> Any:
+    """Task: take what a replica changed in a block, in this machine's memory."""
+    return trained.changes[number].on_host()
+
+
+def nth_merged(trained: Trained, number: int) -> Any:
+    """Task: take a block as replicas merged it."""
+    return trained.merged[number]
+
+
+def nth_rows(trained: Trained, number: int) -> Any:
+    """Task: take the rows of a block."""
+    return trained.rows[number]

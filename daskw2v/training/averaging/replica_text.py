@@ -3,14 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
-from daskw2v.objectives.base import Rate
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.sampling.text import open_text, read_text
+from daskw2v.sampling.text import open_text
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.background import in_background
-from daskw2v.training.devices import TextPiece
 
 
 class ReplicaText:
@@ -22,33 +21,25 @@ class ReplicaText:
         The run, and what the replica trains.
     length
         Positions of a piece, at most.
+    load
+        Returns a piece, given the run, an epoch, the positions and the learning rate.
     """
 
-    def __init__(self, run: Run, work: ReplicaWork, length: int) -> None:
-        self.work, self._run, self._known = work, run, list[int]()
+    def __init__(self, run: Run, work: ReplicaWork, length: int, load: Callable[..., Any]) -> None:
+        self.work, self._run, self._load = work, run, load
         self._loads = deque(self._pieces(length))
 
-    def loads(self) -> Iterator[Callable[[], TextPiece]]:
+    def loads(self) -> Iterator[Callable[[], Any]]:
         """Yield what loads each piece, in order; a piece that was read ahead is held no longer."""
         while self._loads:
             yield self._loads.popleft()
-
-    @property
-    def words(self) -> int:
-        """Number of known tokens in the pieces that were loaded, before subsampling."""
-        return sum(self._known)
 
     def read_ahead(self, pieces: int) -> None:
         """Begin to load the first pieces."""
         for i in range(min(pieces, len(self._loads))):
             self._loads[i] = in_background(self._loads[i]).result
 
-    def _pieces(self, length: int) -> Iterator[Callable[[], TextPiece]]:
+    def _pieces(self, length: int) -> Iterator[Callable[[], Any]]:
         for epoch, start, stop, rate in self.work.pieces(open_text(self._run).length):
             for a, b in cut(start, stop, length):
-                yield partial(self._load, epoch, a, b, rate)
-
-    def _load(self, epoch: int, start: int, stop: int, rate: Rate) -> TextPiece:
-        segment, known, _ = read_text(self._run, epoch, start, stop)
-        self._known.append(known)
-        return TextPiece(segment, *segment.centers(start, stop), rate, epoch)
+                yield partial(self._load, self._run, epoch, a, b, rate)

@@ -155,9 +155,11 @@ class AveragingRounds(Sequence[AveragingRound]):
         Words of the vocabulary.
     step
         Positions of a step, where there is one replica, at least.
+    task
+        Positions of a task, where there is one replica, if it may train several rounds.
     """
 
-    def __init__(self, params: Params, length: int, n_words: int, step: int = 1) -> None:
+    def __init__(self, params: Params, length: int, n_words: int, step: int = 1, task: int = 1) -> None:
         sizes = round_sizes(params, length, n_words, step)
         wanted = params.epochs * sizes.rounds
         self._params = params
@@ -167,6 +169,12 @@ class AveragingRounds(Sequence[AveragingRound]):
         self._n_warm = min(self._warm, math.ceil(warmup * wanted))
         self._n_merged = min(self._total - self._warm, wanted)
         self._steps = sizes.steps
+        alone, positions = (len(self), self._total) if params.n_replicas == 1 else (self._n_warm, self._warm)
+        self._alone, self._together = alone, max(1, task * alone // max(1, positions))
+
+    def together(self, number: int) -> range:
+        """Return the rounds that a task trains from this one on, at most: several where these have little text."""
+        return range(number, max(number + 1, min(number + self._together, self._alone)))
 
     def __len__(self) -> int:
         return self._n_warm + self._n_merged

@@ -9,7 +9,7 @@ With one worker, a task does many steps; with several, a task is one table's row
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -41,6 +41,7 @@ from daskw2v.training.columns.part_task import (
     WordRange,
     load_rows,
     moment_table,
+    pick_rows,
     save_moments,
     save_rows,
     take_moments,
@@ -51,7 +52,6 @@ from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds, Co
 from daskw2v.training.columns.subwords import (
     OUTPUT_RATE,
     center_network,
-    check_workers,
     find_gradients,
     join_losses,
     make_rows,
@@ -59,8 +59,8 @@ from daskw2v.training.columns.subwords import (
     save_network,
     update_network,
 )
-from daskw2v.training.devices import trainers_of
-from daskw2v.training.strategy import InputRows, RoundReport, Strategy
+from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts
 
 _AHEAD = 2  # rounds given to the cluster: the next one begins while this client still looks at the last
 _UNITS = 256  # of words, at most: parts are made of them
@@ -153,19 +153,28 @@ class ColumnsRun:
         """Tell that there is a model before each round."""
         return True
 
-    def play(self, number: int) -> Iterator[RoundReport]:
+    def progress_after(self, number: int) -> int:
+        """Return the progress after a round."""
+        return self._total * self._rounds[number].done // self._rounds.total
+
+    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit a round; return the iterator that waits for it."""
         futures = _submit_round(self._cluster, self._state, self._rounds[number], self._losses)
-        return self._wait(self._rounds[number], futures, self._input_rows())
+        return self._wait(self._rounds[number], futures, self._rows())
 
-    def _wait(self, this: ColumnRound, futures: list[Future], rows: InputRows) -> Iterator[RoundReport]:
+    def _wait(self, this: ColumnRound, futures: list[Future], rows: ModelRows) -> Iterator[RoundReport]:
         totals = gather(self._cluster.client, futures, f"Round {this.number}", self._cluster.trainers.takes)
         words = self._matrix.text_words * len(this) // self._run.params.context_size
-        yield RoundReport(self._total * this.done // self._rounds.total, this.steps[-1].alpha, totals, rows, words)
+        yield RoundReport(self.progress_after(this.number), this.steps[-1].alpha, totals, rows, words)
 
-    def _input_rows(self) -> InputRows:
-        centered, unit = self._run.params.centered, _unit(self._run.vocabulary.size)
-        return InputRows(partial(join_centered, unit) if centered else join_blocks, [*self._state.rows[INPUT]])
+    def _rows(self) -> ModelRows:
+        """Return both tables now; joined, the input rows are less their mean if Params say so."""
+        unit, pick = _unit(self._run.vocabulary.size), partial(pick_rows, self._cluster.context)
+        centered = partial(join_centered, unit) if self._run.params.centered else join_blocks
+        joins = {INPUT: centered, OUTPUT: join_blocks}
+        return {
+            table: TableParts([*held], partial(pick, table), joins[table]) for table, held in self._state.rows.items()
+        }
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write rows and moments."""
@@ -183,8 +192,6 @@ class ColumnsRun:
 
 
 def _start(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> ColumnsRun:
-    if find_objective(run.params.objective).follows:
-        check_workers(client)
     matrix = build_matrix(client, run, listener)
     cluster = _cluster(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
     losses = None
@@ -268,11 +275,11 @@ def _train_network(
         if isinstance(held, TableOrigin):  # read once, and not by every task
             key = f"load-{cluster.session}-{step.number}-{part}"
             state.rows[OUTPUT][part] = client.submit(load_rows, context, part, OUTPUT, held, key=key, retries=2)
-    n_threads = sum(worker.threads for worker in cluster.workers)
+    n_tasks = sum(find_device(run.device).tasks(worker.threads) for worker in cluster.workers)
     all_shares, all_gradients = list[list[WordRange]](), list[Future]()
     for number, blocks in enumerate(minibatches(run.vocabulary.size)):
         key = f"{cluster.session}-{step.number}-{number}"
-        shares = [blocks[k::n_threads] for k in range(min(n_threads, len(blocks)))]
+        shares = [blocks[k::n_tasks] for k in range(min(n_tasks, len(blocks)))]
         gradients = [
             client.submit(
                 find_gradients, context, share, step, state.network, state.rows[OUTPUT],
@@ -285,9 +292,11 @@ def _train_network(
         all_shares += shares
         all_gradients += gradients
     state.rows[INPUT] = [
-        client.submit(make_rows, context, part, state.network, key=f"rows-{cluster.session}-{step.number}-{part}")
-        for part in range(len(cluster.workers))
-    ]
+        client.submit(
+            make_rows, context, part, state.network,
+            key=f"rows-{cluster.session}-{step.number}-{part}", resources=cluster.trainers.takes,
+        ) for part in range(len(cluster.workers))
+    ]  # fmt: skip
     return all_shares, all_gradients
 
 

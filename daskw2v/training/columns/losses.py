@@ -44,8 +44,9 @@ class WordLosses:
         self._client, self._home, self._session = client, place / FOLDER, session
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
+        self._n_kept = len(rounds)
         if not groups_exist(self._home, [LOSS]):  # else a run goes on from its checkpoint
-            self._declare(self._home.create_group())
+            self._declare(self._home.create_group(), rounds.ends)
 
     def has(self, rounds: int) -> bool:
         """Tell whether the first rounds were kept: a run may have begun without."""
@@ -57,6 +58,7 @@ class WordLosses:
         """Write the losses of a round, the results of tasks: by step, and within a step by part."""
         key = f"losses-{self._session}-{this.number}"
         steps = this.steps[0].number, [step.last - step.first for step in this.steps]
+        self._n_kept = this.number + 1
         self._writes.append(self._client.submit(_write, self._home, *steps, *by_step, key=key, retries=2))
 
     def finish(self) -> None:
@@ -65,19 +67,20 @@ class WordLosses:
         self._writes.clear()
 
     def publish(self, model: Store) -> None:
-        """Put the losses beside a model."""
+        """Put the losses of the rounds that were trained beside a model."""
         self.finish()
-        self._declare(create_part(model, FOLDER))
-        starts = [self._rounds[number].steps[0].number for number in range(len(self._rounds))]
+        steps = [self._rounds[number].steps for number in range(self._n_kept)]
+        starts = [of_round[0].number for of_round in steps]
+        self._declare(create_part(model, FOLDER), self._rounds.ends[: steps[-1][-1].number + 1])
         copies = [
             self._client.submit(_copy, self._home, model, start, key=f"copy-{self._session}-{start}", retries=2)
             for start in starts
         ]
         finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
 
-    def _declare(self, group: zarr.Group) -> None:
-        shape = len(self._rounds.ends), self._n_words
-        attributes = {COLUMNS: self._rounds.ends}
+    def _declare(self, group: zarr.Group, ends: Sequence[int]) -> None:
+        shape = len(ends), self._n_words
+        attributes = {COLUMNS: ends}
         steps = self._rounds.steps_per_round
         create_array(group, LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan"))
 

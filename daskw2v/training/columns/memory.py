@@ -5,6 +5,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.objectives.base import MOMENTS
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.matrix_tasks import BAND, COLUMNS
+from daskw2v.training.columns.subwords import network_bytes
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import Sizes, publish, table_bytes
@@ -18,30 +19,33 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
 
 def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
     """Return the memory of tasks: trained rows with their moments, fixed rows, columns of the matrix."""
-    device = find_device(resources.device)
+    device, objective = find_device(resources.device), find_objective(params.objective)
     held, own = table_bytes(params, text.vocabulary)
     tables, copies = sum(held.values()), sum(own.values())
     moments = 1 + MOMENTS[settled(params).optimizer or ""]
-    alone = workers.n == 1
+    parts = len(workers.homes)
+    alone = parts == 1 and not objective.follows  # one task then trains both tables
+    tasks = workers.tasks(device.resource) if objective.follows else workers.devices
     largest = max(held.values())
     width = min(COLUMNS, params.context_size)
     panel = INT * width * text.vocabulary / workers.n
     # Two panels are kept while a third one is read; a step's columns are a copy
     panels = min(3, -(-params.context_size // COLUMNS)) * panel + panel * params.gather_every / width
-    prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
+    prepared = objective.prepared_bytes(params, text.vocabulary)
     if alone:
         rows: Sizes = {"rows": moments * tables, "trained rows": moments * copies, "rows taken out": moments * largest}
     else:
         part = largest / workers.n
         rows = {
             "rows": tables + (moments - 1) * tables / workers.n,
-            "fixed rows": max(own.values()),
+            "fixed rows": tasks * max(own.values()),
             "trained rows": moments * max(own.values()) / workers.n,
             "rows taken out": moments * part,
         }
     training = {**rows, "columns": panels, **prepared}
     band = min(BAND, text.vocabulary * params.context_size)
     building = {"contexts of a band": workers.threads * band * (LONG + 2 * INT)}
-    gpu = {"tables": moments * copies if alone else max(own.values()) * (1 + moments / workers.n), **prepared,
-           "columns": INT * params.gather_every * text.vocabulary / workers.n}  # fmt: skip
+    gpu = {"tables": moments * copies if alone else max(own.values()) * (1 + moments / parts), **prepared,
+           "columns": INT * params.gather_every * text.vocabulary / parts,
+           "network": network_bytes(params.vector_size) if objective.follows else 0}  # fmt: skip
     return StageMemory.of("train", training, building, gpu=gpu if device.free_memory else {})

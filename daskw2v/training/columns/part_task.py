@@ -22,7 +22,7 @@ from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.totals import TaskClock, TaskTotals
-from daskw2v.types import Float32Array, Int32Array
+from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 INPUT, OUTPUT = "input", "output"
 TABLES = (INPUT, OUTPUT)
@@ -176,6 +176,15 @@ def columns_of(
 def load_rows(context: ColumnsContext, part: int, table: str, start: TableOrigin) -> Float32Array:
     """Task: load a part's rows, from a checkpoint or drawn."""
     return context.rows(table, part, start)
+
+
+def pick_rows(
+    context: ColumnsContext, table: str, rows: PartRows, part: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of a part, as `TableParts.pick` does."""
+    words = context.words[part]
+    first, last = np.searchsorted(wanted, words)
+    return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
 
 
 def take_rows(trained: TrainedPart, table: str) -> Float32Array:

@@ -14,17 +14,22 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from distributed import Client
 
-from daskw2v.cluster import ask_workers, await_worker, this_worker
+from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
-from daskw2v.errors import DamageError, MissingExtraError
-from daskw2v.extras import needed
+from daskw2v.errors import DamageError
 from daskw2v.models.attempts import create_part
 from daskw2v.models.store import read_subwords, write_subwords
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords, Weights
-from daskw2v.objectives.subwords.training import AdamMoments, adam_step, first_moments, forward, gradients
+from daskw2v.objectives.subwords.training import (
+    AdamMoments,
+    adam_step,
+    first_moments,
+    forward,
+    gradients,
+    training_bytes,
+)
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
@@ -42,6 +47,7 @@ from daskw2v.training.columns.part_task import (
     open_part,
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
+from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.initial_rows import first_weights
 from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, Int32Array
@@ -49,6 +55,7 @@ from daskw2v.types import Float32Array, Int32Array
 _MOMENTS = "subwords-moments"  # group of a checkpoint
 _BLOCK = 256  # words of a block
 _BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
+_PYTORCH = 512 << 20  # of a GPU: its kernels, and what its libraries work in; by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
 OUTPUT_RATE = 5.0  # learning rate of output rows over that of the network, both by Adam, as measured
 
@@ -72,25 +79,9 @@ class BlockGradients(NamedTuple):
     losses: list[Float32Array]
 
 
-def check_workers(client: Client) -> None:
-    """Refuse workers that cannot train a network.
-
-    Raises
-    ------
-    MissingExtraError
-        If one of them has no PyTorch.
-    """
-    await_worker(client)
-    ask_workers(client, _missing)
-
-
-def _missing() -> MissingExtraError | None:
-    """Return the error if PyTorch is missing. It is not raised, as Dask would write it to the worker's log."""
-    try:
-        needed("torch", "torch")
-    except MissingExtraError as error:
-        return error
-    return None
+def network_bytes(vector_size: int) -> int:
+    """Return the bytes of a GPU that training the network takes, besides rows."""
+    return _PYTORCH + training_bytes(vector_size, _BLOCK)
 
 
 def minibatches(n_words: int) -> list[list[WordRange]]:
@@ -110,6 +101,7 @@ def open_network(run: Run, held: HeldNetwork) -> NetworkState:
     return NetworkState(weights, first_moments(weights), 0)
 
 
+@gpu_memory_watched()
 def find_gradients(
     context: ColumnsContext,
     blocks: Sequence[WordRange],
@@ -119,9 +111,9 @@ def find_gradients(
 ) -> BlockGradients:
     """Task: train the rows of blocks on a step's columns; return the gradients of the network."""
     clock, run, pairs = TaskClock(), context.run, 0
-    weights = open_network(run, held).weights
+    weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
     characters = [_characters(run, words) for words in blocks]
-    rows = [forward(weights, of_block) for of_block in characters]
+    rows = [forward(weights, of_block, device) for of_block in characters]
     worked = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
     starts = np.cumsum([0, *map(len, rows)])
     losses = []
@@ -132,7 +124,7 @@ def find_gradients(
         pairs += int(np.count_nonzero(contexts >= 0))
     (moved,) = worked.take(INPUT)
     asked = [
-        gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA))
+        gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), device)
         for of_block, before, a in zip(characters, rows, starts, strict=False)
     ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
@@ -159,12 +151,14 @@ def center_network(network: NetworkState, centre: Float32Array) -> NetworkState:
     return network._replace(weights={**network.weights, "bias": network.weights["bias"] - centre})
 
 
+@gpu_memory_watched()
 def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32Array:
     """Task: compute the rows of a part's words by the network."""
-    weights, (start, stop) = open_network(context.run, held).weights, context.words[part]
+    run = context.run
+    weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
     # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
-    blocks = [forward(weights, _characters(context.run, WordRange(a, b))) for a, b in cut(start, stop, _BLOCK)]
-    return share(np.concatenate(blocks))
+    blocks = [WordRange(a, b) for a, b in cut(*context.words[part], _BLOCK)]
+    return share(np.concatenate([forward(weights, _characters(run, words), device) for words in blocks]))
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:

@@ -85,7 +85,7 @@ def constants_of(params: Params, device: str) -> Constants | None:
     """
     if (params.objective, device) not in _MEASURED or params.negative_sharing != "shared":
         return None
-    times = (1 + params.negative) / (1 + _NEGATIVES)
+    times = (1 + params.negative + params.market_negative) / (1 + _NEGATIVES)
     window, far, warm, cold = (
         Line(times * line.fixed, times * line.column)
         for line in (MACHINE_B.window, MACHINE_B.far, MACHINE_B.warm, MACHINE_B.cold)

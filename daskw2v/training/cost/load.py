@@ -1,6 +1,7 @@
 """The load of a text: how many pairs it has, and how often its most frequent words are in them."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -55,6 +56,7 @@ def _load(words: float, share: float, types: int, params: Params, top: Float64Ar
     return Load(words, types, params.vector_size, words * share * contexts, top)
 
 
+@lru_cache(2)  # many plans are compared for the same load
 def shares_of(load: Load) -> tuple[int, Float64Array, Float64Array]:
     """Return how many words are rare, taken as equally frequent; shares of words, and of noise, theirs at the end."""
     rest = load.types - len(load.top)

@@ -11,15 +11,17 @@ from daskw2v.config.readers import refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
+from daskw2v.objectives.registry import find_objective
 from daskw2v.training.devices.base import PartitionTrainer, RowTrainer, Threads, threads_of
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
-from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece, TextTotals, read_piece
 
 __all__ = [
     "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "SomeRows", "TextPiece",
-    "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched", "threads_of", "trainers_of",
+    "TextTotals", "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched", "read_piece",
+    "threads_of", "trainers_of",
 ]  # fmt: skip
 
 
@@ -69,18 +71,21 @@ def trainers_of(client: Client, device: str | None) -> Trainers:
     return trainers
 
 
-def check_workers(client: Client, device: str) -> None:
-    """Check that workers that train on a device can; raises what its `check` raises on one of them."""
-    if find_device(device).check is not None:
-        ask_workers(client, _lacking, device, workers=trainers_of(client, device).threads)
+def check_workers(client: Client, device: str, objective: str) -> None:
+    """Check that workers that train on a device can train an objective; raises what a `check` raises on one of them."""
+    if find_device(device).check is not None or find_objective(objective).check is not None:
+        ask_workers(client, _lacking, device, objective, workers=trainers_of(client, device).threads)
 
 
-def _lacking(device: str) -> Daskw2vError | None:
+def _lacking(device: str, objective: str | None = None) -> Daskw2vError | None:
     """Return why this process cannot train on a device: what a worker raises, Dask writes to its log."""
-    check = find_device(device).check
+    of = find_device(device)
+    trains = find_objective(objective).check if objective is not None else None
     try:
-        if check is not None:
-            check()
+        if of.check is not None:
+            of.check()
+        if trains is not None:
+            trains(of.torch_device())
     except Daskw2vError as error:
         return error
     return None

@@ -2,22 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import huge_zeros, padded
-from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables
+from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables, is_finite
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import Float32Array, Int64Array, UInt64Array
-
-_T = TypeVar("_T")
-_J = TypeVar("_J")
 
 
 class Threads(NamedTuple):
@@ -76,8 +74,8 @@ class PartitionTrainer(DeviceTrainer):
     objective, params
         What is trained.
     inputs, outputs
-        For each partition what returns its rows, shape (rows, D) float32, or as `take_input` returns them. They are
-        copied.
+        For each partition what returns its rows, shape (rows, D) float32, or as `take_input` or `leave_input` returns
+        them. They are copied.
     counts, total
         Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
     max_in_flight
@@ -90,8 +88,8 @@ class PartitionTrainer(DeviceTrainer):
         self,
         objective: Objective,
         params: Params,
-        inputs: Mapping[int, Callable[[], Float32Array]],
-        outputs: Mapping[int, Callable[[], Float32Array]],
+        inputs: Mapping[int, Callable[[], Any]],
+        outputs: Mapping[int, Callable[[], Any]],
         counts: Callable[[int], Int64Array],
         total: int,
         max_in_flight: int | None,
@@ -102,8 +100,8 @@ class PartitionTrainer(DeviceTrainer):
         self._max_in_flight = max_in_flight
         self._width = padded(params.vector_size)
 
-        def copy(rows: Callable[[], Float32Array]) -> Any:
-            return self.to_device(_padded_copy(rows(), self._width))
+        def copy(rows: Callable[[], Any]) -> Any:
+            return self._copied(rows())
 
         self._inputs, self._outputs = (dict(zip(of, each(copy, of.values()), strict=True)) for of in (inputs, outputs))
         self._make_ready()
@@ -146,12 +144,29 @@ class PartitionTrainer(DeviceTrainer):
         """Return the rows of an output partition, as `take_input` does."""
         return self._take(self._outputs, number)
 
+    def leave_input(self, number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return the same as the result of a task, and whether it is finite; with `stays` it may be on the device."""
+        return self._leave(self._inputs, number, stays=stays)
+
+    def leave_output(self, number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return the rows of an output partition, as `leave_input` does."""
+        return self._leave(self._outputs, number, stays=stays)
+
+    def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+        rows = self._take(tables, number)
+        return share(rows), is_finite(rows)
+
+    def _copied(self, rows: Any) -> Any:
+        """Return a copy of a partition on the device."""
+        return self.to_device(padded_copy(np.asarray(rows), self._width))
+
     def _take(self, tables: dict[int, Any], number: int) -> Float32Array:
         rows: Float32Array = self.from_device(tables.pop(number)).reshape(-1, self._width)
         return rows
 
 
-def _padded_copy(rows: Float32Array, width: int) -> Float32Array:
+def padded_copy(rows: Float32Array, width: int) -> Float32Array:
+    """Return a flat copy of rows that end with zeros, each `width` floats long."""
     table: Float32Array = buffers.here.take(len(rows) * width)
     wide = table.reshape(-1, width)
     wide[:, : rows.shape[1]] = rows

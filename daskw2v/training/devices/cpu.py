@@ -1,18 +1,20 @@
 """Trainers on the processor, in this machine's memory."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
 
+from daskw2v.kernels import buffers
+from daskw2v.kernels.simd import sparse_zeros
 from daskw2v.objectives.base import Columns, HotRows, Objective, PartTables, Tables
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
-from daskw2v.training.devices.replica_trainer import ReplicaTrainer, TextPiece
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, SomeRows, TextPiece, TextTotals
 from daskw2v.types import Float32Array, UInt64Array
 
 _T = TypeVar("_T")
@@ -66,33 +68,51 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
             rows = HotRows(hot, *copies, flush_words_of(self._objective, self._threads))
-            self._memories.put(Tables(self._tables["input"], self._tables["output"], self._width, rows))
+            self._memories.put(Tables(self._tables["input"], self._tables["output"], self._width, rows, self._frozen))
 
-    def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
+    def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
+        def room(name: str) -> Float32Array:
+            some = any(isinstance(part, SomeRows) for part in blocks[name])
+            rows = self._lengths[name] + self._rows_behind()
+            return (sparse_zeros if some else buffers.here.take)(rows * self._width)
+
+        def copy(job: tuple[str, int, RowBlock]) -> None:
+            name, start, part = job
+            self._copy_into(tables[name].reshape(-1, self._width)[start : start + len(part)], part)
+
+        tables = {name: room(name) for name in blocks}
+        starts = {name: zip(self._bounds[name], parts, strict=False) for name, parts in blocks.items()}
+        self._in_threads(copy, [(name, int(start), part) for name in blocks for start, part in starts[name]])
+        for name, table in tables.items():
+            table[self._lengths[name] * self._width :] = 0.0
+        return tables
+
+    def train(self, loads: Iterable[Callable[[], TextPiece]]) -> TextTotals:
         """Train pieces of text; more than one thread trains a piece while one of them loads the next."""
         n = self._threads.n
         if n == 1:
-            return _total(self._part(piece, piece.first, piece.last) for piece in (load() for load in loads))
-        results: list[tuple[int, float]] = []
+            return _total(self._part(piece, piece.first, piece.last, piece.words) for piece in (of() for of in loads))
+        results: list[TextTotals] = []
         with ThreadPoolExecutor(n) as pool:
             coming = (pool.submit(load) for load in loads)
             piece = next(coming, None)
-            parts: list[Future[tuple[int, float]]] = []
+            parts: list[Future[TextTotals]] = []
             while piece is not None:
                 now, piece = piece.result(), next(coming, None)
                 cuts = [*range(now.first, now.last, _CHUNK), now.last]
+                results.append(TextTotals(0, 0.0, now.words))
                 before, parts = parts, [pool.submit(self._part, now, a, b) for a, b in itertools.pairwise(cuts)]
                 results += [part.result() for part in before]  # not those of now: no thread waits for the next piece
             results += [part.result() for part in parts]
         return _total(results)
 
-    def _part(self, piece: TextPiece, first: int, last: int) -> tuple[int, float]:
+    def _part(self, piece: TextPiece, first: int, last: int, words: int = 0) -> TextTotals:
         memory = self._memories.get()
         try:
             done: tuple[int, float] = self._train(
                 piece.segment, first, last, memory, piece.rate, piece.epoch, self._prepared
             )
-            return done
+            return TextTotals(*done, words)
         finally:
             self._memories.put(memory)
 
@@ -105,12 +125,13 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return super().take_by(block)
 
 
-def _total(results: Iterable[tuple[int, float]]) -> tuple[int, float]:
-    examples, loss = 0, 0.0
-    for n, value in results:
-        examples += n
-        loss += value
-    return examples, loss
+def _total(results: Iterable[TextTotals]) -> TextTotals:
+    examples, loss, words = 0, 0.0, 0
+    for some in results:
+        examples += some.examples
+        loss += some.loss
+        words += some.words
+    return TextTotals(examples, loss, words)
 
 
 class CpuPartitionTrainer(CpuTrainer, PartitionTrainer):

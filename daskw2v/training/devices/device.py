@@ -12,6 +12,10 @@ def _no_options(n_workers: int) -> Mapping[str, Any]:
     return {}
 
 
+def _processor() -> str:
+    return "cpu"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Device:
     """One device.
@@ -30,9 +34,12 @@ class Device:
     resource
         The Dask resource that workers with the device declare, if some workers lack it. A training task takes one.
     free_memory
-        Returns the free bytes of the device that a process uses, if the device has memory of its own.
+        Returns the free bytes of the device of a worker that has fewest, if the device has memory of its own. Dask
+        calls it there, and names the worker if the function has a parameter `dask_worker`.
     local_cluster
         Returns further options of Dask's LocalCluster for a number of workers.
+    torch_device
+        Returns PyTorch's name of the device that a process trains networks on.
     also_reads
         Fields of Resources that the device reads although their `used_by` does not name it, as for a plug-in.
     """
@@ -46,4 +53,9 @@ class Device:
     resource: str | None = None
     free_memory: Callable[[], float] | None = None
     local_cluster: Callable[[int], Mapping[str, Any]] = _no_options
+    torch_device: Callable[[], str] = _processor
     also_reads: tuple[str, ...] = ()
+
+    def tasks(self, threads: int) -> int:
+        """Return how many tasks a worker of so many threads trains at a time: one on each, or one on its GPU."""
+        return threads if self.resource is None else 1

@@ -1,55 +1,86 @@
-"""Trainers on an NVIDIA GPU: the one that CUDA gives this process first. And its memory.
+"""Trainers on an NVIDIA GPU: one of those that the worker declares. And its memory.
 
-For a replica, threads of the processor read, decode and subsample text, some pieces ahead. Each piece is copied to a
-buffer in pinned memory, and from there by the GPU itself to a buffer of its own. There are two of both: one piece is
-copied while the piece before is trained.
+A trainer has its GPU for life, but its methods are called by threads of many tasks: each enters the GPU's context.
+
+A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor bring what is not there yet
+(`gpu_text`). Its tables stay there: what a task leaves of them is copied from there by the next (`gpu_rows`).
 """
 
 import math
 import platform
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
-from itertools import cycle, islice
-from typing import Any
+from functools import cached_property, partial, wraps
+from itertools import islice
+from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+from distributed import Worker
 
-from daskw2v.cluster.gpus import RESOURCE, a_gpu_each
+from daskw2v.cluster.gpus import RESOURCE, VARIABLE, gpus_declared, gpus_for
 from daskw2v.errors import ClusterError
 from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
-from daskw2v.objectives.base import Columns, DeviceTables, PartTables
+from daskw2v.objectives.base import Columns, DeviceTables, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
-from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.reader import CHUNK, Span
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.sampling.text import open_text, subsampling
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
-from daskw2v.training.devices.replica_trainer import ReplicaTrainer, TextPiece
+from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
+from daskw2v.training.devices.pool import DevicePool
+from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
-_BUFFERS = 2
+_CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: as it is stored; cut, with some room
 _AHEAD = 2  # pieces that are read besides those that threads are reading
-_FULL = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"  # in the errors of all of CUDA's libraries
+# In the errors of all of CUDA's libraries, and of PyTorch
+_FULL = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED"
+_POOL = DevicePool()
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Trainer = TypeVar("_Trainer", bound="CudaTrainer")
 
 
-def free_memory() -> float:
-    """Return the bytes that are free on the GPU of this process; infinity for a simulated one.
+def free_memory(dask_worker: Worker | None = None) -> float:
+    """Return the bytes that are free on that GPU of a worker which has fewest; infinity for simulated ones.
 
     Raises
     ------
     MissingExtraError, ClusterError
-        As `cuda.check_gpu` does.
+        As `cuda.check_gpu` does; or if the worker declares more GPUs than it sees.
     """
-    context = load("numba.cuda").current_context()
+    declared, gpus = gpus_declared(dask_worker), load("numba.cuda").gpus
+    if declared > len(gpus) and not numba.config.ENABLE_CUDASIM:
+        raise ClusterError(
+            f"A worker on {platform.node()} declares {RESOURCE}={declared}, but sees {len(gpus)}.",
+            f"Start it with --resources {RESOURCE}={len(gpus)}, or let it see more ({VARIABLE}).",
+        )
+    return min(map(_free_on, gpus[:declared]))
+
+
+def _free_on(gpu: Any) -> float:
     if numba.config.ENABLE_CUDASIM:
         return math.inf
-    context.memory_manager.deallocations.clear()  # of earlier runs
-    return float(context.get_memory_info().free)
+    with gpu:
+        context = load("numba.cuda").current_context()
+        release_waiting_text(gpu)  # of earlier runs
+        context.memory_manager.deallocations.clear()
+        return float(context.get_memory_info().free)
+
+
+def torch_device() -> str:
+    """Return PyTorch's name of the first GPU of this process: the processor where Numba simulates one."""
+    return "cpu" if numba.config.ENABLE_CUDASIM else "cuda"
 
 
 @contextmanager
@@ -67,8 +98,24 @@ def gpu_memory_watched() -> Iterator[None]:
         ) from error
 
 
+def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Concatenate[_Trainer, _P], _R]:
+    """Let a trainer's method work on its GPU, whichever thread calls it."""
+
+    @wraps(method)
+    def entered(trainer: _Trainer, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with trainer.gpu:
+            return method(trainer, *args, **kwargs)
+
+    return entered
+
+
 class CudaTrainer(DeviceTrainer):
     """What trains on a GPU.
+
+    Attributes
+    ----------
+    gpu
+        The GPU, a context manager that makes it the calling thread's.
 
     Raises
     ------
@@ -78,6 +125,11 @@ class CudaTrainer(DeviceTrainer):
 
     device = "cuda"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        n = gpus_declared()
+        self.gpu = load("daskw2v.kernels.cuda.gpus").gpu_at(_POOL.take(self, n))
+        super().__init__(*args, **kwargs)
+
     @cached_property
     def _cuda(self) -> Any:
         return load("numba.cuda")
@@ -86,31 +138,61 @@ class CudaTrainer(DeviceTrainer):
     def _pieces(self) -> Any:
         return load("daskw2v.objectives.cuda.pieces")
 
+    @_on_its_gpu
     def to_device(self, values: Any) -> Any:
         """Return a copy of an array on the GPU."""
         return self._cuda.to_device(np.ascontiguousarray(values))
 
+    @_on_its_gpu
     def from_device(self, values: Any) -> Any:
         """Return a copy of an array of the GPU, in memory that was used before where there is some."""
         return values.copy_to_host(buffers.here.take(len(values), values.dtype))
+
+    def _are_finite(self, tables: Iterable[Any]) -> bool:
+        """Tell whether tables on the GPU, which is current, are finite."""
+        finite, squares = load("daskw2v.kernels.cuda.finite"), self.to_device(np.zeros(1))
+        for table in tables:
+            finite.add_squares(table, squares)
+        return bool(np.isfinite(squares.copy_to_host()[0]))
 
 
 class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     """Warps train without locks: the result depends on their order, which is not known."""
 
     positions = 1 << 22  # enough for two thousand warps: each has a long piece
-    step = 1 << 24
+    step = task = 1 << 27  # a fifth of a second: what Dask takes for a task has to be little of it
 
+    @_on_its_gpu
     def _make_ready(self) -> None:
-        touched = self._touched()
+        touched = dict(self._touched())
+        if len(self._frozen):
+            # The likelier a row is touched, the shorter are its steps
+            touched["input"] = np.where(self._frozen, np.inf, touched["input"])
         self._in_flight = self._pieces.room(self._threads.max_in_flight)
         self._likely = [self.to_device(self._pieces.crowded(touched[name], self._in_flight)) for name in TABLES]
-        self._buffers = [_Buffer(self._cuda) for _ in range(_BUFFERS)]
+        self._cutter, self._stream = self._cutting.Cutter(), self._cuda.stream()
+        self._spare = deque[TextSums]()
+        self._text: DeviceText | None = None
+        self._lock = Lock()
+
+    @cached_property
+    def _cutting(self) -> Any:
+        return load("daskw2v.sampling.cuda")
+
+    @_on_its_gpu
+    def _overwrite(self, there: Any, values: Any) -> None:
+        there.copy_to_device(values.reshape(-1))
 
     @classmethod
-    def pieces_held(cls, threads: int) -> int:
-        """Return how many pieces of text so many threads hold at a time: some are read ahead."""
-        return threads + _AHEAD
+    def text_bytes(cls, threads: int, words: int) -> int:
+        """Return the bytes of chunks that threads read, each as it is stored and as it is decoded."""
+        return threads * 2 * 4 * min(CHUNK, words)
+
+    @classmethod
+    def device_text_bytes(cls, threads: int, words: int) -> int:
+        """Return the bytes of pieces that threads read ahead, and of one that is cut; what stays takes what is left."""
+        read = min(cls.positions + 2 * CHUNK, words)  # whole chunks
+        return (threads + _AHEAD) * _CODE * read + _CUT * min(cls.positions, words)
 
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
@@ -122,76 +204,149 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         """Number of pieces of the next step that are read before it begins: as many as there are threads."""
         return self._threads.n
 
-    def _overwrite(self, there: Any, values: Any) -> None:
-        there.copy_to_device(values.reshape(-1))
+    @_on_its_gpu
+    def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
+        tables = {name: self._cuda.device_array(n * self._width, np.float32) for name, n in self._lengths.items()}
 
-    def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
-        """Train pieces of text, which threads of the processor load ahead."""
-        cuda, stream = self._cuda, self._cuda.stream()
-        totals = cuda.to_device(np.zeros(2))
+        def copy(job: tuple[str, int, RowBlock]) -> None:
+            name, number, part = job
+            there = tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
+            with self.gpu:
+                there.copy_to_device(self._padded(part))
+
+        self._in_threads(copy, [(name, number, part) for name in blocks for number, part in enumerate(blocks[name])])
+        return tables
+
+    def _padded(self, part: RowBlock) -> Any:
+        """Return what is copied to a table: rows of a GPU as they lie there, others padded."""
+        if isinstance(part, GpuRows):
+            return part.values
+        rows = np.zeros((len(part), self._width), np.float32)
+        self._copy_into(rows, part)
+        return rows.ravel()
+
+    @_on_its_gpu
+    def results(self) -> tuple[dict[str, list[Any]], bool]:
+        """Return the rows as `ReplicaTrainer.results` does: they stay on the GPU."""
+        good = self._are_finite(self._tables.values())
+        taken = {name: [GpuRows(*of, self.gpu) for of in self._parts(name)] for name in self._tables}
+        self._tables.clear()
+        return taken, good
+
+    def _parts(self, name: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+        for number, rows in enumerate(np.diff(self._bounds[name]).tolist()):
+            yield self.block(name, number), (rows, self._columns)
+
+    @_on_its_gpu
+    def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> DevicePiece:
+        """Bring the positions start..stop-1 of a run's text to the GPU, unless they are there."""
+        key = subsampling(run.params, epoch)
+        spans = self._text_of(run).load(start, stop, run.params.window, key)
+        return DevicePiece(spans, start, stop, rate, epoch, key)
+
+    def _text_of(self, run: Run) -> DeviceText:
+        with self._lock:
+            if self._text is None:
+                self._text = text_on_gpu(self._cuda, open_text(run), self, self._room_for_text)
+            return self._text
+
+    def _room_for_text(self) -> float:
+        """Return the bytes that text may take: half of what tables leave, those of the next round or other replicas.
+
+        Several keep the common model and its velocity besides, and what each changes in a round (`round_sizes`).
+        """
+        n = self._params.n_replicas
+        tables = self.nbytes * (5 * -(-n // gpus_declared()) - 1 if n > 1 else 1)
+        return max(0.0, _free_on(self.gpu) - tables) / 2
+
+    def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:
+        """Cut and train pieces of text, which threads of the processor load ahead."""
+        return self.begin(loads)()
+
+    @_on_its_gpu
+    def begin(self, loads: Iterable[Callable[[], DevicePiece]]) -> Callable[[], TextTotals]:
+        """Put the cutting and training of pieces into the stream, as `ReplicaTrainer.begin` says."""
+        cuda, stream = self._cuda, self._stream
+        sums = self._spare.popleft() if self._spare else TextSums.on_gpu(cuda)
+        sums.clear(stream)
         source, output = (self._tables[name] for name in TABLES)
-        hot_rows, (inputs, outputs) = self._threads.hot_rows or 0, self._likely
+        hot_rows, (inputs, outputs), totals = self._threads.hot_rows or 0, self._likely, sums.totals
         memory = DeviceTables(source, output, self._width, hot_rows, self._in_flight, inputs, outputs, totals, stream)
+        trained = list[Span]()
         try:
-            for piece, buffer in zip(self._loaded(loads), cycle(self._buffers), strict=False):
-                segment = buffer.put(piece.segment, stream)
-                self._train(segment, piece.first, piece.last, memory, piece.rate, piece.epoch, self._prepared)
-                buffer.trained(stream)
-        finally:
+            for piece in self._loaded(loads):
+                assert self._text is not None  # which the piece is of
+                spans, keep = piece.on(stream), self._text.keep
+                cut = self._cutter.cut(spans, piece.start, piece.stop, keep, piece.key, sums.counts, stream)
+                segment, first, last = cut
+                self._train(segment, first, last, memory, piece.rate, piece.epoch, self._prepared)
+                del spans
+                used = cuda.event()
+                used.record(stream)
+                piece.used(used)
+                trained += [loaded.span for loaded in piece.spans]
+        except BaseException:
             stream.synchronize()  # before what it uses is released
-        examples, loss = totals.copy_to_host().tolist()
-        return int(examples), loss
+            raise
+        sums.copy(stream)
+        return partial(self._ended, sums, trained)
 
-    def _loaded(self, loads: Iterable[Callable[[], TextPiece]]) -> Iterator[TextPiece]:
+    @_on_its_gpu
+    def _ended(self, sums: TextSums, trained: Sequence[Span]) -> TextTotals:
+        """Wait for what was begun; return its totals."""
+        sums.copied.synchronize()
+        (examples, loss), (words, bad) = sums.totals_here.tolist(), sums.counts_here.tolist()
+        self._spare.append(sums)
+        if bad and self._text is not None:
+            self._text.check(trained)
+            raise ClusterError(
+                f"A GPU on {platform.node()} found {bad} codes that no word has, in text that is as it was written.",
+                "Look for errors of the GPU's memory (nvidia-smi -q -d ECC), and run the same command again.",
+            )
+        return TextTotals(int(examples), loss, words)
+
+    def _loaded(self, loads: Iterable[Callable[[], DevicePiece]]) -> Iterator[DevicePiece]:
         """Yield what `loads` return, in their order; threads load some ahead."""
         loads = iter(loads)
         with ThreadPoolExecutor(self._threads.n) as pool:
-            coming: deque[Future[TextPiece]] = deque(pool.submit(of) for of in islice(loads, self._threads.n + _AHEAD))
+            coming: deque[Future[DevicePiece]] = deque(
+                pool.submit(of) for of in islice(loads, self._threads.n + _AHEAD)
+            )
             while coming:
                 piece = coming.popleft().result()
                 coming.extend(pool.submit(of) for of in islice(loads, 1))
                 yield piece
 
 
-class _Buffer:
-    """A segment in pinned memory and on the GPU, and a stream that copies it there."""
-
-    def __init__(self, cuda: Any) -> None:
-        self._cuda, self._stream = cuda, cuda.stream()
-        self._copied, self._trained = cuda.event(), cuda.event()
-        self._pinned: dict[str, Any] = {}
-        self._there: dict[str, Any] = {}
-
-    def put(self, segment: Segment, stream: Any) -> Segment:
-        """Return the segment as it will lie on the GPU when `stream` comes to it."""
-        self._trained.synchronize()  # the segment before is not needed any more
-        there = Segment(*(self._array(name, values) for name, values in segment._asdict().items()))
-        self._copied.record(self._stream)
-        self._copied.wait(stream)
-        return there
-
-    def _array(self, name: str, values: Any) -> Any:
-        n = len(values)
-        if name not in self._pinned or len(self._pinned[name]) < n:
-            room = n + n // 4 + 1
-            self._pinned[name] = self._cuda.pinned_array(room, values.dtype)
-            self._there[name] = self._cuda.device_array(room, values.dtype)
-        self._pinned[name][:n] = values
-        there = self._there[name][:n]
-        there.copy_to_device(self._pinned[name][:n], stream=self._stream)
-        return there
-
-    def trained(self, stream: Any) -> None:
-        """Note that what `stream` has been given by now uses the segment."""
-        self._trained.record(stream)
-
-
 class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     """Warps train two partitions without locks: the result depends on their order, which is not known."""
 
+    @_on_its_gpu
     def _make_ready(self) -> None:
         self._in_flight = self._pieces.room(self._max_in_flight)
         self._likely = dict[tuple[str, int], Any]()
+
+    @_on_its_gpu
+    def _copied(self, rows: Any) -> Any:
+        if not isinstance(rows, GpuRows):
+            return super()._copied(rows)
+        there = self._cuda.device_array(len(rows.values), np.float32)
+        there.copy_to_device(rows.values)
+        return there
+
+    @_on_its_gpu
+    def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+        if not stays or not self._has_room:
+            return super()._leave(tables, number, stays=stays)
+        table = tables.pop(number)
+        rows = GpuRows(table, (len(table) // self._width, self._params.vector_size), self.gpu)
+        return rows, self._are_finite([table])
+
+    @cached_property
+    def _has_room(self) -> bool:
+        """Whether the next task has enough memory on the GPU if these partitions stay there."""
+        own = sum(table.nbytes for tables in (self._inputs, self._outputs) for table in list(tables.values()))
+        return bool(_free_on(self.gpu) >= 2 * own)
 
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:
         """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
@@ -200,6 +355,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
             self._likely[table, number] = self.to_device(self._pieces.crowded(touched, self._in_flight))
         return self._likely[table, number]
 
+    @_on_its_gpu
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
     ) -> tuple[int, float]:
@@ -223,6 +379,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
 class CudaRowTrainer(CudaTrainer, RowTrainer):
     """A GPU trains rows: tables are in its memory from the first column of a task to its last."""
 
+    @_on_its_gpu
     def _run(self, n_batches: int, columns: Columns, memory: PartTables, losses: Any) -> None:
         if n_batches:
             self._kernel(columns, 0, n_batches, memory, self._prepared, losses)
@@ -237,5 +394,6 @@ CUDA = Device(
     check=check_gpu,
     resource=RESOURCE,
     free_memory=free_memory,
-    local_cluster=a_gpu_each,
+    local_cluster=gpus_for,
+    torch_device=torch_device,
 )

@@ -4,31 +4,50 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
 from daskw2v.kernels import buffers
-from daskw2v.kernels.simd import padded, sparse_zeros
-from daskw2v.objectives.base import Objective, Rate, Trainer
+from daskw2v.kernels.simd import padded
+from daskw2v.objectives.base import NOT_FROZEN, Objective, Rate, Trainer, is_finite
 from daskw2v.objectives.registry import find_trainer
-from daskw2v.sampling.segments import SEGMENT, Segment
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import POSITION, SEGMENT, Segment
+from daskw2v.sampling.text import read_text
 from daskw2v.training.devices.base import DeviceTrainer, Threads, map_arrays
-from daskw2v.types import Float32Array, Float64Array, Int32Array
+from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.types import Float32Array, Float64Array, Int32Array, UInt8Array
 
 _T = TypeVar("_T")
 _J = TypeVar("_J")
 
 
 class TextPiece(NamedTuple):
-    """The centers first..last-1 of a segment, in an epoch, at a learning rate."""
+    """The centers first..last-1 of a segment, in an epoch, at a learning rate; the known tokens that they are of."""
 
     segment: Segment
     first: int
     last: int
     rate: Rate
     epoch: int
+    words: int = 0
+
+
+class TextTotals(NamedTuple):
+    """What was trained of some text: examples, their summed loss, and known tokens before subsampling."""
+
+    examples: int
+    loss: float
+    words: int
+
+
+def read_piece(run: Run, epoch: int, start: int, stop: int, rate: Rate) -> TextPiece:
+    """Read the positions start..stop-1 of a run's text, to be trained in an epoch at a learning rate."""
+    segment, words, _ = read_text(run, epoch, start, stop)
+    return TextPiece(segment, *segment.centers(start, stop), rate, epoch, words)
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,9 @@ class SomeRows:
         return self.length
 
 
+RowBlock: TypeAlias = Float32Array | SomeRows | GpuRows
+
+
 class ReplicaTrainer(DeviceTrainer):
     """Trains one replica of the whole model on text.
 
@@ -65,14 +87,17 @@ class ReplicaTrainer(DeviceTrainer):
     touched
         Returns how likely a window touches each row, by table; called where many windows are trained at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it: columns from
-        D on are not read. They are copied.
+        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it, or what a
+        task left of it on a GPU: columns from D on are not read. They are copied.
     threads
         As in `Threads`.
+    frozen
+        Whether each row of the input table does not move, 1 or 0, shape (V,) uint8; of length 0 where all move.
     """
 
     positions: ClassVar[int] = SEGMENT  # of the corpus that it is given at a time
     step: ClassVar[int] = 1 << 21  # positions of a step, at least, where there are no other replicas
+    task: ClassVar[int] = 1  # positions of a task, there, if it may train several rounds
 
     def __init__(
         self,
@@ -80,10 +105,12 @@ class ReplicaTrainer(DeviceTrainer):
         params: Params,
         prepared: object,
         touched: Callable[[], Mapping[str, Float64Array]],
-        blocks: Mapping[str, Sequence[Float32Array | SomeRows]],
+        blocks: Mapping[str, Sequence[RowBlock]],
         threads: Threads,
+        frozen: UInt8Array = NOT_FROZEN,
     ) -> None:
-        self._train, self._objective = self.find_kernel(objective), objective
+        self._frozen = frozen
+        self._train, self._objective, self._params = self.find_kernel(objective), objective, params
         self._threads, self._touched = threads, touched
         self._columns = params.vector_size
         self._width = padded(params.vector_size)  # whole cache lines; the padding stays zero
@@ -91,8 +118,7 @@ class ReplicaTrainer(DeviceTrainer):
         self._rows = {name: [getattr(part, "rows", None) for part in parts] for name, parts in blocks.items()}
         self._lengths = {name: int(bounds[-1]) for name, bounds in self._bounds.items()}
         self._prepared = map_arrays(self.to_device, prepared)
-        padded_blocks = self._padded(blocks, self._rows_behind())
-        self._tables = {name: self.to_device(table) for name, table in padded_blocks.items()}
+        self._tables = self._copies(blocks)
         self._make_ready()
 
     @classmethod
@@ -101,9 +127,14 @@ class ReplicaTrainer(DeviceTrainer):
         return find_trainer(objective, cls.device)
 
     @classmethod
-    def pieces_held(cls, threads: int) -> int:
-        """Return how many pieces of text so many threads hold at a time: some read while the others train."""
-        return 1 if threads == 1 else 3
+    def text_bytes(cls, threads: int, words: int) -> int:
+        """Return the bytes of text, of so many words, that so many threads hold: some read while the others train."""
+        return (1 if threads == 1 else 3) * POSITION * min(cls.positions, words)
+
+    @classmethod
+    def device_text_bytes(cls, threads: int, words: int) -> int:
+        """Return the bytes of text that have to be in the memory of the device, where that is not this machine's."""
+        return 0
 
     @property
     def pieces_ahead(self) -> int:
@@ -119,9 +150,21 @@ class ReplicaTrainer(DeviceTrainer):
         """Return the number of rows that a table has besides the model's, behind them."""
         return 0
 
+    def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> Any:
+        """Return a piece of text as `train` takes it, as `read_piece` does. Several threads may call it."""
+        return read_piece(run, epoch, start, stop, rate)
+
     @abstractmethod
-    def train(self, loads: Iterable[Callable[[], TextPiece]]) -> tuple[int, float]:
-        """Train pieces of text one after the other; return the number of examples and their summed loss."""
+    def train(self, loads: Iterable[Callable[[], Any]]) -> TextTotals:
+        """Train pieces of text one after the other, given what returns each."""
+
+    def begin(self, loads: Iterable[Callable[[], Any]]) -> Callable[[], TextTotals]:
+        """Begin to train pieces as `train` does; return what waits for the end and returns the totals, once.
+
+        What is begun later is trained later.
+        """
+        totals = self.train(loads)
+        return lambda: totals
 
     @property
     def nbytes(self) -> int:
@@ -131,6 +174,18 @@ class ReplicaTrainer(DeviceTrainer):
     def take(self) -> dict[str, list[Float32Array]]:
         """Return the row blocks of all tables, cut as they came, and release the tables."""
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
+
+    def results(self) -> tuple[dict[str, list[Any]], bool]:
+        """Return the same as results of a task, which stay on the device; and whether all rows are finite."""
+
+        def result(name: str, number: int, rows: Float32Array) -> tuple[Float32Array, bool]:
+            part = buffers.here.table((len(rows), self._columns))
+            part[:] = rows[:, : self._columns]
+            return share(part), is_finite(part)
+
+        taken = self.take_by(result)
+        finite = all(good for parts in taken.values() for _, good in parts)
+        return {name: [part for part, _ in parts] for name, parts in taken.items()}, finite
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
         """Return what a function makes of each row block, and release the tables.
@@ -154,8 +209,7 @@ class ReplicaTrainer(DeviceTrainer):
 
         def one(of: tuple[str, int]) -> _T:
             name, number = of
-            a, b = self._bounds[name][number : number + 2] * self._width
-            there, some = self._tables[name][a:b], self._rows[name][number]
+            there, some = self.block(name, number), self._rows[name][number]
             whole = self.from_device(there).reshape(-1, self._width)
             rows = whole if some is None else whole[some]
             result = block(name, number, rows)
@@ -167,33 +221,25 @@ class ReplicaTrainer(DeviceTrainer):
 
         return self._in_threads(one, blocks)
 
+    def block(self, name: str, number: int) -> Any:
+        """Return a row block as it lies on the device: flat, rows padded to whole cache lines."""
+        return self._tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
+
     @abstractmethod
     def _overwrite(self, there: Any, values: Float32Array) -> None:
         """Replace what lies on the device by what `from_device` returned of it, changed since."""
 
-    def _padded(self, blocks: Mapping[str, Sequence[Float32Array | SomeRows]], behind: int) -> dict[str, Float32Array]:
-        """Return flat copies of tables, rows padded, with room for some rows behind them."""
+    @abstractmethod
+    def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
+        """Return flat copies of tables on the device, rows padded, with the rows behind them."""
 
-        def room(name: str) -> Float32Array:
-            some = any(isinstance(part, SomeRows) for part in blocks[name])
-            return (sparse_zeros if some else buffers.here.take)((self._lengths[name] + behind) * self._width)
-
-        def copy(job: tuple[str, int, Float32Array | SomeRows]) -> None:
-            name, start, part = job
-            rows = tables[name].reshape(-1, self._width)
-            if isinstance(part, SomeRows):
-                rows[start + part.rows, : self._columns] = part.values[:, : self._columns]
-            else:
-                to = rows[start : start + len(part)]
-                to[:, : self._columns] = part[:, : self._columns]
-                to[:, self._columns :] = 0.0
-
-        tables = {name: room(name) for name in blocks}
-        starts = {name: zip(self._bounds[name], parts, strict=False) for name, parts in blocks.items()}
-        self._in_threads(copy, [(name, int(start), part) for name in blocks for start, part in starts[name]])
-        for name, table in tables.items():
-            table[self._lengths[name] * self._width :] = 0.0
-        return tables
+    def _copy_into(self, rows: Float32Array, part: RowBlock) -> None:
+        """Copy a block into padded rows of this machine's memory; of some rows, the others stay as they are."""
+        if isinstance(part, SomeRows):
+            rows[part.rows, : self._columns] = part.values[:, : self._columns]
+        else:
+            rows[:, : self._columns] = np.asarray(part)[:, : self._columns]
+            rows[:, self._columns :] = 0.0
 
     def _in_threads(self, function: Callable[[_J], _T], jobs: Sequence[_J]) -> list[_T]:
         """Do a job for each row block, on the threads there are."""

@@ -141,8 +141,20 @@ class Workers:
         Threads of the one that is looked at.
     memory
         Bytes that all of them hold together (`cluster.shared_memory`); infinity where none has a limit.
+    devices
+        Devices of the one that is looked at; each has its share of the threads.
     """
 
     n: int = 1
     threads: int = 1
     memory: float = math.inf
+    devices: int = 1
+
+    @property
+    def homes(self) -> list[int]:
+        """The threads of each device of all workers, were all like this one."""
+        return [max(1, self.threads // self.devices)] * (self.n * self.devices)
+
+    def tasks(self, resource: str | None) -> int:
+        """Return how many tasks a worker trains at a time: one a device, if a task takes one, else one a thread."""
+        return self.devices if resource else self.threads

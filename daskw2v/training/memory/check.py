@@ -1,6 +1,6 @@
 """What cannot fit is refused before it starts, and not killed hours later."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -8,12 +8,11 @@ from typing import NamedTuple
 from dask.utils import format_bytes
 from distributed import Client
 
+from daskw2v.cluster.gpus import VARIABLE
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import TEXT
-from daskw2v.corpus.inputs import Inputs
-from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ClusterError
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
@@ -43,15 +42,16 @@ _HOST = _Memory(
 )  # fmt: skip
 _GPU = _Memory(
     attrgetter("gpu_bytes"), attrgetter("gpu"), "in the memory of a GPU", "{} are free there",
-    "Give workers GPUs with {} that nothing else uses",
+    f"Give workers GPUs with {{}} that nothing else uses, by their numbers in {VARIABLE}",
 )  # fmt: skip
 
 
-def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params, resources: Resources) -> None:
+def check_encoding(
+    client: Client, sources: Sequence[Source], store: Store, params: Params, resources: Resources
+) -> None:
     """Check that workers have the memory to read the text; how many distinct words it has is guessed.
 
-    Files are looked at only where a worker could not hold the largest shards that there can be, and nothing is checked
-    of a corpus that is there already.
+    Nothing is checked of a corpus that is there already.
 
     Raises
     ------
@@ -62,7 +62,6 @@ def check_encoding(client: Client, inputs: Inputs, store: Store, params: Params,
     most = max((kind.threads for kind in kinds), default=1)
     if _fits(_encode([Source("", most * resources.block_bytes, "", TEXT.name, None)], params, resources), kinds):
         return
-    sources = find_sources(inputs, params.format, resources.storage_options, resources.store_timeout, work=store.url)
     if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check(
             "Reading the text", _HOST, _encode(sources, params, resources), kinds,
@@ -102,13 +101,13 @@ def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: K
     )
 
 
-def _encode(sources: list[Source], params: Params, resources: Resources) -> Callable[[Workers], StageMemory]:
+def _encode(sources: Sequence[Source], params: Params, resources: Resources) -> Callable[[Workers], StageMemory]:
     text = guess_text(sources, params, resources)
     return lambda workers: data.encode(text, workers)
 
 
 def _smaller_blocks(
-    sources: list[Source], params: Params, resources: Resources
+    sources: Sequence[Source], params: Params, resources: Resources
 ) -> Callable[[_Memory, Workers, float], Iterator[Change]]:
     """Return what can be changed where text is read."""
 

@@ -8,7 +8,6 @@ from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.memory.base import FLOAT, INT, LONG, StageMemory, Workers
 from daskw2v.training.memory.text import Text
 
-POSITION = 2 * INT + 2 * LONG  # bytes of a text's position while it is read: code, token, position, bound
 BLOCK = 48 << 20  # rows that are being written or read, and checked
 
 Sizes = dict[str, float]

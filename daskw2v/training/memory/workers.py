@@ -2,8 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
@@ -22,9 +21,11 @@ def workers_of(client: Client, device: str | None = None) -> dict[Workers, float
     Of those that train on a device, or of all where none is named. One is waited for. Those that an adaptive cluster
     may yet start are counted.
     """
-    trainers = trainers_of(client, device)
-    limits = {name: worker["memory_limit"] or math.inf for name, worker in workers_known(client).items()}
-    return _kinds(client, trainers, limits)
+
+    def limits(_trainers: Trainers) -> dict[str, float]:
+        return {name: worker["memory_limit"] or math.inf for name, worker in workers_known(client).items()}
+
+    return _kinds(client, device, limits)
 
 
 def gpus_of(client: Client, device: str) -> dict[Workers, float]:
@@ -35,17 +36,21 @@ def gpus_of(client: Client, device: str) -> dict[Workers, float]:
     free = find_device(device).free_memory
     if free is None:
         return {}
-    trainers = trainers_of(client, device)
-    return _kinds(client, trainers, ask_workers(client, free, workers=trainers.threads))
+    return _kinds(client, device, lambda trainers: ask_workers(client, free, workers=trainers.threads))
 
 
-def _kinds(client: Client, trainers: Trainers, limits: Mapping[str, Any]) -> dict[Workers, float]:
-    n, memory = len(trainers.threads) + trainers.coming, usable_memory(client)
+def _kinds(
+    client: Client, device: str | None, limits_of: Callable[[Trainers], Mapping[str, float]]
+) -> dict[Workers, float]:
     found: dict[Workers, float] = {}
-    for address, threads in trainers.threads.items():
-        if address in limits:
-            kind = Workers(n, threads, memory)
-            found[kind] = min(found.get(kind, math.inf), limits[address])
+    while not found:  # again where all workers have left since they were counted
+        trainers = trainers_of(client, device)
+        limits = limits_of(trainers)
+        n, memory = len(trainers.threads) + trainers.coming, usable_memory(client)
+        for address, threads in trainers.threads.items():
+            if address in limits:
+                kind = Workers(n, threads, memory, trainers.devices.get(address, 1))
+                found[kind] = min(found.get(kind, math.inf), limits[address])
     return found
 
 

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Future
 
 from daskw2v.cluster import this_worker
@@ -27,12 +26,13 @@ from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched
+from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, bucket_jobs
 from daskw2v.training.rotation.bucket_queue import train_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.totals import TaskClock, TaskTotals
-from daskw2v.types import Float32Array, UInt16Array, UInt64Array
+from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 INPUT, OUTPUT = "input", "output"
@@ -46,7 +46,7 @@ class OutputPartition(NamedTuple):
     Rows are float32, or the bits of bfloat16.
     """
 
-    rows: Float32Array | UInt16Array
+    rows: Float32Array | UInt16Array | GpuRows
     words: UInt64Array
 
 
@@ -58,7 +58,7 @@ class PartitionOrigin:
     file: str | None = None
 
 
-PartitionRows: TypeAlias = Float32Array | OutputPartition | PartitionOrigin
+PartitionRows: TypeAlias = Float32Array | GpuRows | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
 
@@ -90,14 +90,15 @@ class TrainedStep(NamedTuple):
     ----------
     totals
         The totals of its tasks.
-    input
-        What holds each input partition after it, or after its pass; None where its task trains more passes.
+    input, output
+        What holds each partition of both tables after it, or after its pass; None where its task trains more passes.
     seconds
         Its share of the time of its task, where that trains whole passes; None elsewhere.
     """
 
     totals: list[TaskTotals]
     input: list[HeldPartition] | None
+    output: list[HeldPartition] | None
     seconds: float | None = None
 
 
@@ -137,10 +138,11 @@ class RotationContext:
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
         """Return a partition's rows, shape (rows, D), from wherever they are."""
-        return self.rows_as_held(table, partition, rows)[:, : self.run.params.vector_size]
+        held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
+        return held[:, : self.run.params.vector_size]
 
-    def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return the same, but results of tasks as they are: padded, shape (rows, padded(D))."""
+    def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | GpuRows:
+        """Return the same, but results of tasks as they are: padded, shape (rows, padded(D)), or on a GPU."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
         return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
@@ -158,10 +160,11 @@ class RotationContext:
         if origin.file is None:
             return read_partition(origin.store, table, partition)
         sent = np.uint16 if table == OUTPUT and self.run.params.sent_dtype == BFLOAT16 else np.float32
-        return _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
+        rows: Float32Array = _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
+        return rows
 
 
-def _widened(rows: npt.NDArray[Any]) -> Float32Array:
+def _widened(rows: Any) -> Any:
     return rows if rows.dtype == np.float32 else from_bfloat16(rows)
 
 
@@ -190,6 +193,8 @@ def train_buckets(
     context: RotationContext,
     threads: int,
     home: Store | None = None,
+    *,
+    stays: bool = False,
 ) -> tuple[PartitionMap, PartitionMap, list[TaskTotals]]:
     """Task: train buckets of some groups of input and output partitions.
 
@@ -207,6 +212,8 @@ def train_buckets(
         Buckets trained at the same time, at most.
     home
         Where rows are written, as files; without it they are the task's result.
+    stays
+        Whether that may stay on a device, because no other worker will take it.
 
     Returns
     -------
@@ -216,7 +223,7 @@ def train_buckets(
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
 
-    def open_output(k: int) -> Float32Array:
+    def open_output(k: int) -> Float32Array | GpuRows:
         words[k] = context.words(k, outputs[k][k]).view()
         words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
@@ -229,13 +236,30 @@ def train_buckets(
 
     attempt, finite = new_attempt(), list[bool]()
 
-    def keep(table: str, k: int, rows: Float32Array) -> PartitionRows:
-        finite.append(is_finite(rows))
-        rounding = roundings.get(k) if table == OUTPUT else None
+    def keep_input(k: int) -> PartitionRows:
+        if home is not None:
+            return write(INPUT, k, taken(trainer.take_input(k)))
+        rows, good = trainer.leave_input(k, stays=stays)
+        finite.append(good)
+        return rows  # type: ignore[no-any-return]
+
+    def keep_output(k: int) -> PartitionRows:
+        rounding = roundings.get(k)
+        if home is None and rounding is None:
+            rows, good = trainer.leave_output(k, stays=stays)
+            finite.append(good)
+            return OutputPartition(rows, share(words[k]))
+        rows = taken(trainer.take_output(k))
         kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        if home is None:
-            return OutputPartition(share(kept), share(words[k])) if table == OUTPUT else share(kept)
-        write_parts(home, f"{table}-{k}-{attempt}", [0, len(kept)], kept[:, : params.vector_size])
+        return OutputPartition(share(kept), share(words[k])) if home is None else write(OUTPUT, k, kept)
+
+    def taken(rows: Float32Array) -> Float32Array:
+        finite.append(is_finite(rows))
+        return rows
+
+    def write(table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
+        assert home is not None
+        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows[:, : params.vector_size])
         return PartitionOrigin(home, f"{table}-{k}-{attempt}")
 
     with ThreadPoolExecutor(threads) as pool:
@@ -253,10 +277,8 @@ def train_buckets(
         jobs = bucket_jobs(steps, pairs, context.group_size, pool)
         found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
-        taken_inputs = each(lambda k: keep(INPUT, k, trainer.take_input(k)), inputs)
-        taken_outputs = each(lambda k: keep(OUTPUT, k, trainer.take_output(k)), outputs)
-        trained_inputs = dict(zip(inputs, taken_inputs, strict=True))
-        trained_outputs = dict(zip(outputs, taken_outputs, strict=True))
+        trained_inputs = dict(zip(inputs, each(keep_input, inputs), strict=True))
+        trained_outputs = dict(zip(outputs, each(keep_output, outputs), strict=True))
     return trained_inputs, trained_outputs, _totals_of(found, steps, all(finite), *clock.read())
 
 
@@ -278,12 +300,21 @@ def _totals_of(
     ]
 
 
-def join_partitions(context: RotationContext, *held: PartitionMap) -> Float32Array:
-    """Return the input table, given what holds its partitions in their order."""
-    table = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
+def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -> Float32Array:
+    """Return a table, given what holds its partitions in their order."""
+    joined = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
     for k, some in enumerate(held):
-        table[context.partitions.words(k)] = context.rows(INPUT, k, some[k])
-    return table
+        joined[context.partitions.words(k)] = context.rows(table, k, some[k])
+    return joined
+
+
+def pick_partition(
+    context: RotationContext, table: str, some: PartitionMap, partition: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of a partition, given what holds it, as `TableParts.pick` does."""
+    home, rows = context.partitions.place(wanted)
+    which = np.flatnonzero(home == partition)
+    return which, context.rows(table, partition, some[partition])[rows[which]]
 
 
 @durable()

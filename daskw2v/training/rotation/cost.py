@@ -68,6 +68,7 @@ def waits(load: Load, p: int, size: int, threads: int) -> float:
     return float(max(math.ceil(size**2 / threads) * threads / size**2, largest * threads / size))
 
 
+@lru_cache(2)  # many plans have as many partitions
 def _shares_of_partitions(load: Load, p: int) -> Float64Array:
     """Return the share of each partition in the words."""
     places, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
@@ -163,6 +164,7 @@ def rotation_cost(
     return Forecast(seconds, sent + dealt, memory / hardware.nodes, disk)
 
 
+@lru_cache(64)  # plans that differ in groups or in what they send have as many
 def _cold_share(load: Load, visits: float) -> float:
     """Return the share of pairs whose row is met for the first time in a visit of its partition, of so many visits."""
     rest, shares, _ = shares_of(load)

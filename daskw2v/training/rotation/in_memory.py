@@ -135,17 +135,17 @@ class _PassesTask:
         slots = self._trainers.slots()
         job = _Job(steps, passes, slots[0], len(slots), 0, key)
         self._future = _submit(client, context, state, self._trainers, job)
-        self._inputs, self._numbers = list(state.input), [step.number_of_pass for step in steps]
+        self._held, self._numbers = (list(state.input), list(state.output)), [step.number_of_pass for step in steps]
         state.coming = passes[-1].this.number + 1
 
     def steps(self, number: int) -> Iterator[TrainedStep]:
         """Wait for the task, unless that was done; yield the steps of one of its passes."""
         totals, seconds = self._done
-        inputs = self._inputs if number == len(self._passes) - 1 else None
+        inputs, outputs = self._held if number == len(self._passes) - 1 else (None, None)
         longer = seconds / sum(of_step.seconds for of_step in totals)  # than the task took its worker
         for of_step, of in zip(totals, self._numbers, strict=True):
             if of == number:
-                yield TrainedStep([of_step], inputs, of_step.seconds * longer)
+                yield TrainedStep([of_step], inputs, outputs, of_step.seconds * longer)
 
     @cached_property
     def _done(self) -> tuple[list[TaskTotals], float]:
@@ -165,7 +165,7 @@ def _play_steps(
 
     def trained() -> TrainedStep:
         found = gather(client, waiting.popleft(), f"Pass {work.this.number}", trainers.takes)
-        return TrainedStep(list(chain(*found)), list(state.input))
+        return TrainedStep(list(chain(*found)), list(state.input), list(state.output))
 
     for step, groups in enumerate(work.works(context)):
         jobs = [
@@ -202,6 +202,7 @@ def _submit(client: Client, context: RotationContext, state: RotationState, trai
         pairs=[this.pairs(groups) for this in job.passes],
         context=context,
         threads=min(job.threads, len(inputs)),
+        stays=len(trainers.threads) + trainers.coming == 1,
         key=f"buckets-{job.key}-{inputs[0]}-{outputs[0]}",
         priority=job.priority,
         retries=2,

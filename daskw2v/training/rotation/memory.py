@@ -5,10 +5,11 @@ from typing import NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
+from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.memory.tables import BLOCK, POSITION, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.memory.tables import BLOCK, Sizes, open_shards, publish, table_bytes
 from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
 
@@ -106,7 +107,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
     n, fits = params.n_partitions, fits_memory(params, text, workers)
     n_groups = RotationPasses(params, text.words).n_steps
-    tasks = min(1 if device.resource else workers.threads, -(-n_groups // workers.n))
+    tasks = min(workers.tasks(device.resource), -(-n_groups // workers.n))
     partition = held / 2 / n
     length = text.words // passes_of_epoch(params)
     pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
@@ -135,7 +136,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
             "open shards": open_shards(text),
         }
 
-    gpu = {"partitions": tasks * own / n_groups, "pairs": tasks * pairs / n**2} if device.free_memory else {}
+    of_gpu = -(-tasks // workers.devices)
+    gpu = {"partitions": of_gpu * own / n_groups, "pairs": of_gpu * pairs / n**2} if device.free_memory else {}
     beside = dealing(workers.threads - tasks)  # on threads that do not train
     return StageMemory.of(
         "train", {**model, **ahead, **task, **beside}, {**kept, **ahead, **dealing(workers.threads)}, gpu=gpu

@@ -53,7 +53,7 @@ def play(
                 for k, origin in trained.items():
                     _remove(table[k], k)
                     table[k] = {k: origin}
-        yield TrainedStep(totals, list(state.input))
+        yield TrainedStep(totals, list(state.input), list(state.output))
 
 
 def _remove(held: HeldPartition, partition: int) -> None:

@@ -12,8 +12,9 @@ through the work directory (`out_of_core`). Pairs are held by workers, too, or l
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -46,6 +47,7 @@ from daskw2v.training.rotation.bucket_task import (
     RotationContext,
     TrainedStep,
     join_partitions,
+    pick_partition,
     save_partitions,
     state_at,
 )
@@ -53,7 +55,7 @@ from daskw2v.training.rotation.cost import run_cost, tried
 from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
-from daskw2v.training.strategy import InputRows, RoundReport, Strategy
+from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts, up_to
 from daskw2v.vocabulary.partition import Partitions
 
 _WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition
@@ -72,22 +74,12 @@ class RotationRun:
         Deals pairs into buckets.
     fits
         What the cluster's memory holds.
-    one_by_one
-        Whether no task trains several passes: rows are asked for after each.
     """
 
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self,
-        client: Client,
-        place: Store,
-        length: int,
-        context: RotationContext,
-        dealer: Dealer,
-        fits: Fits,
-        *,
-        one_by_one: bool,
+        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
     ) -> None:
         self._client, self._place, self._length, self._context = client, place, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
@@ -96,13 +88,17 @@ class RotationRun:
         self._state = state_at(PartitionOrigin(), context.partitions.n)
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
-        self._most = 1 if one_by_one else fits.together
         # A task is submitted while the one before is trained, and none more
-        self.ahead = passes_ahead(len(workers_known(client))) + self._most - 1
+        self._ahead, self._size = passes_ahead(len(workers_known(client))), fits.together
         self.facts = dict[str, Any]()
 
     def __len__(self) -> int:
         return len(self._passes)
+
+    @property
+    def ahead(self) -> int:
+        """Passes of two tasks, of the size of the one that was submitted last."""
+        return self._ahead + self._size - 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
@@ -115,21 +111,27 @@ class RotationRun:
         """Tell whether there is a model before a pass: not where a task trains it together with the one before."""
         return number not in self._submitted
 
-    def play(self, number: int) -> Iterator[RoundReport]:
+    def progress_after(self, number: int) -> int:
+        """Return the progress after a pass."""
+        this = self._passes[number]
+        return this.epoch * self._length + this.stop
+
+    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
         if number in self._submitted:
             return self._submitted.pop(number)
         if self._fits.pairs:
-            return self._play_held(number)
+            return self._play_held(number, looked_at)
         this = self._passes[number]
         self._dealing = in_background(self._deal, this, self._dealing)
         return self._train_dealt(this, self._dealing)
 
-    def _play_held(self, number: int) -> Iterator[RoundReport]:
+    def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
         where = self._client, self._context, self._state
         together = in_memory.goes_as_one_task(*where, number)
-        numbers = self._passes.together(number, self._most) if together else [number]
+        numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
+        self._size = len(numbers)
         works = [self._held(n) for n in numbers]
         key = f"{self._session}-{number}"
         if not together:
@@ -171,15 +173,27 @@ class RotationRun:
         for number_of_step, step in enumerate(steps, 1):
             share = number_of_step / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            held = step.input if self._fits.model else None
-            rows = None if held is None else InputRows(join_partitions, [self._context, *held])
             words, seconds = grams.words, waited
             if isinstance(grams, HeldPairs):
                 seconds = grams.deal_seconds / total_threads(self._client)
             yield RoundReport(
-                progress, self._passes.alpha(this.number, share), step.totals, rows, int(words * share),
+                progress, self._passes.alpha(this.number, share), step.totals, self._rows(step), int(words * share),
                 {"deal_seconds": round(seconds, 4)}, step.seconds,
             )  # fmt: skip
+
+    def _rows(self, step: TrainedStep) -> ModelRows | None:
+        """Return both tables after a step, which go together on one worker if the cluster's memory holds the model."""
+        if step.input is None or step.output is None:
+            return None
+        of = {INPUT: step.input, OUTPUT: step.output}
+        return {
+            table: TableParts(
+                held,
+                partial(pick_partition, self._context, table),
+                partial(join_partitions, self._context, table) if self._fits.model else None,
+            )
+            for table, held in of.items()
+        }
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write all partitions."""
@@ -227,8 +241,7 @@ def _start(
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.max_in_flight)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
-    one_by_one = resources.eval_every is not None
-    return RotationRun(client, place, length, context, dealer, fits, one_by_one=one_by_one)
+    return RotationRun(client, place, length, context, dealer, fits)
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.config.params import Params
+from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 from daskw2v.kernels.cuda import load
 from daskw2v.kernels.simd import padded
@@ -30,6 +31,8 @@ from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import find_device
 from daskw2v.training.devices.base import map_arrays
+from tests.support.cuda.compiling import Setting
+from tests.support.markets import prepare
 
 EPOCH, KEY = 2, np.uint64(99)
 Table = npt.NDArray[Any]
@@ -91,10 +94,11 @@ class Windows(NamedTuple):
         last: int | None = None, **how: Any,
     ) -> "Windows":  # fmt: skip
         """Return a case with tables drawn; a range of centers, all by default."""
-        objective, last = OBJECTIVES[params.objective], len(segment.tokens) if last is None else last
+        objective, last = OBJECTIVES[params.objective], int(segment.bounds[-1]) if last is None else last
         sizes = list(objective.tables(params, len(counts)).values())
         tables = tables_of(sizes, params.vector_size, rng)
-        return cls(params, segment, first, last, tables, objective.prepare(params, counts), likely(tables, rng), **how)
+        prepared, touched = prepare(params, counts, rng), likely(tables, rng)
+        return cls(params, segment, first, last, tables, prepared, touched, **how)
 
     def on_gpu(self) -> Trained:
         """Train on the GPU, or in the simulator."""
@@ -106,8 +110,12 @@ class Windows(NamedTuple):
         memory = DeviceTables(there[0], there[1], width, self.hot_rows, n, likely[0], likely[1], totals, cuda.stream())
         kernel: Any = OBJECTIVES[self.params.objective].trainers["cuda"]
         segment, prepared = map_arrays(put, self.segment), map_arrays(put, self.prepared)
-        kernel(segment, self.first, self.last, memory, self.rate, EPOCH, prepared)
+        kernel(segment, *map(put, self.centers()), memory, self.rate, EPOCH, prepared)
         return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
+
+    def centers(self) -> tuple[Table, Table]:
+        """Return the range as a kernel takes it."""
+        return np.array([self.first]), np.array([self.last])
 
     def _pieces(self) -> int:
         pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
@@ -139,8 +147,12 @@ class Windows(NamedTuple):
         return Trained(tables, np.array(totals))
 
     def shape(self) -> Any:
-        pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
-        return pieces.Shape(padded(self.params.vector_size), self.params.window, True)
+        """Return what its kernel is compiled for here, or for an H100 where there is no GPU."""
+        try:
+            pieces = load("daskw2v.objectives.cuda.pieces")
+        except ClusterError:
+            return Setting(self.params.vector_size, window=self.params.window).shape
+        return pieces.shape_here(padded(self.params.vector_size), self.params.window)
 
     def aim(self) -> Any:
         """Return the targets of a window."""
@@ -148,7 +160,8 @@ class Windows(NamedTuple):
             return needed("daskw2v.objectives.cuda.paths", "cuda").path_targets(self.shape(), self.prepared.depth)
         each = self.params.negative_sharing == "pair" and not rule_of(self.params.objective).as_one
         negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
-        return negatives.negative_targets(self.shape(), self.params.negative, each=each)
+        drawn = self.params.negative, self.params.market_negative
+        return negatives.negative_targets(self.shape(), *drawn, each=each)
 
     def waiting(self) -> dict[str, Any]:
         """Return which rows wait in shared memory, as `traffic.rows_of` takes it."""
@@ -157,13 +170,13 @@ class Windows(NamedTuple):
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:
         """Train by a `tests.support.cuda.emulated.Kernel`; return how often it carried out each step, too."""
-        pieces, tables, totals = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(self.tables), np.zeros(2)
-        there = pieces.WarpTables(*(table.ravel() for table in tables), self.hot_rows, *self.touched, self._pieces())
+        shapes, tables, totals = needed("daskw2v.objectives.cuda.shape", "cuda"), _copies(self.tables), np.zeros(2)
+        there = shapes.KernelTables(*(table.ravel() for table in tables), self.hot_rows, *self.touched)
         tree = isinstance(self.prepared, PreparedTree)
         aim = self.prepared.tree if tree else negatives_of(self.prepared, EPOCH)
         windows = windows_of(self.params, self.rate, EPOCH)
-        arguments = there, self.segment, self.first, self.last, windows, aim, totals
-        return Trained(tables, totals), kernel.launch(arguments, blocks=self._pieces())
+        arguments = there, self.segment, *self.centers(), windows, aim, totals
+        return Trained(tables, totals), kernel.launch(arguments, blocks=self.n_pieces)
 
 
 class Pairs(NamedTuple):
@@ -248,8 +261,8 @@ def _bucket_on_gpu(case: Pairs | PathPairs, train: Callable[[DeviceTables], None
 
 def _emulated_tables(case: Pairs | PathPairs) -> tuple[list[Table], Table, Any]:
     """Return copies of a case's tables, totals, and the tables as a kernel takes them."""
-    pieces, tables = needed("daskw2v.objectives.cuda.pieces", "cuda"), _copies(case.tables)
-    there = pieces.WarpTables(*(table.ravel() for table in tables), 0, *case.touched, 1)
+    shapes, tables = needed("daskw2v.objectives.cuda.shape", "cuda"), _copies(case.tables)
+    there = shapes.KernelTables(*(table.ravel() for table in tables), 0, *case.touched)
     return tables, np.zeros(2), there
 
 

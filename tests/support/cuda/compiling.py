@@ -14,15 +14,18 @@ import numpy as np
 
 from daskw2v.extras import needed
 from daskw2v.kernels.simd import padded
-from daskw2v.objectives.noise import Negatives
+from daskw2v.objectives.noise import Markets, Negatives
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.huffman import Tree
+from tests.support.cuda.occupancy import MULTIPROCESSORS
 
 Capability = tuple[int, int]
 DEPTH = 40  # nodes of the longest way: deeper than Huffman's trees over a billion words
+_Launched = tuple[Any, int, tuple[Any, ...]]  # a kernel, bytes that it is launched with, and types of its arguments
 _FLOATS, _INTEGERS, _WORDS = np.zeros(2, np.float32), np.zeros(2, np.int32), np.zeros(2, np.uint64)
 _LONGS, _KEY = np.zeros(2, np.int64), np.uint64(1)
+_NEGATIVES = Negatives(5, _WORDS, _KEY, 0, Markets(_WORDS, _INTEGERS, _WORDS))
 
 
 class Setting(NamedTuple):
@@ -32,6 +35,7 @@ class Setting(NamedTuple):
     capability: Capability = (9, 0)
     window: int = 5
     negative: int = 5
+    market_negative: int = 0
 
     @property
     def at_once(self) -> bool:
@@ -40,16 +44,21 @@ class Setting(NamedTuple):
 
     @property
     def shape(self) -> Any:
-        pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
-        return pieces.Shape(padded(self.vector_size), self.window, self.at_once)
+        shapes, limits = needed("daskw2v.objectives.cuda.shape", "cuda"), MULTIPROCESSORS[self.capability]
+        share = shapes.share_of_warp(limits.shared, limits.reserved)
+        return shapes.Shape(padded(self.vector_size), self.window, self.at_once, share)
 
 
 class Code(NamedTuple):
-    """A compiled kernel: its text for any GPU, the machine code for one, and what the linker says of it."""
+    """A compiled kernel: its text for any GPU, the machine code for one, and what the linker says of it.
+
+    `ring` are the bytes of shared memory that it is launched with.
+    """
 
     ptx: str
     cubin: bytes
     log: str
+    ring: int = 0
 
     def figure(self, pattern: str) -> int:
         """Return a number of the linker's log, such as that before "registers"."""
@@ -72,69 +81,73 @@ class Code(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block."""
-        return self.figure("bytes smem")
+        """Bytes of shared memory of a block, without those that CUDA keeps: for some GPUs the linker counts them."""
+        end = 0
+        for align, size in re.findall(r"\.shared \.align (\d+) \.b8 \w+\[(\d+)\];", self.ptx):
+            end = -(-end // int(align)) * int(align) + int(size)
+        return end + self.ring
 
 
-def _over_pieces(kernel: Any, aim: Any) -> tuple[Any, tuple[Any, ...]]:
-    types, pieces = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.cuda.pieces", "cuda")
-    tables = pieces.WarpTables(_FLOATS, _FLOATS, np.int32(0), _FLOATS, _FLOATS, np.float32(1))
+def _tables() -> Any:
+    shapes = needed("daskw2v.objectives.cuda.shape", "cuda")
+    return shapes.KernelTables(_FLOATS, _FLOATS, np.int32(0), _FLOATS, _FLOATS)
+
+
+def _over_pieces(kernel: Any, aim: Any) -> _Launched:
+    types = needed("numba.cuda", "cuda").types
     windows, segment = Windows(5, True, 0.1, 0.1, 0, _KEY), Segment(_INTEGERS, _LONGS, _LONGS)
-    values = map(numba.typeof, (tables, segment))
-    return kernel, (*values, types.int64, types.int64, *map(numba.typeof, (windows, aim)), types.float64[::1])
+    values = _tables(), segment, _LONGS, _LONGS, windows, aim
+    return *kernel, (*map(numba.typeof, values), types.float64[::1])
 
 
-def _sgns(setting: Setting, each: bool) -> tuple[Any, tuple[Any, ...]]:
+def _sgns(setting: Setting, each: bool) -> _Launched:
     kernels = needed("daskw2v.objectives.sgns.cuda", "cuda")
-    kernel = kernels.compiled(setting.shape, setting.negative, each)
-    return _over_pieces(kernel, Negatives(setting.negative, _WORDS, _KEY))
+    return _over_pieces(kernels.compiled(setting.shape, setting.negative, each, setting.market_negative), _NEGATIVES)
 
 
-def _cbow_ns(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+def _cbow_ns(setting: Setting) -> _Launched:
     kernels = needed("daskw2v.objectives.cbow_ns.cuda", "cuda")
-    kernel = kernels.compiled(setting.shape, setting.negative, True, True)
-    return _over_pieces(kernel, Negatives(setting.negative, _WORDS, _KEY))
+    kernel = kernels.compiled(setting.shape, setting.negative, True, True, setting.market_negative)
+    return _over_pieces(kernel, _NEGATIVES)
 
 
-def _sg_hs(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+def _sg_hs(setting: Setting) -> _Launched:
     kernel = needed("daskw2v.objectives.sg_hs.cuda", "cuda").compiled(setting.shape, DEPTH)
     return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
-def _cbow_hs(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+def _cbow_hs(setting: Setting) -> _Launched:
     kernel = needed("daskw2v.objectives.cbow_hs.cuda", "cuda").compiled(setting.shape, DEPTH, True)
     return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
-def _buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+def _buckets(setting: Setting) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sgns.buckets.cuda", "cuda")
-    pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
-    tables = numba.typeof(pieces.WarpTables(_FLOATS, _FLOATS, 0, _FLOATS, _FLOATS, np.float32(1)))
+    tables = numba.typeof(_tables())
     items = numba.typeof(kernels.Items(np.zeros(2, np.uint32), 5, _KEY))
     kernel = kernels.compiled(padded(setting.vector_size), setting.negative, setting.at_once)
-    return kernel, (tables, items, items, types.int64, types.float32, types.uint64[::1], types.float64[::1])
+    return *kernel, (tables, items, items, types.int64, types.float32, types.uint64[::1], types.float64[::1])
 
 
-def _path_buckets(setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+def _path_buckets(setting: Setting) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sg_hs.buckets.cuda", "cuda")
-    pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
-    tables = numba.typeof(pieces.WarpTables(_FLOATS, _FLOATS, 0, _FLOATS, _FLOATS, np.float32(1)))
+    tables = numba.typeof(_tables())
     kernel, number = kernels.compiled(padded(setting.vector_size), DEPTH, setting.at_once), types.int64
-    return kernel, (
+    return *kernel, (
         tables, types.uint32[::1], number[::1], number, types.float32, types.uint64[::1], types.float64[::1],
     )  # fmt: skip
 
 
-def _columns(setting: Setting, adam: bool) -> tuple[Any, tuple[Any, ...]]:
+def _columns(setting: Setting, adam: bool) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.context_matrix.cuda", "cuda")
     real, bits, number = types.float32[::1], types.uint64, types.int64
     kernel = kernels.compiled(padded(setting.vector_size), setting.negative, adam)
-    return kernel, (
+    return kernel, 0, (
         real, real, types.int32[:, ::1], bits[::1], real, bits, number, number, number, number, real,
     )  # fmt: skip
 
 
-KERNELS: dict[str, Callable[[Setting], tuple[Any, tuple[Any, ...]]]] = {
+KERNELS: dict[str, Callable[[Setting], _Launched]] = {
     "sgns": lambda setting: _sgns(setting, each=False),
     "sgns, pair": lambda setting: _sgns(setting, each=True),
     "cbow_ns": _cbow_ns,
@@ -145,6 +158,32 @@ KERNELS: dict[str, Callable[[Setting], tuple[Any, tuple[Any, ...]]]] = {
     "context_matrix": lambda setting: _columns(setting, adam=True),
     "context_matrix, sgd": lambda setting: _columns(setting, adam=False),
 }
+
+
+def _helper(module: str, name: str, *arguments: str) -> Callable[[Setting], tuple[Any, tuple[Any, ...]]]:
+    """Return what names a kernel that does not depend on the setting; arguments are of types as "int32[]", "int64"."""
+
+    def found(_: Setting) -> tuple[Any, tuple[Any, ...]]:
+        types = needed("numba.cuda", "cuda").types
+        named = [getattr(types, argument.removesuffix("[]")) for argument in arguments]
+        kinds = [of[::1] if argument.endswith("[]") else of for of, argument in zip(named, arguments, strict=True)]
+        return getattr(needed(module, "cuda"), name), tuple(kinds)
+
+    return found
+
+
+_TEXT = "daskw2v.sampling.cuda"
+HELPERS = {
+    "look up": _helper(
+        _TEXT, "_look_up", "int32[]", "int32[]", "uint64[]", "uint64", *["int64"] * 3, "int32[]", "int64[]"
+    ),
+    "count": _helper(_TEXT, "_count", "int32[]", "int32[]"),
+    "place": _helper(_TEXT, "_place", "int32[]", "int32[]", "int64", "int32[]", "int64[]", "int32[]"),
+    "bound": _helper(_TEXT, "_bound", "int64[]", "int64", "int32[]", "int64[]"),
+    "close": _helper(_TEXT, "_close", "int32[]", "int64", "int64", "int64[]", "int64[]"),
+    "add squares": _helper("daskw2v.kernels.cuda.finite", "_add_squares", "float32[]", "float64[]"),
+}
+"""Kernels around those that train: they cut text, and look for NaN."""
 
 
 @contextmanager
@@ -161,7 +200,7 @@ def _gpu_of(capability: Capability) -> Iterator[None]:
 
 @cache
 def compiled(name: str, setting: Setting) -> Code:
-    """Return a kernel of KERNELS as machine code.
+    """Return a kernel of KERNELS, or of HELPERS, as machine code.
 
     Raises
     ------
@@ -169,15 +208,32 @@ def compiled(name: str, setting: Setting) -> Code:
         If numba-cuda, or the toolkit, is not installed.
     """
     needed("numba_cuda", "cuda")
-    kernel, signature = KERNELS[name](setting)
-    with _gpu_of(setting.capability):
-        ptx, _ = needed("numba.cuda", "cuda").compile_ptx(
-            kernel.py_func, signature, fastmath=True, cc=setting.capability
-        )
-    return linked(ptx, setting.capability)
+    if name in HELPERS:
+        return compiled_for(setting.capability, *HELPERS[name](setting))
+    kernel, ring, signature = KERNELS[name](setting)
+    return compiled_for(setting.capability, kernel, signature, ring)
 
 
-def linked(ptx: str, capability: Capability) -> Code:
+def compiled_for(capability: Capability, kernel: Any, signature: tuple[Any, ...], ring: int = 0) -> Code:
+    """Return a kernel as machine code, for arguments of these types, and a ring of so many bytes."""
+    with _gpu_of(capability):
+        ptx, _ = needed("numba.cuda", "cuda").compile_ptx(kernel.py_func, signature, fastmath=True, cc=capability)
+    return linked(ptx, capability, ring)
+
+
+@cache
+def compiled_merging(name: str, capability: Capability = (9, 0)) -> Code:
+    """Return the kernel that makes deltas, "subtract", or that which merges them by a formula, as machine code."""
+    types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.training.averaging.cuda.kernels", "cuda")
+    real, bits, number = types.float32[::1], types.uint16[::1], types.int64
+    if name == "subtract":
+        return compiled_for(capability, kernels.subtract, (real, real, number, number, number, bits, real))
+    weights = numba.typeof(kernels.Weights(*_FLOATS[[0, 0, 0]]))
+    kernel = kernels.merging(getattr(kernels, name))
+    return compiled_for(capability, kernel, (bits, number, number, number, number, weights, real, real, real))
+
+
+def linked(ptx: str, capability: Capability, ring: int = 0) -> Code:
     """Return a kernel's text as machine code."""
     linker = needed("cuda.bindings.nvjitlink", "cuda")
     options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose", "-lineinfo"]
@@ -190,4 +246,4 @@ def linked(ptx: str, capability: Capability) -> Code:
         linker.get_linked_cubin(link, cubin)
     finally:
         linker.destroy(link)
-    return Code(ptx, bytes(cubin), log.decode())
+    return Code(ptx, bytes(cubin), log.decode(), ring)

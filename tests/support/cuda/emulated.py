@@ -49,8 +49,18 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "shl": lambda a, b: _shifted(a, b, np.left_shift), "shr": lambda a, b: _shifted(a, b, np.right_shift),
 }  # fmt: skip
+
+
+def _inserted(a: Any, b: Any, start: Any, length: Any) -> Any:
+    """Return b with the lowest bits of a in place of its bits from `start` on."""
+    one = a.dtype.type(1)
+    mask = (one << length.astype(a.dtype)) - one
+    return (b & ~(mask << start.astype(a.dtype))) | ((a & mask) << start.astype(a.dtype))
+
+
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": np.negative, "not": np.invert, "mov": np.array, "cvta": np.array, "ex2": np.exp2, "lg2": np.log2,
+    "popc": lambda x: np.array([int(bits).bit_count() for bits in x], np.uint32),
     "rsqrt": lambda x: 1 / np.sqrt(x), "rcp": lambda x: 1 / x, "sqrt": np.sqrt, "abs": np.abs,
 }  # fmt: skip
 _STATEMENT = re.compile(
@@ -76,15 +86,19 @@ class Kernel:
     ----------
     ptx
         The text; it has one entry.
+    ring
+        Bytes of shared memory that it is launched with: of the array that the text gives no length.
     """
 
-    def __init__(self, ptx: str) -> None:
+    def __init__(self, ptx: str, ring: int = 0) -> None:
         text = re.sub(r"//[^\n]*", "", ptx)
         self._before, self._entry, rest = text.partition(".entry")
         self._head, self._body = rest.split("{", 1)
         head, body = self._head, self._body
-        self.shared = {name: int(size) for name, size in re.findall(r"\.shared [^;]*?(\w+)\[(\d+)\];", text)}
-        self.params = {name: _TYPES[of] for of, name in re.findall(r"\.param \.(\w+) (\w+)", head)}
+        self.ring = ring
+        self.shared = {name: int(size or ring) for name, size in re.findall(r"\.shared [^;]*?(\w+)\[(\d*)\];", text)}
+        params = re.findall(r"\.param \.(\w+) (?:\.ptr (?:\.\w+ )*\d+ )?(\w+)", head)
+        self.params = {name: _TYPES[of] for of, name in params}
         self.registers = {name: _TYPES[of] for of, name in re.findall(r"\.reg \.(\w+)\s+(%\w+?)<", body)}
         self.labels: dict[str, int] = {}
         self.steps = list(self._steps())
@@ -172,6 +186,7 @@ class _Block:
         self.special = {
             "%tid.x": number % threads[0], "%tid.y": number // threads[0], "%ctaid.x": self._all(block),
             "%nctaid.x": self._all(blocks), "%ntid.x": self._all(threads[0]), "%ntid.y": self._all(threads[1]),
+            "%dynamic_smem_size": self._all(kernel.ring),
         }  # fmt: skip
         self.symbols, size = dict[str, int](), 0
         for name, length in kernel.shared.items():
@@ -214,7 +229,7 @@ class _Block:
         for place in np.unique(places):
             name = steps[place].name if place < end else ()
             here, alive = places == place, places < end
-            if name[:1] == ("shfl",) or name[:2] == ("bar", "warp"):
+            if name[:1] in (("shfl",), ("vote",)) or name[:2] == ("bar", "warp"):
                 waits = (here != alive).reshape(-1, WARP)[here.reshape(-1, WARP).any(axis=1)].any()
             else:
                 waits = name[:2] == ("bar", "sync") and (here != alive).any()
@@ -277,6 +292,12 @@ class _Block:
         elif op == "shfl":
             lanes = np.arange(self.n) ^ self._read(operands[2], "s32")
             self._write(operands[0].split("|")[0], self._read(operands[1], of)[lanes])
+        elif op == "vote":
+            met = self.registers[operands[1]].reshape(-1, WARP)
+            self._write(operands[0], np.repeat((met << np.arange(WARP, dtype=np.uint32)).sum(axis=1), WARP))
+        elif op == "bfi":
+            of_each = zip(operands[1:], (of, of, "u32", "u32"), strict=True)
+            self._write(operands[0], _inserted(*(self._read(operand, kind) for operand, kind in of_each)))
         elif op == "setp":
             a, b = (self._read(operand, of) for operand in operands[1:])
             self._write(operands[0], _COMPARED[name[1]](a, b))

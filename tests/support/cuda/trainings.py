@@ -21,6 +21,8 @@ def params_of(name: str, setting: Setting) -> Params:
     how: dict[str, Any] = {"vector_size": setting.vector_size, "window": setting.window}
     if reads(OBJECTIVES[objective], "negative"):
         how["negative"] = setting.negative
+    if setting.market_negative:
+        how["market_negative"] = setting.market_negative
     if kind == "pair":
         how["negative_sharing"] = "pair"
     if objective == "context_matrix":

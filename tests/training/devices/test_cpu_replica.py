@@ -100,7 +100,7 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
     for threads in (1, 3):
         replica = make_replica(Threads(threads, hot_rows, 7), make_blocks(objective), objective)
         for epoch in range(3):
-            n, loss = replica.train(
+            n, loss, _ = replica.train(
                 lambda a=a, epoch=epoch: TextPiece(segment, a, a + 2000, Rate(0.05, 0.0, 0), epoch)
                 for a in (0, 2000, 4000)
             )
@@ -123,7 +123,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
     for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
         monkeypatch.setattr(cpu, "_CHUNK", chunk)
         replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective, **options)
-        n, loss = replica.train(loads(segment, cuts))
+        n, loss, _ = replica.train(loads(segment, cuts))
         results.append((n, loss, replica.take()))
     for n, loss, tables in results[1:]:
         assert n == results[0][0]
@@ -139,7 +139,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
 def test_replica__trains_the_smallest_vocabularies(objective, words, threads):
     """The output table of hierarchical softmax has no row at all for one word."""
     replica = make_replica(Threads(threads, 31, 7), make_blocks(objective, words), objective, words)
-    n, loss = replica.train(loads(make_segment(100, words), (0, 50, 100)))
+    n, loss, _ = replica.train(loads(make_segment(100, words), (0, 50, 100)))
     assert n > 0
     assert loss >= 0
     tables = replica.take()
@@ -152,8 +152,8 @@ def test_replica__trains_the_smallest_vocabularies(objective, words, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_replica__no_text_is_no_work(threads):
     replica = make_replica(Threads(threads, 5, 7), make_blocks())
-    assert replica.train(iter(())) == (0, 0.0)
-    assert replica.train(loads(make_segment(0), (0, 0))) == (0, 0.0)
+    assert replica.train(iter(())) == (0, 0.0, 0)
+    assert replica.train(loads(make_segment(0), (0, 0))) == (0, 0.0, 0)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

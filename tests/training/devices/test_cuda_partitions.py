@@ -3,6 +3,7 @@
 What kernels compute is for `tests/contracts`.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
+from daskw2v.training.devices.gpu_rows import GpuRows
 
 
 class Stream:
@@ -42,6 +44,17 @@ class Array:
     def dtype(self):
         return self.values.dtype
 
+    @property
+    def nbytes(self):
+        return self.values.nbytes
+
+    def copy_to_device(self, other):
+        np.copyto(self.values, other.values)
+
+    def __getitem__(self, number):
+        assert number == 0, "of one number"
+        return self.values[0]
+
     def copy_to_host(self, to=None):
         to = np.empty_like(self.values) if to is None else to
         np.copyto(to, self.values)
@@ -64,9 +77,15 @@ def seen(monkeypatch):
         if not alpha:
             raise OSError("gone")
 
-    cuda = SimpleNamespace(stream=Stream, to_device=Array)
+    def add_squares(values, total):
+        total.values += np.sum(values.values**2)
+
+    cuda = SimpleNamespace(stream=Stream, to_device=Array, device_array=lambda n, dtype: Array(np.empty(n, dtype)))
     pieces = SimpleNamespace(
-        room=lambda most: min(most or 100, 100), crowded=lambda touched, most: touched[touched * most > 4]
+        room=lambda most: min(most or 100, 100),
+        crowded=lambda touched, most: touched[touched * most > 4],
+        gpu_at=lambda number: nullcontext(),
+        add_squares=add_squares,
     )
     monkeypatch.setattr(device, "load", lambda name: cuda if name == "numba.cuda" else pieces)
     monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], bucket_trainers={"cuda": kernel}))
@@ -97,6 +116,35 @@ def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_nois
     assert 0 < len(memory.source_touched) < 6, "rows that a hundred batches have at a time"
     np.testing.assert_allclose(trainer.take_input(3)[:, :10], tables[0] + 1)
     np.testing.assert_allclose(trainer.take_output(4)[:, :10], tables[1] - 1)
+
+
+@pytest.mark.parametrize(("stays", "free", "left"), [(True, 2, True), (True, 1.9, False), (False, 9, False)])
+def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, monkeypatch, stays, free, left):
+    """For the next task, which copies them there; whoever else asks gets an array."""
+    trainer, tables, words = make_trainer()
+    monkeypatch.setattr(device, "_free_on", lambda gpu: free * (6 + 8) * 16 * 4)  # times both tables
+    trainer.train(3, 4, Bucket(np.ones(3, np.uint32), np.empty(0, np.uint32)), 0.1, words, np.uint64(7))
+    (inputs, good), (outputs, too) = trainer.leave_input(3, stays=stays), trainer.leave_output(4, stays=stays)
+    assert good
+    assert too
+    assert [isinstance(rows, GpuRows) for rows in (inputs, outputs)] == [left, left]
+    for rows, expected in ((inputs, tables[0] + 1), (outputs, tables[1] - 1)):
+        np.testing.assert_allclose(np.asarray(rows)[:, :10], expected)
+    again = CudaPartitionTrainer(
+        OBJECTIVES["sgns"], Params(vector_size=10), {3: lambda: inputs}, {4: lambda: outputs}, {}.get, 300, None
+    )
+    for found, expected in ((again.take_input(3), tables[0] + 1), (again.take_output(4), tables[1] - 1)):
+        np.testing.assert_allclose(found[:, :10], expected)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, monkeypatch, stays):
+    monkeypatch.setattr(device, "_free_on", lambda gpu: np.inf)
+    tables = np.ones((8, 10), np.float32), np.ones((8, 10), np.float32)
+    tables[1][5, 2] = np.nan
+    outputs = {k: lambda k=k: tables[k] for k in range(2)}
+    trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], Params(vector_size=10), {}, outputs, {}.get, 300, None)
+    assert [trainer.leave_output(k, stays=stays)[1] for k in range(2)] == [True, False]
 
 
 def test_cuda_partitions__waits_for_the_gpu_when_something_fails(seen):

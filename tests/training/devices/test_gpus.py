@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import pickle
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from types import SimpleNamespace
@@ -13,10 +14,11 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.cluster import OneWorker, connect, gpus
-from daskw2v.cluster.gpus import a_gpu_each, visible_gpus
+from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
 from daskw2v.errors import ClusterError
 from daskw2v.training.averaging.replica_task import train_replica
 from daskw2v.training.columns.part_task import train_part
+from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
 from daskw2v.training.devices.gpu import free_memory
 from daskw2v.training.memory.check import check_training
@@ -120,19 +122,26 @@ def write_text(folder):
 
 def test_connect__leaves_it_to_one_worker_to_say_that_there_is_no_gpu(monkeypatch):
     monkeypatch.setattr(gpus, "visible_gpus", list)
-    assert a_gpu_each(1) == {"resources": {"GPU": 1}}
+    assert gpus_for(1) == {"resources": {"GPU": 1}}
 
 
-def test_connect__trains_on_one_gpu_in_this_process(four_gpus):
+def test_connect__trains_on_all_gpus_in_this_process(four_gpus):
     with connect(CUDA, DEVICES["cuda"].local_cluster) as client:
         assert isinstance(client.cluster, OneWorker)
-        assert [worker.state.total_resources for worker in client.cluster.workers.values()] == [{"GPU": 1}]
+        assert [worker.state.total_resources for worker in client.cluster.workers.values()] == [{"GPU": 4}]
+        assert client.submit(gpus_declared).result() == 4
+        assert client.run(lambda dask_worker: gpus_declared(dask_worker)) == dict.fromkeys(client.nthreads(), 4)
+    assert gpus_declared() == 1, "outside of tasks"
+
+
+def test_tasks__are_one_for_a_gpu_and_one_for_each_thread_of_a_processor():
+    assert [DEVICES[name].tasks(4) for name in ("cpu", "cuda")] == [4, 1]
 
 
 def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):
     monkeypatch.setattr(gpus.numba.config, "ENABLE_CUDASIM", 1)
     monkeypatch.setattr(gpus, "visible_gpus", list)
-    assert a_gpu_each(4) == {"resources": {"GPU": 1}}
+    assert gpus_for(4) == {"resources": {"GPU": 1}}
 
 
 @pytest.mark.parametrize("strategy", ["averaging", "rotation", "columns"])
@@ -151,6 +160,7 @@ def test_check_training__refuses_what_a_gpu_cannot_hold(client, monkeypatch, str
         match = r"Training takes about .* in the memory of a GPU \(.*\), and .* free there\. Give workers GPUs with"
         with pytest.raises(ClusterError, match=match) as caught:
             check_training(client, params, CUDA, TEXT)
+    assert "that nothing else uses, by their numbers in CUDA_VISIBLE_DEVICES; or " in caught.value.remedy
     assert "vector_size=50, which takes" in caught.value.remedy
 
 
@@ -160,8 +170,21 @@ def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
         memory_manager=SimpleNamespace(deallocations=SimpleNamespace(clear=lambda: free.append(7))),
         get_memory_info=lambda: SimpleNamespace(free=free[-1], total=9),
     )
-    monkeypatch.setattr(gpu, "load", lambda name: SimpleNamespace(current_context=lambda: context))
-    assert free_memory() == 7.0
+    entered = []
+
+    @contextmanager
+    def entering(number):
+        entered.append(number)
+        yield
+
+    cuda = SimpleNamespace(current_context=lambda: context, gpus=[entering(number) for number in range(3)])
+    monkeypatch.setattr(gpu, "load", lambda name: cuda)
+    assert (free_memory(), entered) == (7.0, [0])
+    free.append(5)
+    monkeypatch.setattr(gpu, "gpus_declared", lambda worker: {"two": 2}.get(worker, 1))
+    cuda.gpus = [entering(number) for number in range(3)]
+    context.get_memory_info = lambda: SimpleNamespace(free=10 - entered[-1])
+    assert (free_memory("two"), entered) == (9.0, [0, 0, 1]), "that of the GPU with the least"
     monkeypatch.setattr(gpu.numba.config, "ENABLE_CUDASIM", 1)
     assert free_memory() == math.inf
 
@@ -176,6 +199,11 @@ def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
         full(refused, codes.CUDA_ERROR_OUT_OF_MEMORY)
     with pytest.raises(driver.CudaAPIError):
         full(refused, codes.CUDA_ERROR_ILLEGAL_ADDRESS)
+
+
+def test_gpu_memory_watched__tells_what_pytorch_raises(torch):
+    with pytest.raises(ClusterError, match=r"memory of a GPU is full on .*CUDA out of memory"), gpu_memory_watched():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 
 
 @gpu_memory_watched()
@@ -193,6 +221,8 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
         (train_replica, "Replica", (RUN, None, [], [None], None, None, {}, [])),
         (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
+        (find_gradients, "open_network", (PARTS, [], None, None, [])),
+        (make_rows, "open_network", (PARTS, 0, None)),
     ],
 )
 def test_tasks_on_a_device__watch_its_memory(monkeypatch, task, opens, args):

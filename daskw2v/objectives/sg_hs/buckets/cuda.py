@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, float32, int32
 
+from daskw2v.kernels.cuda.launching import WarpKernel, launch
 from daskw2v.kernels.cuda.rows import chunks_of
-from daskw2v.kernels.cuda.warp import FLOATS, LANES, SUMS, at, device, kernel, sum_of_lanes, sync_warp
+from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, device, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import adds_four
-from daskw2v.objectives.cuda.batches import SHARE, context_adder, context_reader, group_of, half_of, listed_trainer
-from daskw2v.objectives.cuda.shape import WarpTables
+from daskw2v.objectives.cuda.access import adds_four, of_warp
+from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
+from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
 from daskw2v.sampling.pairs import Pairs, center_of, context_of
@@ -59,21 +60,19 @@ def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64
         there, ends, tree = map(cuda.to_device, (pairs, bounds, links))
         run = compiled(tables.width, -(-max(1, int(links[-1])) // _DEPTH) * _DEPTH, adds_four())
         warps = max(1, min(tables.max_in_flight, n // _RUN))
-        trained = WarpTables(
-            tables.source, tables.output, 0, tables.source_touched, tables.output_touched, np.float32(warps)
-        )
-        run[warps, LANES, tables.stream](trained, there, ends, stride_of(n), np.float32(alpha), tree, tables.totals)
+        how = there, ends, stride_of(n), np.float32(alpha), tree, tables.totals
+        launch(run, warps, tables.stream, kernel_tables(tables), *how)
         tables.stream.synchronize()  # before what it reads is released
 
 
 @lru_cache(maxsize=64)
-def compiled(width: int, depth: int, at_once: bool) -> Any:
+def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
     """Return the kernel for rows of `width` floats and paths of at most `depth` nodes."""
     floats, gains_size, near_size = chunks_of(width) * FLOATS, BATCH * SUMS, group_of(width)
     train_batch = _train_batch(width, at_once)
 
     @kernel
-    def run(tables: Any, pairs: Any, bounds: Any, stride: Any, alpha: Any, links: Any, totals: Any) -> None:
+    def run(trained: Any, pairs: Any, bounds: Any, stride: Any, alpha: Any, links: Any, totals: Any) -> None:
         lane = cuda.threadIdx.x
         scratch = _PathScratch(  # one a line: the simulator knows shared arrays by theirs
             cuda.shared.array(depth, int32),
@@ -84,7 +83,7 @@ def compiled(width: int, depth: int, at_once: bool) -> Any:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
-        n, loss = bounds.size - 1, _NONE
+        tables, n, loss = of_warp(trained, cuda.gridDim.x), bounds.size - 1, _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
         for i in range(n * warp // warps, n * (warp + 1) // warps):
             number = i * stride % n
@@ -95,11 +94,11 @@ def compiled(width: int, depth: int, at_once: bool) -> Any:
             sync_warp()
             for batch in range(start, step.stop, BATCH):
                 loss += train_batch(tables, step, batch, n_nodes, alpha, scratch, lane)
-        loss = sum_of_lanes(loss)
+        loss = sum_of_sums(loss)
         if lane == 0:
-            cuda.atomic.add(totals, 1, float(loss) / SHARE)  # as many lanes had each of its terms
+            cuda.atomic.add(totals, 1, float(loss))
 
-    return run
+    return WarpKernel(run)
 
 
 @device

@@ -14,25 +14,27 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
+from daskw2v.kernels.cuda.launching import WarpKernel, launch
 from daskw2v.kernels.cuda.rows import chunks_of, reading
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
+    SHARE,
     SUMS,
     at,
     device,
     kernel,
     load4_fresh,
-    sum_of_lanes,
+    sum_of_sums,
     sums_of_lanes,
     sync_warp,
 )
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import adder, adds_four
-from daskw2v.objectives.cuda.batches import SHARE, context_adder, context_reader, group_of, half_of, listed_trainer
+from daskw2v.objectives.cuda.access import adder, adds_four, of_warp
+from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
 from daskw2v.objectives.cuda.gradients import gradient
-from daskw2v.objectives.cuda.shape import WarpTables
+from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items
 from daskw2v.sampling.hierarchy import bits_of_negative
@@ -70,10 +72,8 @@ def train_bucket(
     if slices:
         run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
         warps = max(1, min(tables.max_in_flight, slices // _RUN))
-        trained = WarpTables(
-            tables.source, tables.output, 0, tables.source_touched, tables.output_touched, np.float32(warps)
-        )
-        run[warps, LANES, tables.stream](trained, *kinds, slices, np.float32(alpha), drawn, tables.totals)
+        how = *kinds, slices, np.float32(alpha), drawn, tables.totals
+        launch(run, warps, tables.stream, kernel_tables(tables), *how)
         tables.stream.synchronize()  # before what it reads is released
 
 
@@ -86,14 +86,14 @@ _draws_of = device(_draws)
 
 
 @lru_cache(maxsize=64)
-def compiled(width: int, shared: int, at_once: bool) -> Any:
+def compiled(width: int, shared: int, at_once: bool) -> WarpKernel:
     """Return the kernel for rows of `width` floats and batches that share at most so many negatives."""
     floats, listed_size = chunks_of(width) * FLOATS, max(1, shared)
     near_size, gains_size = max(group_of(width), BATCH), BATCH * SUMS
     train_batch = _train_batch(width, at_once)
 
     @kernel
-    def run(tables: Any, pairs: Any, noise: Any, slices: Any, alpha: Any, words: Any, totals: Any) -> None:
+    def run(trained: Any, pairs: Any, noise: Any, slices: Any, alpha: Any, words: Any, totals: Any) -> None:
         lane = cuda.threadIdx.x
         scratch = _BatchScratch(  # one a line: the simulator knows shared arrays by theirs
             cuda.shared.array(listed_size, int32),
@@ -104,6 +104,7 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
+        tables = of_warp(trained, cuda.gridDim.x)
         n_pairs, n_noise = _draws_of(pairs.pairs.size), _draws_of(noise.pairs.size)
         loss = _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
@@ -112,11 +113,11 @@ def compiled(width: int, shared: int, at_once: bool) -> Any:
                 loss += train_batch(tables, pairs, True, batch, alpha, words, scratch, lane)
             for batch in range(i * n_noise // slices * _SHARING, (i + 1) * n_noise // slices * _SHARING):
                 loss += train_batch(tables, noise, False, batch, alpha, words, scratch, lane)
-        loss = sum_of_lanes(loss)
+        loss = sum_of_sums(loss)
         if lane == 0:
-            cuda.atomic.add(totals, 1, float(loss) / SHARE)  # as many lanes had each of its terms
+            cuda.atomic.add(totals, 1, float(loss))
 
-    return run
+    return WarpKernel(run)
 
 
 @device
@@ -144,8 +145,9 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
     if place >= items.pairs.size:
         return np.int32(-2)
     half = half_of(items.pairs)
-    center = center_of(at(items.pairs, place), half)
-    return np.int32(-1) if center == no_row(half) else np.int32(center)
+    # Unsigned as well: else Numba compares both as float64
+    center = np.uint64(center_of(at(items.pairs, place), half))
+    return np.int32(-1) if center == np.uint64(no_row(half)) else np.int32(center)
 
 
 @device

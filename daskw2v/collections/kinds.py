@@ -1,0 +1,263 @@
+"""What holds text beside files, told by the names of types, so that none of their packages is imported."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from itertools import chain
+from typing import Any, ClassVar, TypeGuard
+
+from distributed import Client
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.progress import Listener
+from daskw2v.store.storage import Store
+
+TextInputs = Any  # `Inputs`, or a type of a package that is not imported
+
+_FUTURES = {("distributed", "Future")}
+_TASKS = {("dask", "Delayed"), *_FUTURES}
+_BAGS = {("dask", "Bag")}
+_DASK_FRAMES = {("dask", "DataFrame"), ("dask", "Series")}
+FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame")}
+ARROW_TABLES = {("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
+ARROW_COLUMNS = {("pyarrow", "ChunkedArray"), ("pyarrow", "Array")}
+POLARS_COLUMNS = {("polars", "Series")}
+_TABLES = {("pandas", "Series"), *FRAMES, *ARROW_TABLES, *ARROW_COLUMNS, *POLARS_COLUMNS}
+_COLUMNS = {("pandas", "Series"), ("dask", "Series"), *ARROW_COLUMNS, *POLARS_COLUMNS}
+_DATASETS = {("datasets", "Dataset")}
+_REFUSED = {
+    ("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict"), ("numpy", "ndarray"),
+    ("dask", "Array"),
+}  # fmt: skip
+_ROWS = 1 << 16  # of a dataset at a time
+
+
+class Derived(ABC):
+    """Text that is derived from other data: sessions of events, walks on a graph.
+
+    Parameters
+    ----------
+    params
+        Defaults of training on it.
+    unread
+        Fields of `Params` and `Resources` about reading files of text, which must be as by default.
+    """
+
+    params: ClassVar[Params] = Params()
+    unread: ClassVar[tuple[str, ...]] = (
+        "format", "weight", "delimiter", "filters", "errors", "max_bad_blocks", "keep_inputs",
+    )  # fmt: skip
+
+    @property
+    def has_markets(self) -> bool:
+        """Whether the data name the markets of words."""
+        return False
+
+    @abstractmethod
+    def write(
+        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+    ) -> list[Source]:
+        """Write the text to the work directory, or find it there, and return its files, in order.
+
+        Parameters
+        ----------
+        work, params, resources
+            Where files are written; `column` names their column.
+        client
+            Returns the cluster, where it is needed.
+        listener
+            Called with the progress.
+        """
+
+
+def is_named(inputs: TextInputs) -> TypeGuard[Inputs]:
+    """Tell whether inputs are names of files: one, or a list or tuple that begins with one, or is empty."""
+    if isinstance(inputs, list | tuple):
+        return not inputs or isinstance(inputs[0], str | os.PathLike)
+    return isinstance(inputs, str | os.PathLike)
+
+
+def default_params(inputs: TextInputs) -> Params:
+    """Return the Params of training on inputs where none are given."""
+    return inputs.params if isinstance(inputs, Derived) else Params()
+
+
+def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> None:
+    """Refuse what holds no text, before any of it is read.
+
+    Raises
+    ------
+    ParameterError
+        If `inputs` are of a type that is neither names nor text; or a format of files is given for what is none, or
+        files that the user has named are not to be kept; or markets are missing, or nobody would read them.
+    InputError
+        If they are empty, or a table has no such column.
+    """
+    column, format = params.column, params.format
+    _check_markets(inputs, params)
+    if is_named(inputs):
+        names_of(inputs)
+        if not resources.keep_inputs:
+            raise ParameterError("keep_inputs=False deletes no files that have been named.", "Leave keep_inputs out.")
+        return
+    if isinstance(inputs, Derived):
+        _check_derived(inputs, params, resources)
+    if params.filters:
+        raise ParameterError(
+            f"filters={params.filters!r} choose files by their folders, but the input is a {type(inputs).__name__}.",
+            "Filter it before, or leave out filters.",
+        )
+    if _is_refused(inputs):
+        raise refused(inputs, "")
+    if format is not None:
+        raise ParameterError(
+            f"format={format!r} is that of files, but the input is a {type(inputs).__name__}.", "Leave out format."
+        )
+    if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | _DASK_FRAMES):
+        raise ParameterError(
+            f"The input is a list of objects of the type {type(inputs[0]).__name__}.",
+            "Give one: dask.bag.concat or dask.dataframe.concat makes it.",
+        )
+    if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
+        check_column(column, list(inputs.columns))
+    if params.weight is not None:
+        _check_weight(inputs, column, params.weight)
+
+
+def _check_weight(inputs: Any, column: str, weight: str) -> None:
+    """Refuse weights that are in no column, or in that of the text."""
+    if weight == column:
+        raise ParameterError(f"weight={weight!r} is the column of the text.", "Name a column of integers.")
+    if is_one_of(inputs, _COLUMNS):
+        raise ParameterError(
+            f"weight={weight!r} is a column of tables, but the input is a {type(inputs).__name__}.",
+            "Give a table that has both columns.",
+        )
+    if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
+        check_column(weight, list(inputs.columns))
+
+
+def no_markets(params: Params) -> ParameterError:
+    """Return the error for negatives of markets without markets."""
+    return ParameterError(
+        f"market_negative={params.market_negative} has no markets to draw from.",
+        "Give markets, the URL of a table; or events, and the column of their markets.",
+    )
+
+
+def _check_markets(inputs: TextInputs, params: Params) -> None:
+    named = isinstance(inputs, Derived) and inputs.has_markets
+    if named and not params.market_negative:
+        raise ParameterError(
+            "The markets of the events change nothing for market_negative=0.",
+            "Give market_negative=1 or more, or leave out the column of their markets.",
+        )
+    if named and params.markets is not None:
+        raise ParameterError(
+            f"markets={params.markets!r}, and the events have a column of their markets.", "Leave one of the two out."
+        )
+    if params.market_negative and not named and params.markets is None:
+        raise no_markets(params)
+
+
+def _check_derived(inputs: Derived, params: Params, resources: Resources) -> None:
+    """Refuse options that are not read where text is derived."""
+    for settings in (params, resources):
+        for name in set(inputs.unread) & {f.name for f in fields(settings)}:
+            if (value := getattr(settings, name)) != getattr(type(settings), name):
+                raise ParameterError(
+                    f"{name}={value!r} changes nothing for {type(inputs).__name__}: their files are read whole, CSV "
+                    "with commas, and kept.",
+                    f"Leave {name} out.",
+                )
+
+
+def _is_refused(inputs: Any) -> bool:
+    """Tell whether inputs have no order, are no text, or are read in another way."""
+    if isinstance(inputs, Derived) or is_one_of(inputs, _TASKS | _DASK_FRAMES | _TABLES | _DATASETS | _BAGS):
+        return False
+    unordered = isinstance(inputs, set | frozenset | Mapping | bytes | bytearray)
+    return unordered or is_one_of(inputs, _REFUSED) or hasattr(type(inputs), "read") or not isinstance(inputs, Iterable)
+
+
+def check_column(column: str, present: list[Any]) -> str:
+    """Return the column of a table that a path begins with: itself, or "doc" of "doc.body".
+
+    Raises
+    ------
+    InputError
+        If there is none, or there are several.
+    """
+    heads = (name for name in present if isinstance(name, str) and column.startswith(f"{name}."))
+    root = column if column in present else max(heads, key=len, default=column)
+    if (n := present.count(root)) != 1:
+        raise InputError(
+            f"There {'are several columns' if n else 'is no column'} {column!r}.",
+            f"Give column; the columns are: {', '.join(map(str, present))}.",
+        )
+    return root
+
+
+def tasks_of(inputs: Any, column: str, weight: str | None = None) -> list[Any] | None:
+    """Return the partitions of text that Dask computes, as its tasks or futures; None for text in this process."""
+    if is_one_of(inputs, _DASK_FRAMES):
+        if inputs.ndim > 1:
+            names = [column] if weight is None else [column, weight]
+            inputs = inputs[list(dict.fromkeys(check_column(name, list(inputs.columns)) for name in names))]
+        return list(inputs.to_delayed())
+    if is_one_of(inputs, _BAGS):
+        # Iterators are listed in the task that makes them, so that a retry makes them anew. Those that a cluster holds
+        # already could be read only once.
+        held = any(is_one_of(task, _FUTURES) for task in dict(inputs.dask).values())
+        return list(inputs.to_delayed(optimize_graph=False) if held else inputs.map_partitions(list).to_delayed())
+    if is_one_of(inputs, _TASKS):
+        return [inputs]
+    if isinstance(inputs, list | tuple) and all(is_one_of(member, _TASKS) for member in inputs):
+        return list(inputs)
+    return None
+
+
+def is_table(value: Any) -> bool:
+    """Tell whether a value is a table or a column of one."""
+    return is_one_of(value, _TABLES)
+
+
+def partitions_of(inputs: Any) -> Iterator[Any]:
+    """Yield text in this process: tables, and iterables of sentences or records."""
+    if is_one_of(inputs, _DATASETS):
+        yield from inputs.with_format("arrow").iter(_ROWS)
+    elif is_table(inputs):
+        yield inputs
+    elif isinstance(inputs, list | tuple) and is_table(inputs[0]):
+        yield from inputs
+    else:
+        yield _not_names(inputs)
+
+
+def _not_names(inputs: Iterable[Any]) -> Iterator[Any]:
+    """Yield sentences; refuse those of an iterator that turn out to be names of files.
+
+    Raises
+    ------
+    ParameterError
+        If the first is a path, or that of a file, or a table.
+    """
+    sentences = iter(inputs)
+    for first in sentences:
+        if is_table(first):
+            raise ParameterError(f"The input yields tables ({type(first).__name__}).", "Give list(tables).")
+        if isinstance(first, os.PathLike) or (isinstance(first, str) and "\n" not in first and os.path.isfile(first)):
+            raise ParameterError(
+                f"The input yields names of files, such as {os.fspath(first)!r}.", "Give list(names) to read these."
+            )
+        yield from chain([first], sentences)
+
+
+def is_one_of(value: Any, kinds: set[tuple[str, str]]) -> bool:
+    """Tell whether a value is of one of these types, named by package and name: its own attributes do not count."""
+    return any(kind in kinds for kind in kinds_of(value))

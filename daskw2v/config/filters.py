@@ -1,0 +1,99 @@
+"""Filters of files by the columns of their folders, such as day=2026-11-01: as in pandas' and Dask's `read_parquet`."""
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, NamedTuple
+
+from daskw2v.config.settings import Constraint
+
+Value = str | int | float | tuple[str | int | float, ...]
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt}
+MEMBERSHIP = {"in": True, "not in": False}  # and whether members pass
+_SAME = {"=": "=="}
+_TEXT = re.compile(r"\s*([^\s=!<>]+)\s*(==|!=|<=|>=|=|<|>)(?![=!<>])\s*(.*?)\s*")
+
+
+class Filter(NamedTuple):
+    """A condition: what a column is compared with, and how."""
+
+    column: str
+    operator: str
+    value: Value
+
+
+Filters = tuple[tuple[Filter, ...], ...]  # files pass that meet all conditions of one group
+
+
+def filter_of(given: Any) -> Filter:
+    """Return a condition, given as (column, operator, value) or as text such as "day>=2026-11-01".
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is neither.
+    """
+    if isinstance(given, str):
+        match = _TEXT.fullmatch(given)
+        if match is None:
+            raise ValueError(given)
+        given = match.groups()
+    column, operator, value = given
+    operator = _SAME.get(operator, operator)
+    if operator in MEMBERSHIP and isinstance(value, list | tuple | set | frozenset):
+        return Filter(_column(column), operator, tuple(sorted(map(_plain, value), key=str)))
+    if operator not in COMPARISONS:
+        raise ValueError(operator)
+    return Filter(_column(column), operator, _plain(value))
+
+
+def filters_of(given: Any) -> Filters:
+    """Return conditions that all hold, or groups of such, of which one holds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a condition is none.
+    """
+    if isinstance(given, str) or _is_condition(given):
+        return ((filter_of(given),),)
+    nested = all(isinstance(member, list | tuple) and not _is_condition(member) for member in given)
+    groups = given if nested and given else [given]
+    return tuple(tuple(map(filter_of, group)) for group in groups if group)
+
+
+def _is_condition(given: Any) -> bool:
+    if not isinstance(given, list | tuple) or len(given) != 3 or not all(isinstance(part, str) for part in given[:2]):
+        return False
+    return given[1] in {*COMPARISONS, *MEMBERSHIP, *_SAME}
+
+
+def _column(name: Any) -> str:
+    if not (isinstance(name, str) and name):
+        raise ValueError(name)
+    return name
+
+
+def _plain(value: Any) -> str | int | float:
+    """Return a value as folders' names can be compared with it."""
+    if isinstance(value, datetime.date):  # and datetime
+        return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(value)
+    return value
+
+
+def _are_filters(value: Any) -> bool:
+    try:
+        filters_of(value)
+    except (ValueError, TypeError):
+        return False
+    return isinstance(value, Sequence)
+
+
+FILTERS = Constraint(
+    _are_filters, 'conditions (column, operator, value) or texts such as "day>=2026-11-01", with ==, !=, <, <=, >, >=; '
+    "or in, not in and a list", filters_of, item="CONDITION",
+)  # fmt: skip

@@ -1,0 +1,298 @@
+"""Columns of Arrow, of text or of lists of tokens, read directly from its buffers: what formats of tables share."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.formats.paths import NoFieldError, find_field
+from daskw2v.corpus.formats.weights import repeated, weights_of
+from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.tokenizers import Tokenizer
+from daskw2v.errors import InputError
+from daskw2v.extras import Extra
+
+pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
+
+BATCH = 1 << 20  # bytes of a column decoded at once
+ROWS = 1 << 12  # most rows decoded at once, whatever sizes the file declares
+
+
+@contextmanager
+def reading_as(title: str, url: str) -> Iterator[None]:
+    """Turn errors of Arrow on damaged files, including names that are not UTF-8, into an InputError."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError(
+            f"{url} has a part that does not fit into memory, or is damaged and declares one ({title}).",
+            "Write the file again with smaller row groups, record batches or stripes, or leave it out.",
+        ) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{url} cannot be read as {title} ({error}).", "Write the file again, or leave it out."
+        ) from error
+
+
+def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
+    """Divide a file whose parts, of unknown sizes, are taken to be equal into blocks of about `block_bytes`."""
+    step = max(1, parts * block_bytes // source.size)
+    return [TextBlock(source, at, min(at + step, parts)) for at in range(0, parts, step)]
+
+
+class Column(NamedTuple):
+    """A column of text, or of lists of tokens: the names that lead to it, from that of a column of the file on."""
+
+    path: list[str]
+    is_list: bool
+
+    def of(self, batch: Any) -> Any:
+        """Return the array of a record batch, null where a struct around it is."""
+        return reduce(_field, self.path[1:], batch.column(batch.schema.get_field_index(self.path[0])))
+
+
+class TextColumns(NamedTuple):
+    """The column of text of a file, and that of the rows' weights, if there is one."""
+
+    text: Column
+    weight: Column | None
+    url: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the columns that are read."""
+        return [".".join(column.path) for column in self[:2] if column is not None]
+
+    @property
+    def roots(self) -> list[str]:
+        """Names of the file's own columns that hold them."""
+        return list(dict.fromkeys(column.path[0] for column in self[:2] if column is not None))
+
+    def arrays(self, batches: Iterable[Any], of: Callable[[Any, Column], Any]) -> Iterator[Any]:
+        """Yield the text of record batches, in parts that are decoded at once, each row as often as it counts.
+
+        `of` returns a column of a batch.
+        """
+        for batch in batches:
+            text = of(batch, self.text)
+            if self.weight is None:
+                yield from in_slices([text])
+                continue
+            column = ".".join(self.weight.path)
+            weights, start = weights_of(of(batch, self.weight), column, self.url), 0
+            for part in in_slices([text]):
+                yield from repeated(part, weights[start : start + len(part)])
+                start += len(part)
+
+
+def find_columns(schema: Any, column: str, weight: str | None, url: str) -> TextColumns:
+    """Find the columns of text and of weights; raises as `find_column` does."""
+    found = None if weight is None else _find(schema, weight, url)
+    return TextColumns(find_column(schema, column, url), None if found is None else Column(found[0], False), url)
+
+
+def find_column(schema: Any, column: str, url: str) -> Column:
+    """Find a column by its name or path.
+
+    Raises
+    ------
+    InputError
+        If it is missing, is there more than once, or has another type.
+    """
+    path, kind = _find(schema, column, url)
+    if is_string(kind):
+        return Column(path, False)
+    if is_list(kind) and (is_string(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        return Column(path, True)
+    raise InputError(
+        f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers.",
+        _remedy(_kinds(pa.struct(list(schema)))),
+    )
+
+
+def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
+    """Return the names that lead to a column, and its type."""
+    root = pa.struct(list(schema))
+    try:
+        path, kind = find_field(column, root, _kinds)
+    except NoFieldError as error:
+        raise InputError(f"{url} has no column {column!r}.", _remedy(error.present)) from None
+    holder = root
+    for name in path:
+        if (found := len(holder.get_all_field_indices(name))) > 1:
+            raise InputError(f"{url} has {found} columns {column!r}.", _remedy(_kinds(root)))
+        holder = holder.field(name).type
+    return path, kind
+
+
+def rows_at_once(size: int, rows: int) -> int:
+    """Return how many of some rows are decoded at once; few, since repeated rows take little space in the file."""
+    return min(max(1, rows * BATCH // max(size, BATCH)), ROWS)
+
+
+def in_slices(arrays: Iterable[Any]) -> Iterator[Any]:
+    """Divide arrays into slices that are decoded at once."""
+    for array in arrays:
+        step = rows_at_once(array.nbytes, len(array))
+        yield from (array.slice(start, step) for start in range(0, len(array), step))
+
+
+def column_of(batch: Any, column: Column) -> Any:
+    """Return a column of a record batch."""
+    return column.of(batch)
+
+
+def checked(batch: Any, column: Column) -> Any:
+    """Return a column of a record batch whose buffers come from a file: offsets out of range would end the process.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If buffers are too short, or offsets are out of range. Text may be invalid UTF-8.
+    """
+    batch.validate()
+    array = column.of(batch)
+    array.view(_as_bytes(array.type)).validate(full=True)
+    return array
+
+
+def read_arrays(
+    arrays: Iterable[Any], column: Column, place: str, policy: InvalidInput, tokenizer: Tokenizer
+) -> Iterator[RawText | Tokens]:
+    """Read a column of text, whose lines are sentences, or a column of lists, each of which is a sentence.
+
+    Nulls, in the column or in its lists, and empty tokens are skipped.
+
+    Parameters
+    ----------
+    arrays
+        The column, in parts of bounded size.
+    column
+        What it holds.
+    place
+        Where it begins, for messages.
+    policy, tokenizer
+        As for `Format.read`.
+
+    Raises
+    ------
+    InputError
+        If text is invalid in strict mode.
+    """
+    before = policy.report.bytes_read
+    for array in arrays:
+        offset = policy.report.bytes_read - before
+        if column.is_list:
+            piece: RawText | Tokens = _sentences(array, place, offset, policy)
+        else:
+            piece = _text(array, place, offset, policy, tokenizer)
+        if isinstance(piece, RawText) or len(piece.starts):
+            yield piece
+
+
+def _field(array: Any, name: str) -> Any:
+    return pc.struct_field(array, [array.type.get_field_index(name)])
+
+
+def _kinds(kind: Any) -> dict[str, Any]:
+    """Return the types of a struct's fields by name."""
+    fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    return {field.name: field.type for field in fields}
+
+
+def _remedy(present: Mapping[str, Any]) -> str:
+    columns = ", ".join(f"{name} ({kind})" for name, kind in present.items())
+    return f"Give column; the columns are: {columns or 'none'}."
+
+
+def is_string(kind: Any) -> bool:
+    """Tell whether a type is text, also in categories."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _as_bytes(kind: Any) -> Any:
+    """Return the type of the same buffers with bytes in place of text."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_as_bytes(kind.value_type), kind.list_size)
+    if is_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_as_bytes(kind.value_type))
+    texts = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+    return texts.get(kind, kind)
+
+
+def is_list(kind: Any) -> bool:
+    """Tell whether a type is lists that are read."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes (n,) and offsets (t+1,) of a large_string array, without copying the bytes."""
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.zeros(1, np.int64)
+    if len(array):
+        offsets = np.frombuffer(offsets_buffer, np.int64, len(array) + 1, array.offset * 8)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.frombuffer(data_buffer or b"", np.uint8)  # there is no buffer without bytes
+    return data[first:last], offsets - first
+
+
+def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
+    strings = array.cast(pa.large_string()).fill_null("")
+    empty, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
+    data = strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes()
+    policy.report.count_lines(data)
+    policy.report.bytes_read += len(data)
+    return tokenizer(policy.utf8(data, place, offset))
+
+
+def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:
+    policy.report.lines += len(array)
+    lists = array.cast(pa.large_list(pa.large_string()))
+    rows = np.zeros(len(lists) + 1, np.int64)  # index of the first token of each row
+    np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(), out=rows[1:])
+    tokens = lists.flatten()
+    keep = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
+    kept = np.zeros(len(tokens) + 1, np.int64)  # number of kept tokens before each
+    np.cumsum(keep.to_numpy(zero_copy_only=False), out=kept[1:])
+    data, offsets = strings_of(tokens.filter(keep))
+    policy.report.bytes_read += len(data)
+    bounds = kept[rows]
+    starts = bounds[:-1][bounds[1:] > bounds[:-1]]
+    return _valid(Tokens(data, offsets, starts), place, offset, policy)
+
+
+def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tokens:
+    """Return the sentences as valid UTF-8; the policy treats each as a line."""
+    data, offsets = tokens.data, tokens.offsets
+    if (data < 0x80).all():
+        return tokens
+    continued = (data[offsets[:-1]] & 0xC0) == 0x80  # valid together, but not token by token
+    try:
+        if not continued.any():
+            data.tobytes().decode()
+            return tokens
+        at, reason = int(offsets[continued.argmax()]), "invalid start byte"
+    except UnicodeDecodeError as error:
+        at, reason = error.start, error.reason
+    policy.offence(f"{place} at byte {offset + at}", reason)
+    ends = [*tokens.starts[1:], len(offsets) - 1]
+    raw = data.tobytes()
+    sentences = []
+    for start, end in zip(tokens.starts, ends, strict=True):
+        words = [raw[offsets[i] : offsets[i + 1]] for i in range(start, end)]
+        repaired = [word.decode(errors="replace") for word in words]
+        if any(word != text.encode() for word, text in zip(words, repaired, strict=True)):
+            if policy.errors == "skip":
+                policy.report.skipped += 1
+                continue
+            policy.report.replaced += 1
+        sentences.append(repaired)
+    return tokens_of(sentences)

@@ -1,0 +1,141 @@
+"""CSV and TSV with a header. A file is one block: only the rows before a newline tell whether it ends a row."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.formats.base import Format, cut_short
+from daskw2v.corpus.formats.columns import column_of, find_columns, read_arrays, reading_as, rows_at_once
+from daskw2v.corpus.formats.text import refuse_other_encodings
+from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.pieces import RawText, Tokens
+from daskw2v.corpus.streams import CHUNK, decompressed
+from daskw2v.corpus.tokenizers import Tokenizer
+from daskw2v.errors import InputError
+from daskw2v.extras import Extra
+
+pa, pa_csv = Extra("pyarrow", "arrow"), Extra("pyarrow.csv", "arrow")
+
+_TITLE = "CSV"
+_ROW = 1 << 24  # most bytes of a row, and bytes parsed at once
+
+
+class _Stream(io.RawIOBase):
+    """Chunks of bytes as a file."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks, self._rest = iter(chunks), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (chunk := next(self._chunks, None)) is not None:
+            self._rest = memoryview(chunk)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+class _Rows:
+    """Parses rows, and counts them; those with another number of fields than the header are invalid input."""
+
+    def __init__(self, url: str, policy: InvalidInput) -> None:
+        self._url, self._policy = url, policy
+        self._refused: InputError | None = None
+        self.done = 1  # the header; rows that are dropped are not counted
+
+    def _drop(self, row: Any) -> str:
+        """Handle a row with another number of fields, as pyarrow asks."""
+        place = f"{self._url}, row {row.number} (the header is row 1)"
+        try:
+            self._policy.skip(place, f"{row.actual_columns} fields, where the header has {row.expected_columns}")
+        except InputError as error:  # pyarrow would print it
+            self._refused = error
+            return "error"
+        return "skip"
+
+    def batches(self, file: Any, columns: Sequence[str], delimiter: str) -> Iterator[Any]:
+        """Yield columns in parts of bounded size."""
+        texts = dict.fromkeys(columns, pa.string())
+        try:
+            reader = pa_csv.open_csv(
+                file,
+                pa_csv.ReadOptions(use_threads=False, block_size=_ROW),
+                pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=self._drop),
+                pa_csv.ConvertOptions(check_utf8=False, include_columns=columns, column_types=texts),
+            )
+            yield from reader
+        except pa.ArrowInvalid as error:
+            raise self._refused or InputError(
+                f"{self._url} cannot be read as CSV after row {self.done:,} ({error}).",
+                f"Repair the file. A row may have {_ROW:,} bytes; an open quote makes one of all that follow.",
+            ) from None
+
+
+def _cut(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
+    if not source.size:
+        raise cut_short(source, _TITLE)
+    return [TextBlock(source, 0, source.size)]
+
+
+def _read(
+    file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer,
+    *, usual: str, delimiter: str | None = None, weight: str | None = None,
+) -> Iterator[RawText | Tokens]:  # fmt: skip
+    """Read a column of text, whose lines are sentences. A row may have 16 MiB.
+
+    Parameters
+    ----------
+    usual
+        The delimiter of such files.
+    delimiter
+        That of Params, if any.
+    weight
+        Column of the rows' weights.
+    """
+    source = block.source
+    delimiter = delimiter or usual
+    stored = iter(partial(file.read, CHUNK), b"")
+    chunks = decompressed(file, source.compression, source.url) if source.compression else stored
+    text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
+    start = text.read(CHUNK)
+    refuse_other_encodings(start, source.url)
+    with reading_as(_TITLE, source.url):
+        found = find_columns(_header(start, source.url, delimiter), column, weight, source.url)
+        whole = io.BufferedReader(_Stream(chain([start], iter(partial(text.read, CHUNK), b""))))
+        rows = _Rows(source.url, policy)
+        for batch in rows.batches(whole, found.paths, delimiter):
+            step = rows_at_once(batch.nbytes, len(batch))
+            for part in (batch.slice(at, step) for at in range(0, len(batch), step)):
+                place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
+                yield from read_arrays(found.arrays([part], column_of), found.text, place, policy, tokenizer)
+                rows.done += len(part)
+
+
+def _header(start: bytes, url: str, delimiter: str) -> Any:
+    """Return the names in the first row, as a schema. What follows may be cut anywhere, which pyarrow refuses."""
+    if len(start) == CHUNK and b"\n" not in start and b"\r" not in start:
+        raise InputError(f"{url} has a header of more than {CHUNK:,} bytes.", "Leave columns out.")
+    text = io.StringIO(start.decode("utf-8-sig", errors="replace"), newline="")
+    names: list[str] = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
+    return pa.schema([(name, pa.string()) for name in names])
+
+
+def _separated(name: str, title: str, delimiter: str) -> Format:
+    return Format(
+        name=name,
+        title=title,
+        suffixes=(f".{name}",),
+        cut=_cut,
+        read=partial(_read, usual=delimiter),
+        also_reads=("delimiter", "weight"),
+        requires=("pyarrow", "arrow"),
+    )
+
+
+CSV, TSV = _separated("csv", "CSV", ","), _separated("tsv", "TSV", "\t")

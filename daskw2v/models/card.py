@@ -1,0 +1,61 @@
+"""The model card of the Hugging Face Hub: YAML that its search reads, and what the manifest tells of a model.
+
+It names no license, which the Hub lets open: only the owner of the text knows it. It names no URL either, as those of
+the text and of the work directory may be private.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from daskw2v.escapes import escaped_json
+from daskw2v.models.vectors import Vectors
+
+_CARD = """\
+---
+library_name: model2vec
+pipeline_tag: feature-extraction
+tags: [daskw2v, word2vec, word-embeddings, static-embeddings, sentence-transformers]
+---
+
+# Word vectors
+
+{words:,} words in {dimensions:,} dimensions{text}. A text is embedded as the mean of the vectors of its words:
+
+```python
+from model2vec import StaticModel
+
+model = StaticModel.from_pretrained("path or name of this repository")
+model.encode(["a text"])
+```
+
+`model.safetensors` has a row for each word and one of zeros for unknown words; `tokenizer.json` has the words and their
+row numbers.
+"""
+
+
+def model_card(vectors: Vectors) -> str:
+    """Return the text of README.md: sizes, and scores and parameters where the manifest has some."""
+    metadata = vectors.metadata
+    tokens = metadata.get("corpus", {}).get("tokens")
+    text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
+    card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text)
+    scores = dict(_scores(metadata))
+    params = {name: value for name, value in metadata.get("params", {}).items() if name != "vocabulary"}  # a URL
+    return card + _section("Scores", scores) + _section("Parameters", params)
+
+
+def _section(title: str, values: Mapping[str, Any]) -> str:
+    """Return values as JSON in an indented block, which no text in them can end."""
+    if not values:
+        return ""
+    lines = escaped_json(json.dumps(values, indent=1)).split("\n")
+    return f"\n## {title}\n\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the last scores while it was trained, and those that a retrained version was published by."""
+    for evaluation in metadata.get("metrics", {}).get("evaluations", [])[-1:]:
+        yield from evaluation["scores"].items()
+    for name, score in metadata.get("retraining", {}).get("scores", {}).items():
+        yield name, score["value"]

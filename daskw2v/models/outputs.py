@@ -1,0 +1,162 @@
+"""What other tools take: tables of pandas, Arrow and Dask, a version's folder, and what a notebook shows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from daskw2v.escapes import escaped
+from daskw2v.extras import Extra
+from daskw2v.models.files import new_folder
+from daskw2v.models.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
+from daskw2v.models.rows import StoredRows
+from daskw2v.models.store import create_model, finish, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
+from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+# Queries load no Dask, which is installed without any extra
+dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
+
+_SHOWN = 10  # words in a notebook
+
+
+class Outputs(ABC):
+    """Tables of words, counts and vectors, from what reads them block by block."""
+
+    vocabulary: Vocabulary
+    metadata: Mapping[str, Any]
+    url: str | None
+    subwords: Subwords | None
+    _store: Store | None  # folder that workers can read them from; None where they are in memory alone
+
+    @property
+    @abstractmethod
+    def vectors(self) -> Float32Array | StoredRows:
+        """The vectors, shape (V, D)."""
+
+    @property
+    @abstractmethod
+    def vector_size(self) -> int:
+        """Dimensions of a vector."""
+
+    @abstractmethod
+    def slices(self, limit: int | None = None) -> Iterator[slice]:
+        """Divide the ids below `limit`, all by default, into ranges to read at once."""
+
+    @abstractmethod
+    def rows(self, ids: slice | Int64Array) -> Float32Array:
+        """Return the vectors of `ids`, shape (n, D)."""
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows: size, where they are from, and the most frequent words."""
+        words = self.vocabulary.between(0, min(_SHOWN, len(self.vocabulary)))
+        more = ", ..." if len(self.vocabulary) > _SHOWN else ""
+        shown = {
+            "words": f"{len(self.vocabulary):,}",
+            "dimensions": f"{self.vector_size:,}",
+            "from": self.url or "memory",
+            "first words": f"{', '.join(words)}{more}",
+        }
+        rows = (f"<tr><th>{name}</th><td>{escape(escaped(text))}</td></tr>" for name, text in shown.items())
+        return f"<table>{''.join(rows)}</table>"
+
+    def save(self, url: Location, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Write the words, vectors, subword network and metadata into a folder, which `Vectors.open` opens.
+
+        Stable ids and phrases stay with the versions of their work directory.
+
+        Parameters
+        ----------
+        url
+            A folder that does not exist or is empty, at any fsspec URL or local path.
+        storage_options
+            Options for fsspec.
+
+        Raises
+        ------
+        StoreError
+            If there is something in the folder, a vector is not finite, or writing fails.
+        """
+        with new_folder(as_url(url, "model"), storage_options) as store:
+            self.write_to(store)
+
+    def write_to(self, store: Store) -> None:
+        """Write what `save` writes into a folder, whatever lies there."""
+        slices = list(self.slices())
+        shape = (len(self.vocabulary), self.vector_size)
+        create_model(store, {"input": shape}, slices[0].stop if slices else 1, subwords=self.subwords is not None)
+        for ids in slices:
+            write_table_rows(store, "input", ids.start, self.rows(ids))
+        write_vocabulary(store, self.vocabulary)
+        if self.subwords is not None:
+            write_subwords(store, self.subwords)
+        finish(store, self.metadata)
+
+    def record_batches(self) -> Iterator[Any]:
+        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does."""
+        for ids in self.slices():
+            words = self.vocabulary.between(ids.start, ids.stop)
+            yield record_batch(words, self.vocabulary.counts[ids], self.rows(ids))
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table in order of ids: word, count (int64) and vector (fixed_size_list<float>[D]).
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        StoreError
+            If a vector is not finite.
+        """
+        return pa.Table.from_batches(self.record_batches(), arrow_schema(self.vector_size))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame in order of ids, its index: word, count (int64), and v0 to v{D-1} (float32).
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        StoreError
+            If a vector is not finite.
+        """
+        return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
+
+    def to_dask_array(self) -> Any:
+        """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
+
+        Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
+        written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
+        in memory alone are in the graph: `save` them and open the copy if they are large.
+        """
+        if self._store is None or not len(self.vocabulary):
+            return da.from_array(np.asarray(self.vectors), chunks=(self._step(), -1))
+        read = dask.delayed(read_rows, pure=True)
+        shapes = ((ids, (ids.stop - ids.start, self.vector_size)) for ids in self.slices())
+        return da.concatenate([da.from_delayed(read(self._store, ids), shape, np.float32) for ids, shape in shapes])
+
+    def to_dask_dataframe(self) -> Any:
+        """Return a Dask DataFrame with the columns of `to_pandas`; ids are its index, with known divisions.
+
+        Partitions are the chunks of `to_dask_array`, and are read as these are, with the words.
+
+        Raises
+        ------
+        MissingExtraError
+            If Dask's dataframes, which need pandas and pyarrow, are not installed.
+        """
+        if self._store is None or not len(self.vocabulary):
+            return dd.from_pandas(self.to_pandas(), chunksize=self._step())
+        slices = list(self.slices())
+        meta = frame((), np.empty(0, np.int64), np.empty((0, self.vector_size), np.float32))
+        divisions = [*(ids.start for ids in slices), len(self.vocabulary) - 1]
+        return dd.from_map(read_frame, slices, store=self._store, meta=meta, divisions=divisions, label="vectors")
+
+    def _step(self) -> int:
+        """Return the number of words that are read at once."""
+        return next((ids.stop for ids in self.slices()), 1)

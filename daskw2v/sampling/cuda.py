@@ -1,0 +1,163 @@
+"""Cuts text on an NVIDIA GPU: `segments` with the same tokens, positions and sentences, by the same draws.
+
+Codes, the map of codes to words, and the starts of sentences lie on the GPU, as a shard has them. Words are looked up,
+and a word that is not kept is marked by -1. Then tiles of tokens count what they keep, and each writes its words behind
+those of all tiles before it. A sentence begins where as many words are kept before it: so sentences without kept words
+stay, as two equal bounds.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import cuda, int32
+
+from daskw2v.kernels.cuda.warp import LANES, at, ballot, kernel, sum_of_lanes
+from daskw2v.kernels.rng import draw
+from daskw2v.sampling.reader import DeviceSpan
+from daskw2v.sampling.segments import Segment
+
+TILE = 1024  # tokens of a warp
+KNOWN, BAD = 0, 1  # of `counts`: known tokens before subsampling, and codes that no word has
+
+
+class Cutter:
+    """Cuts stretches of text one after the other. What it returns is overwritten by the next call."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Any] = {}
+
+    def cut(
+        self, spans: Sequence[DeviceSpan], start: int, stop: int, keep: Any, key: np.uint64, counts: Any, stream: Any
+    ) -> tuple[Segment, Any, Any]:
+        """Put the cutting of a text into a stream, without waiting for it.
+
+        Parameters
+        ----------
+        spans
+            Consecutive ones: the positions start..stop-1 with their margins.
+        start, stop
+            The positions whose tokens are centers.
+        keep, key
+            Subsampling: thresholds as `segments.with_rest` returns them, and the stream of the epoch's draws.
+        counts
+            To which known tokens of start..stop-1 and bad codes are added, shape (2,) int64.
+        stream
+            Where it is put in order.
+
+        Returns
+        -------
+        segment
+            As on the processor, but `tokens` and `positions` have room behind the last token, and `bounds` may have
+            equal ones.
+        first, last
+            `Segment.centers` of start..stop-1, shape (1,) int64 each.
+        """
+        low, length = spans[0].position, sum(len(span.codes) for span in spans)
+        tiles, n_bounds = -(-length // TILE), 2 + sum(len(span.starts) for span in spans)
+        words, before = self._room("words", length, np.int32), self._room("before", length + 1, np.int32)
+        kept = self._room("kept", tiles, np.int32)
+        segment = Segment(
+            self._room("tokens", length, np.int32),
+            self._room("positions", length, np.int64),
+            self._room("bounds", n_bounds, np.int64),
+        )
+        centers, sentence = self._room("centers", 2, np.int64), 1
+        for span in spans:
+            offset, n = span.position - low, len(span.codes)
+            inner = max(start - span.position, 0), min(stop - span.position, n)
+            own = words[offset : offset + n]
+            _look_up[-(-n // TILE), LANES, stream](span.codes, span.ids, keep, key, span.position, *inner, own, counts)
+        _count[tiles, LANES, stream](words, kept)
+        _place[tiles, LANES, stream](words, kept, low, segment.tokens, segment.positions, before)
+        for span in spans:
+            n = len(span.starts)
+            if n:
+                some = segment.bounds[sentence : sentence + n]
+                _bound[-(-n // TILE), LANES, stream](span.starts, span.position - low - span.at, before, some)
+                sentence += n
+        _close[1, LANES, stream](before, start - low, stop - low, segment.bounds, centers)
+        return segment, centers[:1], centers[1:]
+
+    def _room(self, name: str, n: int, dtype: Any) -> Any:
+        if name not in self._arrays or len(self._arrays[name]) < n:
+            self._arrays[name] = cuda.device_array(n + n // 4 + 1, dtype)
+        return self._arrays[name][:n]
+
+
+@kernel
+def _look_up(
+    codes: Any, ids: Any, keep: Any, key: Any, position: Any, inner: Any, outer: Any, words: Any, counts: Any
+) -> None:
+    """Write the word of each token, -1 for one that is not kept; count what is known of inner..outer-1."""
+    lane, first = cuda.threadIdx.x, cuda.blockIdx.x * TILE
+    last_known, known, bad = keep.size - 1, int32(0), int32(0)
+    for i in range(first + lane, min(first + TILE, codes.size), LANES):
+        code = at(codes, i)
+        if 0 <= code < ids.size:
+            word = at(ids, code)
+            if word >= 0:
+                least = at(keep, min(word, last_known))
+                known += int32(inner <= i < outer)
+                if np.uint64(draw(key, position + i)) >> np.uint64(32) >= least:
+                    word = int32(-1)
+            words[np.uint64(i)] = word
+        else:
+            words[np.uint64(i)] = int32(-1)
+            bad += int32(1)
+    known, bad = sum_of_lanes(known), sum_of_lanes(bad)
+    if lane == 0:
+        cuda.atomic.add(counts, KNOWN, known)
+        if bad:
+            cuda.atomic.add(counts, BAD, bad)
+
+
+@kernel
+def _count(words: Any, kept: Any) -> None:
+    """Write how many words each tile keeps."""
+    lane, first, n = cuda.threadIdx.x, cuda.blockIdx.x * TILE, int32(0)
+    for i in range(first + lane, min(first + TILE, words.size), LANES):
+        n += int32(at(words, i) >= 0)
+    n = sum_of_lanes(n)
+    if lane == 0:
+        kept[cuda.blockIdx.x] = n
+
+
+@kernel
+def _place(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before: Any) -> None:
+    """Write kept words and their positions side by side, and how many are before each token, and before the end."""
+    lane, tile = cuda.threadIdx.x, cuda.blockIdx.x
+    n = int32(0)
+    for i in range(lane, tile, LANES):
+        n += at(kept, i)
+    n = sum_of_lanes(n)
+    first = tile * TILE
+    last = min(first + TILE, words.size)
+    for start in range(first, last, LANES):
+        i = start + lane
+        word = at(words, i) if i < last else int32(-1)
+        those = ballot(word >= 0)
+        own = n + int32(cuda.popc(those & ((np.uint32(1) << np.uint32(lane)) - np.uint32(1))))
+        if i < last:
+            before[np.uint64(i)] = own
+        if word >= 0:
+            tokens[np.uint64(own)], positions[np.uint64(own)] = word, low + i
+        n += int32(cuda.popc(those))
+    if lane == 0 and last == words.size:
+        before[np.uint64(words.size)] = n
+
+
+@kernel
+def _bound(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
+    """Write where sentences begin among the kept words, given where they start among all."""
+    first = cuda.blockIdx.x * TILE
+    for i in range(first + cuda.threadIdx.x, min(first + TILE, starts.size), LANES):
+        bounds[np.uint64(i)] = at(before, min(max(at(starts, i) + shift, 0), before.size - 1))
+
+
+@kernel
+def _close(before: Any, start: Any, stop: Any, bounds: Any, centers: Any) -> None:
+    """Write the first and the last bound, and the range of the centers."""
+    if cuda.threadIdx.x == 0:
+        bounds[0], bounds[bounds.size - 1] = 0, at(before, before.size - 1)
+        centers[0], centers[1] = at(before, start), at(before, stop)

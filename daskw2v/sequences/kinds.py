@@ -1,0 +1,153 @@
+"""What the user may choose about graphs: the layout of edges, and which walks are made."""
+
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any
+
+from daskw2v.config.settings import FLAG, TEXT, Constraint, Settings, integer, is_number, number, setting
+from daskw2v.errors import ParameterError
+
+
+def _is_metapath(value: Any) -> bool:
+    """Tell whether a list of types can be repeated, or is empty."""
+    named = isinstance(value, list | tuple) and all(map(TEXT.check, value))
+    return named and (not value or (len(value) > 1 and value[0] == value[-1]))
+
+
+_METAPATH = Constraint(_is_metapath, "a list of two or more types, the last of which is the first", tuple, item="TYPE")
+_POWERS = [1 << k for k in range(17)]
+_POWER = Constraint(lambda v: is_number(v, Integral) and v in _POWERS, f"a power of two in 1..{_POWERS[-1]}", int)
+_BIAS = number(1e-6, 1e6)
+_TYPES = ("source_type", "target_type")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeList(Settings):
+    """The layout of edges in files.
+
+    Parquet and `.csv` files have a header. Other text files have none: spaces or tabs separate the columns source,
+    target and, as far as they are given here, weight, source type and target type. Lines that begin with # or % are
+    comments; further columns are ignored.
+
+    A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
+    are at most 64. Only walks along a metapath read them.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range, the message names field, value and range; if only one column of types is given,
+        or two columns have one name.
+    """
+
+    source: str = setting("source", "column of the node that an edge leaves", TEXT, heading="Graph")
+    target: str = setting("target", "column of the node that it leads to", TEXT)
+    weight: str | None = setting(
+        None,
+        "column of its weight, a number above 0; any name where text has no header; all weights are 1 when not given",
+        TEXT,
+        optional=True,
+    )
+    directed: bool = setting(False, "edges lead only from source to target", FLAG)
+    strings: bool = setting(False, "nodes in text files are strings, not integers; Parquet has a type", FLAG)
+    source_type: str | None = setting(
+        None, "column of the type of the source, for a metapath; any name where text has no header", TEXT, optional=True
+    )
+    target_type: str | None = setting(None, "column of the type of the target", TEXT, optional=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.source_type is None) != (self.target_type is None):
+            raise ParameterError(
+                f"source_type={self.source_type!r}, but target_type={self.target_type!r}.",
+                "Name a column of types for both, or for none.",
+            )
+        if len({*self.columns}) < len(self.columns):
+            raise ParameterError(
+                f"Columns of edges have the names {', '.join(self.columns)}.", "Give each column a name of its own."
+            )
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The columns that are read, by what they hold, in the order of text without a header."""
+        columns = {
+            "source": self.source, "target": self.target, "weight": self.weight, "source_type": self.source_type,
+            "target_type": self.target_type,
+        }  # fmt: skip
+        return {role: column for role, column in columns.items() if column is not None}
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that are read."""
+        return list(self.roles.values())
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What changes the graph, by name. Types came later: graphs without them keep their names."""
+        return {name: value for name, value in asdict(self).items() if name not in _TYPES or value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walks(Settings):
+    """Number and kind of random walks.
+
+    With p and q of 1 only the weights of edges count (DeepWalk, Perozzi et al. 2014); else a step also depends on the
+    node before (node2vec, Grover and Leskovec 2016).
+
+    With a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2) walks begin at the nodes of its first type.
+    A step leads to a neighbour of the next type, by the weights of the edges to those; a walk ends where there is none.
+    The last type is the first of the next repetition. Types are columns of the edges (`EdgeList`).
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range, the message names field, value and range; or if p or q is not 1 with a
+        metapath.
+    """
+
+    number: int = setting(10, "walks from each node where one begins", integer(1, 1 << 20), heading="Graph")
+    length: int = setting(80, "most nodes of a walk; it ends early at a node without edges", integer(1, 1 << 20))
+    p: float = setting(1.0, "a step back to the previous node has the bias 1/p", _BIAS)
+    q: float = setting(1.0, "a step to a node without an edge from the previous one has the bias 1/q", _BIAS)
+    metapath: tuple[str, ...] = setting(
+        (), "types of the nodes of a walk, repeated: author paper author; any types when not given", _METAPATH
+    )
+    seed: int = setting(1, "seed of all draws", integer(0, 2**63 - 1))
+    partitions: int | None = setting(
+        None,
+        "into how many partitions the graph is divided, which changes no walk; with 1 each worker holds all of it; as "
+        "many as the workers' memory needs when not given",
+        _POWER,
+        optional=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metapath and (self.p, self.q) != (1.0, 1.0):
+            raise ParameterError(
+                f"p={self.p:g} and q={self.q:g}, but steps along metapath={self.metapath} depend on weights alone.",
+                "Leave out p and q, or the metapath.",
+            )
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What changes the walks, by name. The metapath came later: walks without one keep their names."""
+        left_out = ("partitions",) if self.metapath else ("partitions", "metapath")
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
+
+
+def read_of(edges: EdgeList, walks: Walks) -> EdgeList:
+    """Return the columns of edges that walks read: those of types for a metapath only.
+
+    Raises
+    ------
+    ParameterError
+        If there is a metapath, but no column of types.
+    """
+    if not walks.metapath:
+        return edges.replace(source_type=None, target_type=None)
+    if edges.source_type is None:
+        raise ParameterError(
+            f"metapath={walks.metapath}, but the edges have no types.",
+            "Name the columns of types by source_type and target_type.",
+        )
+    return edges

@@ -1,0 +1,314 @@
+"""Walks that travel through the partitions of a graph, in rounds.
+
+    partitions/<n>/<p>/<attempt>/            rows of partition p of n, in files that are read fast: `starts` int64,
+                                             `targets` int32, `weights` float64 if not all are 1, and `types` uint8 of
+                                             its nodes if they have types
+    rounds/<n>/<number>/<round>/<p>/<attempt>/   of the walkers that were in partition p: `trail/<k>` (steps, 3) int32,
+                                             their steps, in parts by group of files; `walkers/<k>` (walkers, ...)
+                                             int32, in parts by the partition they go to; `rows/<k>` (n, 2) int32,
+                                             nodes and degrees of rows that they bring, and `targets/<k>` (edges, 1)
+
+In a round each partition is read by one task, which lets the walkers there step until they leave, some of them after
+the others. The next round reads their files. Walkers are deleted after the next round; trails after they were written
+as walks. A finished task is not run again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.kernels.jit import exact
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sequences.graph import StoredGraph
+from daskw2v.sequences.kinds import Walks
+from daskw2v.sequences.metapaths import Metapath, metapath_of
+from daskw2v.sequences.numbering import each_types
+from daskw2v.sequences.rows import GraphRows, load_rows, plain
+from daskw2v.sequences.steps import parts_of
+from daskw2v.sequences.travel import (
+    BRINGS,
+    FIRST,
+    LENGTH,
+    NARROW,
+    NODE,
+    PREVIOUS,
+    STATE,
+    WIDE,
+    Brought,
+    Partition,
+    StepRule,
+    advance,
+    owners,
+)
+from daskw2v.store.limits import typed
+from daskw2v.store.partfile import read_part, write_parts
+from daskw2v.store.stage import OpenStage, run_once
+from daskw2v.store.storage import Store
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
+
+_GROUP = 4  # files that a task writes
+_WALKERS = 1 << 20  # that a task moves at once, or twice as many
+_TRAIL = 1 << 22  # steps that it holds
+_HALF = 32  # bits
+T = TypeVar("T")
+
+
+class WalkFiles(NamedTuple):
+    """Files of walks.
+
+    Parameters
+    ----------
+    home
+        Their folder.
+    graph, walks
+        What is walked on, and how.
+    column
+        Name of the column of lists.
+    n
+        Number of files with the walks of one number.
+    """
+
+    home: Store
+    graph: StoredGraph
+    walks: Walks
+    column: str
+    n: int
+
+    @property
+    def path(self) -> Metapath:
+        """Types of the nodes of a walk."""
+        return metapath_of(self.walks, self.graph.types)
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Number and part of the walks of each file, in order."""
+        return [(number, part) for number in range(self.walks.number) for part in range(self.n)]
+
+    def name(self, number: int, part: int) -> str:
+        """Return the name of the file of a part of the walks of a number."""
+        return f"part-{number * self.n + part:06d}.parquet"
+
+    def start(self, number: int) -> np.uint64:
+        """Return the key of the order of walks of a number."""
+        return stream(self.walks.seed, Purpose.START, number)
+
+    def steps(self, number: int) -> np.uint64:
+        """Return the key of the steps of walks of a number."""
+        return stream(self.walks.seed, Purpose.WALK, number)
+
+
+class StoredPartition(NamedTuple):
+    """A partition in files: its folder, and whether all weights are 1."""
+
+    path: str
+    even: bool
+
+
+class Journey(NamedTuple):
+    """Walks of one number, one from each node, through the partitions of a graph."""
+
+    files: WalkFiles
+    number: int
+    parts: tuple[StoredPartition, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of partitions."""
+        return len(self.parts)
+
+    @property
+    def place(self) -> Store:
+        """Folder of the rounds, which those with other partitions cannot go on from."""
+        return self.files.home / "rounds" / str(self.n) / str(self.number)
+
+    @property
+    def groups(self) -> list[range]:
+        """Files that are written together, by their numbers."""
+        return [range(begin, min(begin + _GROUP, self.files.n)) for begin in range(0, self.files.n, _GROUP)]
+
+    @property
+    def columns(self) -> int:
+        """Columns of a walker."""
+        return NARROW if self.files.walks.p == self.files.walks.q == 1.0 else WIDE
+
+
+class Sent(NamedTuple):
+    """What a task of a round wrote: its folder, its files, those of walkers that bring rows, and walkers under way."""
+
+    path: str
+    walkers: int
+    trails: int
+    with_rows: tuple[int, ...]
+    under_way: int
+
+
+def partitioned(stage: OpenStage, graph: StoredGraph, n: int) -> tuple[StoredPartition, ...]:
+    """Divide a graph into `n` partitions."""
+    return tuple(stage.map("divide graph", _divide, [(stage.home, graph, number, n) for number in range(n)], 0))
+
+
+def _divide(home: Store, graph: StoredGraph, number: int, n: int) -> StoredPartition:
+    """Task: write a partition, unless that was done before."""
+
+    def make(place: Store) -> dict[str, Any]:
+        nodes = range(number, graph.n_nodes, n)
+        rows = load_rows(graph.home, len(nodes), graph.n_nodes, graph.rows[number::n], graph.n_types)
+        arrays = {**rows._asdict(), **({"types": _types_of(graph, nodes)} if graph.types else {})}
+        for name, array in arrays.items():
+            write_parts(place, name, [0, len(array)], array[:, None], named=True)
+        return {"path": place.name, "even": not len(rows.weights)}
+
+    return _run_once(StoredPartition, home, f"partitions/{n}/{number}", make)
+
+
+def _types_of(graph: StoredGraph, nodes: range) -> UInt8Array:
+    """Return the codes of the types of a partition's nodes, of which only one range is read at a time."""
+    found, base = [], 0
+    for types in each_types(graph.home, graph.names):
+        found.append(types[(nodes.start - base) % nodes.step :: nodes.step])
+        base += len(types)
+    return np.concatenate(found)
+
+
+def _run_once(kind: type[T], home: Store, path: str, make: Callable[[Store], dict[str, Any]]) -> T:
+    """Return what a task writes below a path; its folder is named by the field `path`."""
+    task = home / path
+    made = run_once(task, task.read_manifest, make)
+    fields = {name: value for name, value in made.items() if name != "format_version"}
+    return typed(kind, {**fields, "path": f"{path}/{made['path']}"}, task.url)
+
+
+def travelled(stage: OpenStage, journey: Journey) -> list[Sent]:
+    """Let all walkers go to the end of their walks; return what tasks wrote."""
+    sent, before = list[Sent](), list[Sent]()
+    for number in count():
+        jobs = [(journey, number, part, before) for part in range(journey.n)]
+        now = stage.map(f"walk {journey.number}, round {number}", _travel, jobs, 0)
+        for earlier in before:
+            for files in ("walkers", "rows", "targets"):
+                (journey.place / earlier.path / files).remove()
+        sent += now
+        before = [one for one in now if one.under_way]
+        if not before:
+            break
+    return sent
+
+
+def _travel(journey: Journey, number: int, part: int, before: Sequence[Sent]) -> Sent:
+    """Task: let walkers step in a partition, unless that was done before; `before` is what the last round wrote."""
+    return _run_once(Sent, journey.place, f"{number}/{part}", partial(_moved, journey, part, before))
+
+
+def _moved(journey: Journey, number: int, before: Sequence[Sent], place: Store) -> dict[str, Any]:
+    files, walks = journey.files, journey.files.walks
+    rule = StepRule(files.steps(journey.number), 1.0 / walks.p, 1.0 / walks.q, files.path)
+    trail = np.empty((max(_TRAIL, walks.length), 3), np.int32)
+    part, under_way, trails, walkers, with_rows = _load(journey, number), 0, 0, 0, list[int]()
+    for here, brought in _arrived(journey, number, before) if before else _starting(journey, number):
+        at = 0
+        while at < len(here):
+            at, n = advance(part, brought, rule, here, at, trail)
+            groups = parts_of(trail[:n, 0], files.start(journey.number), files.n) // _GROUP
+            _write_by(place / "trail", str(trails), groups, trail[:n], len(journey.groups))
+            trails += 1
+        leaving = here[here[:, NODE] >= 0]
+        to = owners(leaving, journey.n)
+        _write_by(place / "walkers", str(walkers), to, leaving, journey.n)
+        if _write_rows(place, str(walkers), part, leaving, to):
+            with_rows.append(walkers)
+        under_way += len(leaving)
+        walkers += 1
+    made = {"walkers": walkers, "trails": trails, "with_rows": with_rows, "under_way": under_way}
+    return {"path": place.name, **made}
+
+
+def _load(journey: Journey, number: int) -> Partition:
+    read = partial(_read, journey, number)
+    weights = np.empty(0) if journey.parts[number].even else read("weights", np.float64)
+    rows = plain(GraphRows(read("starts", np.int64), read("targets", np.int32), weights))
+    return Partition(rows, number, journey.n)
+
+
+def _read(journey: Journey, number: int, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Read an array of a partition."""
+    return read_part(journey.files.home / journey.parts[number].path, name, 1, 0, dtype, 1)[:, 0]
+
+
+def _starting(journey: Journey, number: int) -> Iterator[tuple[Int32Array, Brought]]:
+    """Yield new walkers of a partition."""
+    files, none = journey.files, _brought([], [])
+    nodes = range(number, files.graph.n_nodes, journey.n)
+    types = _read(journey, number, "types", np.uint8) if files.graph.types else None
+    for begin in range(0, len(nodes), _WALKERS):
+        first = np.asarray(nodes[begin : begin + _WALKERS], np.int32)
+        if types is not None:
+            first = first[types[begin : begin + _WALKERS] == files.path.types[0]]
+        walkers = np.zeros((len(first), journey.columns), np.int32)
+        walkers[:, FIRST], walkers[:, LENGTH], walkers[:, NODE] = first, 1, first
+        walkers[:, PREVIOUS : PREVIOUS + 1] = -1
+        yield walkers, none
+
+
+def _arrived(journey: Journey, number: int, before: Sequence[Sent]) -> Iterator[tuple[Int32Array, Brought]]:
+    """Yield walkers that go to a partition, with what they bring."""
+    held, rows, targets = list[Int32Array](), list[Int32Array](), list[Int32Array]()
+
+    def read(kind: str, columns: int) -> Int32Array:
+        return read_part(journey.place / sent.path / kind, str(k), journey.n, number, np.int32, columns)
+
+    for sent in before:
+        for k in range(sent.walkers):
+            held.append(read("walkers", journey.columns))
+            if k in sent.with_rows:
+                rows.append(read("rows", 2))
+                targets.append(read("targets", 1))
+            if sum(map(len, held)) >= _WALKERS:
+                yield np.concatenate(held), _brought(rows, targets)
+                held, rows, targets = [], [], []
+    if held:
+        yield np.concatenate(held), _brought(rows, targets)
+
+
+def _brought(rows: list[Int32Array], targets: list[Int32Array]) -> Brought:
+    nodes, degrees = np.concatenate([np.empty((0, 2), np.int32), *rows]).T
+    order = np.argsort(nodes, kind="stable")
+    edges = np.concatenate([np.empty((0, 1), np.int32), *targets])[:, 0]
+    graph = GraphRows(np.append(0, np.cumsum(degrees, dtype=np.int64)), edges, np.empty(0))
+    return Brought(nodes[order], order, plain(graph))
+
+
+def _write_by(place: Store, name: str, keys: Int64Array, items: Int32Array, n: int) -> None:
+    """Write items in `n` parts by their keys."""
+    keys = keys.astype(np.min_scalar_type(n))  # NumPy sorts 16 bits by counting
+    order = np.argsort(keys, kind="stable")
+    write_parts(place, name, np.searchsorted(keys[order], np.arange(n + 1)), items[order], named=True)
+
+
+def _write_rows(place: Store, name: str, part: Partition, leaving: Int32Array, to: Int64Array) -> bool:
+    """Write the rows that walkers bring along, each once for a partition; tell whether there are any."""
+    if leaving.shape[1] == NARROW or not (bring := leaving[:, STATE] == BRINGS).any():
+        return False
+    keys = np.unique(to[bring].astype(np.int64) << _HALF | leaving[bring, PREVIOUS])
+    nodes, edges = keys & (1 << _HALF) - 1, np.searchsorted(keys >> _HALF, np.arange(part.n + 1))
+    starts = part.graph.starts
+    degrees = starts[nodes // part.n + 1] - starts[nodes // part.n]
+    ends = np.append(0, np.cumsum(degrees))
+    targets = np.empty(ends[-1], np.int32)
+    _copy_rows(part.graph, nodes // part.n, targets)
+    write_parts(place / "rows", name, edges, np.stack([nodes, degrees], 1).astype(np.int32), named=True)
+    write_parts(place / "targets", name, ends[edges], targets[:, None], named=True)
+    return True
+
+
+@exact
+def _copy_rows(graph: GraphRows, rows: Int64Array, targets: Int32Array) -> None:
+    """Copy the targets of some rows, one row after the other."""
+    at = 0
+    for row in rows:
+        for edge in range(graph.starts[row], graph.starts[row + 1]):
+            targets[at] = graph.targets[edge]
+            at += 1

@@ -1,0 +1,98 @@
+"""Events and graphs as inputs of `train`, `retrain` and `build_corpus`: their sessions and walks are the text."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from distributed import Client
+
+from daskw2v.collections.kinds import Derived
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import PARQUET
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.progress import Listener
+from daskw2v.sequences.kinds import EdgeList, Walks, read_of
+from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.walks import write_walks
+from daskw2v.sequences.writing import write_sessions
+from daskw2v.store.storage import Store
+
+
+@dataclass(frozen=True)
+class Events(Derived):
+    """A log of events, whose sessions are sentences of items.
+
+    All items of a session are contexts of each other, whatever their order. So windows are long by default, and do not
+    shrink as they do for text, where near words say more.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of Parquet or CSV files.
+    sessions
+        How to cut sessions.
+    """
+
+    params: ClassVar[Params] = Params(window=100, shrink_windows=False, sample=1e-3)
+
+    inputs: Inputs
+    sessions: Sessions = Sessions()
+
+    @property
+    def has_markets(self) -> bool:
+        """Whether events name the markets of items."""
+        return self.sessions.market is not None
+
+    def write(
+        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+    ) -> list[Source]:
+        """Cut the sessions; raises as `write_sessions` does."""
+        return write_sessions(self.inputs, work, self.sessions, params, resources, client, listener)
+
+
+@dataclass(frozen=True)
+class Graph(Derived):
+    """An edge list, whose random walks are sentences of nodes.
+
+    By default every node has a vector, and no node is so frequent that it says nothing.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of the edges.
+    edges
+        Layout of edges in these files.
+    walks
+        Number and kind of walks.
+
+    Raises
+    ------
+    ParameterError
+        If there is a metapath, but edges have no types.
+    """
+
+    params: ClassVar[Params] = Params(vector_size=128, window=10, min_count=1, sample=0)
+
+    inputs: Inputs
+    edges: EdgeList = EdgeList()
+    walks: Walks = Walks()
+
+    def __post_init__(self) -> None:
+        read_of(self.edges, self.walks)
+
+    def write(
+        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+    ) -> list[Source]:
+        """Walk; raises as `write_walks` does."""
+        files = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
+        return _sources(work, files)
+
+
+def _sources(work: Store, urls: Sequence[str]) -> list[Source]:
+    """Return files of the work directory, which are named by what they were made from."""
+    names = [url.removeprefix(f"{work.url}/") for url in urls]
+    return [
+        Source(url, work.size(name) or 0, "", PARQUET.name, None, name) for url, name in zip(urls, names, strict=True)
+    ]

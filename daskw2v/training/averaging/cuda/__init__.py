@@ -1,0 +1,1 @@
+"""Replicas merged on the GPUs of one process."""

@@ -1,0 +1,112 @@
+"""Callbacks: objects that are told of a training while it goes on, and that may stop it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Literal
+
+from daskw2v.config.params import Params
+
+StopsAfter = Literal["round", "epoch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecord:
+    """What is known of a training at an event. Sums and means are those of the round, of the epoch, or of all rounds.
+
+    Parameters
+    ----------
+    run
+        Name of the run: equal for equal text, words and Params. A version's name ends with it.
+    work
+        URL of the work directory.
+    params
+        Its Params, with all that was chosen for it.
+    round, epoch
+        Number of the last round (a pass of `rotation`), counted from 0, and of epochs that are done.
+    progress
+        Share of all epochs that is done, 0 to 1.
+    words
+        Corpus words read, before subsampling.
+    pairs
+        Pairs trained.
+    loss
+        Mean loss of a pair; None if there was none.
+    alpha
+        Learning rate at the end.
+    seconds
+        Duration, without the time that callbacks take.
+    held_out_loss
+        Mean loss of a pair of the held-out text after the last round; None if that was not measured.
+    scores
+        Scores of the evaluation sets after the last round, by kind and name, such as similarity/ws353; empty if they
+        were not evaluated.
+    restored
+        Whether an earlier call trained the last round.
+    version
+        At the end, URL of the published version; None before, and where a gate of `retrain` refused it.
+    metadata
+        At the end, the version's metadata, as `Vectors.metadata`; empty before.
+    """
+
+    run: str
+    work: str
+    params: Params
+    round: int
+    epoch: int
+    progress: float
+    words: int
+    pairs: int
+    loss: float | None
+    alpha: float
+    seconds: float
+    held_out_loss: float | None = None
+    scores: Mapping[str, float | None]
+    restored: bool = False
+    version: str | None = None
+    metadata: Mapping[str, Any]
+
+
+class Callback:
+    """Base class of callbacks for `train`, `retrain` and `train_model`; override what is of interest.
+
+    Methods are called in the process of the caller, in order. Each call tells an object of all rounds of the run, of
+    each once: first, with `restored`, of those that earlier calls trained, whether the run is resumed or had finished.
+    A round is told when all that is measured of it is known. Training does not wait for that, unless the object may
+    stop it.
+
+    Where an object that may stop the training raises an error, the call raises it, and the same call resumes. An error
+    of another object is told as progress, and the object is not called again: training is not lost by who watches it.
+    """
+
+    stops: ClassVar[StopsAfter | None] = None
+    """After what it may stop the training, by returning the reason from that method: "round" lets `on_round` and
+    `on_epoch` do so, "epoch" `on_epoch`. Training waits there. None, the default, is for objects that only watch."""
+
+    @property
+    def rule(self) -> str:
+        """What tells the rule by which it stops from others: it is part of the run's name, if it may stop it.
+
+        A run that may be stopped by one rule is not the run that may be stopped by another one, or by none. By default
+        this is the import path of the class, and the fields that a dataclass is made with and shows. It is asked for
+        once in a call, before training: a field that is state has `init=False`.
+        """
+        shown: Any = fields(self) if is_dataclass(self) else ()
+        values = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in shown if one.init and one.repr)
+        return f"{type(self).__module__}:{type(self).__qualname__}({values})"
+
+    def on_round(self, record: TrainingRecord) -> str | None:
+        """Take note of a round. Return why training should stop, or None."""
+        return None
+
+    def on_epoch(self, record: TrainingRecord) -> str | None:
+        """Take note of the end of an epoch: it is in this round. Return why training should stop, or None.
+
+        A round that ends several epochs ends them at once.
+        """
+        return None
+
+    def on_checkpoint(self, record: TrainingRecord) -> None:
+        """Take note of a checkpoint that this call wrote after a round; it is told after the round."""
+
+    def on_end(self, record: TrainingRecord) -> None:
+        """Take note of the published version, which may be of an earlier call."""

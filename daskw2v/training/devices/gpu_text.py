@@ -1,0 +1,273 @@
+"""Text in the memory of a GPU, where it is cut: chunks of codes, the words of their shards, and starts of sentences.
+
+Threads of the processor read what is not there yet, write it to pinned memory, and the GPU copies it from there itself,
+in a stream of its own. As long as there is room it stays: from the second epoch on, nothing is read. What comes later
+passes through: its memory is used again as soon as the GPU is done with it.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import Any, NamedTuple, Self
+from weakref import WeakValueDictionary, finalize
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.objectives.base import Rate
+from daskw2v.sampling.reader import DeviceSpan, SegmentReader, Span
+from daskw2v.sampling.segments import cut, with_rest
+from daskw2v.sampling.text import RunText
+
+_STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
+_UNIT = 1 << 20  # bytes of which the memory of what passes through is a multiple
+_IDLE = 5.0  # seconds that text waits for another trainer
+
+
+class _Loaded:
+    """An array on the GPU, from when it is copied on."""
+
+    def __init__(self, array: Any, copied: Any, uses: list[Any] | None) -> None:
+        self.array, self._copied = array, copied
+        self.uses = uses  # events after which the GPU is done with it; None if it stays
+
+    def on(self, stream: Any) -> Any:
+        """Return the array, for what is put into a stream from now on."""
+        self._copied.wait(stream)
+        return self.array
+
+
+class _Pinned(NamedTuple):
+    """Pinned memory, and when it was copied."""
+
+    values: Any
+    copied: Any
+
+
+class LoadedSpan(NamedTuple):
+    """A span of text on the GPU; `sentences` are those of its shard that start in it."""
+
+    span: Span
+    codes: _Loaded
+    ids: _Loaded
+    starts: _Loaded
+    sentences: slice
+
+
+class DevicePiece(NamedTuple):
+    """A piece of text on the GPU: positions start..stop-1 with margins, in an epoch, at a learning rate.
+
+    `key` is the stream of the draws of subsampling.
+    """
+
+    spans: list[LoadedSpan]
+    start: int
+    stop: int
+    rate: Rate
+    epoch: int
+    key: np.uint64
+
+    def on(self, stream: Any) -> list[DeviceSpan]:
+        """Return its spans, for what is put into a stream from now on."""
+        return [
+            DeviceSpan(
+                codes.on(stream)[span.first : span.first + span.n],
+                ids.on(stream),
+                starts.on(stream)[sentences] if sentences.start < sentences.stop else (),
+                span.at,
+                span.position,
+            )
+            for span, codes, ids, starts, sentences in self.spans
+        ]
+
+    def used(self, event: Any) -> None:
+        """Note the event after which the GPU is done with it."""
+        for loaded in self.spans:
+            for array in (loaded.codes, loaded.ids, loaded.starts):
+                if array.uses is not None:
+                    array.uses.append(event)
+
+
+class TextSums(NamedTuple):
+    """Examples and loss of some text, known tokens and bad codes: on the GPU, and in pinned memory when `copied`."""
+
+    totals: Any
+    counts: Any
+    totals_here: Any
+    counts_here: Any
+    copied: Any
+
+    @classmethod
+    def on_gpu(cls, cuda: Any) -> Self:
+        """Return room for them on the current GPU."""
+        (totals, counts), (totals_here, counts_here) = (
+            (room(2, np.float64), room(2, np.int64)) for room in (cuda.device_array, cuda.pinned_array)
+        )
+        return cls(totals, counts, totals_here, counts_here, cuda.event())
+
+    def clear(self, stream: Any) -> None:
+        """Make them zeros, by the stream."""
+        for there, here in ((self.totals, self.totals_here), (self.counts, self.counts_here)):
+            here[:] = 0
+            there.copy_to_device(here, stream=stream)
+
+    def copy(self, stream: Any) -> None:
+        """Copy them to pinned memory, by the stream."""
+        self.totals.copy_to_host(self.totals_here, stream=stream)
+        self.counts.copy_to_host(self.counts_here, stream=stream)
+        self.copied.record(stream)
+
+
+class DeviceText:
+    """The text of a run on one GPU. Several threads may load it.
+
+    Parameters
+    ----------
+    cuda
+        Numba's CUDA target.
+    text
+        The text.
+    room
+        Bytes that may stay on the GPU.
+    """
+
+    def __init__(self, cuda: Any, text: RunText, room: float) -> None:
+        self._cuda, self._text, self._room = cuda, text, room
+        self._lock, self._copying = Lock(), cuda.stream()
+        self._kept: dict[Hashable, _Loaded] = {}
+        self._coming: dict[Hashable, Future[_Loaded]] = {}
+        self._passing: WeakValueDictionary[Hashable, _Loaded] = WeakValueDictionary()
+        self._pinned, self._free = deque[_Pinned](), deque[tuple[Any, list[Any]]]()
+        self.keep = cuda.to_device(with_rest(text.keep))
+
+    def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
+        """Return the positions start..stop-1, with margins that complete all windows, once all of it is under way."""
+        reader = self._text.reader
+        low, high = reader.margins(start, stop, window, self._text.keep, key)
+        return [self._loaded(reader, span) for span in reader.spans(low, high)]
+
+    def check(self, spans: Iterable[Span]) -> None:
+        """Raise a DamageError where codes name no word; the text is read once more."""
+        for span in spans:
+            self._text.reader.codes(span)
+
+    def _loaded(self, reader: SegmentReader, span: Span) -> LoadedSpan:
+        starts = reader.starts(span)
+        return LoadedSpan(
+            span,
+            self._there(span.chunk, lambda: reader.unchecked_codes(span)),
+            self._there(span.chunk.path, lambda: reader.ids(span)),
+            self._there(span.shard, lambda: starts),
+            slice(*map(int, np.searchsorted(starts, [span.at, span.at + span.n]))),
+        )
+
+    def _there(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
+        """Return an array that is on the GPU, or on its way; the first who asks for it brings it."""
+        with self._lock:
+            found = self._kept.get(key) or self._passing.get(key)
+            if found is not None:
+                return found
+            coming, first = self._coming.get(key), key not in self._coming
+            if coming is None:
+                coming = self._coming[key] = Future()
+        if not first:
+            return coming.result()
+        try:
+            coming.set_result(self._bring(key, read()))
+        except BaseException as error:
+            coming.set_exception(error)
+        finally:
+            with self._lock:
+                del self._coming[key]
+        return coming.result()
+
+    def _bring(self, key: Hashable, values: npt.NDArray[Any]) -> _Loaded:
+        """Copy an array to the GPU, without waiting for the end; it stays if there is room."""
+        content = np.ascontiguousarray(values).view(np.uint8)
+        with self._lock:
+            stays = len(content) <= self._room
+            self._room -= len(content) * stays
+        memory, uses = self._memory(len(content), stays=stays)
+        for event in uses:
+            event.wait(self._copying)
+        self._copy(content, memory)
+        copied = self._cuda.event()
+        copied.record(self._copying)
+        own_uses: list[Any] | None = None if stays else []
+        loaded = _Loaded(memory[: len(content)].view(values.dtype), copied, own_uses)
+        if own_uses is None:
+            self._kept[key] = loaded
+        else:
+            self._passing[key] = loaded
+            finalize(loaded, self._free.append, (memory, own_uses)).atexit = False
+        return loaded
+
+    def _memory(self, n: int, *, stays: bool) -> tuple[Any, list[Any]]:
+        """Return n bytes on the GPU, and the events before which they must not be overwritten."""
+        if not stays:
+            for _ in range(len(self._free)):
+                try:
+                    memory, uses = self._free.popleft()
+                except IndexError:  # another thread was faster
+                    break
+                if len(memory) >= n:
+                    return memory, uses
+                self._free.append((memory, uses))
+        with self._lock:
+            return self._cuda.device_array(n if stays else -(-n // _UNIT) * _UNIT, np.uint8), []
+
+    def _copy(self, content: npt.NDArray[np.uint8], there: Any) -> None:
+        for a, b in cut(0, len(content), _STAGE):
+            try:
+                pinned = self._pinned.popleft()
+            except IndexError:
+                pinned = _Pinned(self._cuda.pinned_array(_STAGE, np.uint8), self._cuda.event())
+            pinned.copied.synchronize()  # what it held before
+            pinned.values[: b - a] = content[a:b]
+            there[a:b].copy_to_device(pinned.values[: b - a], stream=self._copying)
+            pinned.copied.record(self._copying)
+            self._pinned.append(pinned)
+
+
+_texts: WeakValueDictionary[tuple[SegmentReader, Any], DeviceText] = WeakValueDictionary()  # by reader and GPU
+_waiting: deque[tuple[float, Any, DeviceText]] = deque()  # since when, and on which GPU; ordered by time
+_trimming = Lock()  # held by the thread that gives back what waited long enough
+_texts_lock = Lock()
+
+
+def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float]) -> DeviceText:
+    """Return a text on the GPU of a trainer for it; it waits some seconds for another one after that.
+
+    `room` returns the bytes that may stay there.
+    """
+    place = text.reader, trainer.gpu
+    with _texts_lock:
+        found = _texts.get(place)
+        if found is None:
+            found = _texts[place] = DeviceText(cuda, text, room())
+    # No lock there, and no new thread: trainers are freed anywhere
+    finalize(trainer, lambda *waits: _waiting.append((time.monotonic(), *waits)), trainer.gpu, found).atexit = False
+    if _trimming.acquire(blocking=False):
+        Thread(target=_trim, name="daskw2v-text", daemon=True).start()
+    return found
+
+
+def release_waiting_text(gpu: Any) -> None:
+    """Give back the memory of text that waits on a GPU."""
+    for entry in list(_waiting):
+        if entry[1] is gpu:
+            with suppress(ValueError):  # the other thread was faster
+                _waiting.remove(entry)
+
+
+def _trim() -> None:
+    """Give back what waited long enough, until there is no text."""
+    while len(_texts):
+        time.sleep(_IDLE / 2)
+        with suppress(IndexError):
+            while _waiting[0][0] < time.monotonic() - _IDLE:
+                _waiting.popleft()
+    _trimming.release()

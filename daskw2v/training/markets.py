@@ -1,0 +1,119 @@
+"""`Params.market_negative`: where the markets of words come from, and how they reach the workers.
+
+They come from the table that `Params.markets` names, whose place and content settled Params name; or from the events
+that the text was made of, whose sessions are written with the markets of their items. One task finds the market of each
+word of the vocabulary, and writes it to the run's folder.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from daskw2v.collections.kinds import no_markets
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import InputError, ParameterError, counted
+from daskw2v.sampling.run import Run
+from daskw2v.sequences.parts import read_markets
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.durability import durable
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import absolute
+from daskw2v.types import Int32Array
+from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
+
+_MARKETS = "markets"
+
+
+def check_markets(params: Params) -> None:
+    """Refuse a table that nobody would read.
+
+    Raises
+    ------
+    ParameterError
+        If `markets` is given without `market_negative`.
+    """
+    if params.markets is not None and not params.market_negative:
+        raise ParameterError(
+            f"markets={params.markets!r} changes nothing for market_negative={params.market_negative}.",
+            "Give market_negative=1 or more, or leave markets out.",
+        )
+
+
+def with_market_table(params: Params, resources: Resources) -> Params:
+    """Return Params whose table of markets, if there is one, is named by place and content.
+
+    Raises
+    ------
+    InputError, StoreError
+        If it cannot be read, or its first file lacks a column.
+    """
+    if params.markets is None or place_of(params.markets)[1]:
+        return params
+    place = absolute(params.markets)
+    sources = _find(place, resources)
+    check_table(sources[0], resources.storage_options, resources.store_timeout)
+    return params.replace(markets=f"{place}#{_content(sources)}")
+
+
+def without_content(params: Params) -> Params:
+    """Return settled Params whose table of markets is named by its place alone: it grows from night to night."""
+    return params if params.markets is None else params.replace(markets=place_of(params.markets)[0])
+
+
+@durable()
+def write_markets(home: Store, run: Run, resources: Resources) -> None:
+    """Task: write the number of the market of each word of a run, -1 without one.
+
+    Raises
+    ------
+    ParameterError
+        If its text was made of no events that name markets, and there is no table.
+    InputError
+        If the table has changed since, or no word has a market.
+    """
+    counts, none = MarketCounts(run.vocabulary.load()), True
+    for rows in _of_events(run) if run.params.markets is None else _of_table(run.params.markets, resources):
+        counts.add(rows)
+        none = False
+    if none and run.params.markets is None:
+        raise no_markets(run.params)
+    markets = counts.markets()
+    if not (markets >= 0).any():
+        raise InputError(
+            f"{place_of(run.params.markets or 'The events')[0]} names the market of none of the "
+            f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
+            "Give the words as they are in the text.",
+        )
+    write_array(home.create_group(), _MARKETS, markets)
+
+
+def _of_events(run: Run) -> Iterator[Any]:
+    for table in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
+        yield from table.to_batches()
+
+
+def _of_table(named: str, resources: Resources) -> Iterator[Any]:
+    place, content = place_of(named)
+    sources = _find(place, resources)
+    if _content(sources) != content:
+        raise InputError(f"The table of markets {place} has changed since the run began.", "Run again.")
+    for source in sources:
+        yield from read_table(source, resources.storage_options, resources.store_timeout)
+
+
+def markets_of(run: Run) -> Int32Array:
+    """Return the number of each word's market, -1 without one, shape (V,)."""
+    assert run.markets is not None
+    return read_array(run.markets.open_group(), _MARKETS)
+
+
+def _find(place: str, resources: Resources) -> list[Source]:
+    return find_sources(place, None, resources.storage_options, resources.store_timeout)
+
+
+def _content(sources: Sequence[Source]) -> str:
+    return digest([[source.url, source.size, source.version] for source in sources])

@@ -1,0 +1,56 @@
+"""Vectors of nodes, from edges."""
+
+from distributed import Client
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.models.vectors import Vectors
+from daskw2v.progress import Watching
+from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.sources import Graph
+from daskw2v.store.urls import Location
+from daskw2v.training.pipeline import train
+
+
+def walks(
+    inputs: Inputs,
+    *,
+    work: Location,
+    edges: EdgeList | None = None,
+    walks: Walks | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+) -> Vectors:
+    """Train vectors of a graph's nodes on random walks.
+
+    These are those of DeepWalk (Perozzi et al. 2014), node2vec (Grover and Leskovec 2016) or, along a metapath,
+    metapath2vec (Dong, Chawla and Swami 2017). It is `train(Graph(inputs, edges, walks), ...)`.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of edge lists: Parquet, CSV, or text with columns separated by blanks.
+    work, resources, client, listener
+        As in `train`.
+    edges
+        Columns of the edges and of types of nodes, and whether edges are directed.
+    walks
+        Number and kind of walks.
+    params
+        As in `train`; by default `Graph.params`, for which every node has a vector.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` and `write_walks` do.
+    """
+    graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
+    return train(graph, work=work, params=params, resources=resources, client=client, listener=listener)

@@ -1,0 +1,161 @@
+"""Markets of words, such as the cities of listings: tables that name them, and which one a word is taken to be in.
+
+A table has the columns `word`, or `item`, and `market`, and may have `count`: how often the word is in that market;
+once where there is none. A word of several markets is taken to be in that with the highest count, or of these in the
+first by name. So tables of parts of the data say together what one of all data would.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from daskw2v.corpus.files import Source, open_source
+from daskw2v.corpus.formats import PARQUET
+from daskw2v.corpus.formats.columns import is_string, reading_as, strings_of
+from daskw2v.corpus.formats.csv import CSV, TSV
+from daskw2v.errors import InputError
+from daskw2v.extras import Extra
+from daskw2v.types import Int32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
+pa_csv, pq = Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
+
+WORD, MARKET, COUNT = "word", "market", "count"
+_NAMES = (WORD, "item")  # of the column of words, the first that is there
+_ROWS = 1 << 16  # of a Parquet file read at once
+_PAIRS = 1 << 22  # of word and market, that are added up at once
+
+
+def check_table(source: Source, options: Mapping[str, Any], timeout: float) -> None:
+    """Refuse a file that is no table of markets.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or lacks a column.
+    """
+    next(read_table(source, options, timeout), None)
+
+
+def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[Any]:
+    """Yield a table of markets in record batches of Arrow with the columns word, market and count.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no table, lacks a column, or has a count that is no integer of 0 or more.
+    """
+    url = source.url
+    read = _READERS.get(source.format)
+    if read is None:
+        raise InputError(f"{url} is {source.format}, not a table of markets.", "Give Parquet or CSV.")
+    with open_source(source, options, timeout) as file, reading_as(source.format, url):
+        for columns in read(file, source):
+            yield _checked(columns, url)
+
+
+def _read_parquet(file: Any, source: Source) -> Iterator[list[Any]]:
+    parquet = pq.ParquetFile(file, page_checksum_verification=True)
+    names = _columns(parquet.schema_arrow.names, source.url)
+    for batch in parquet.iter_batches(_ROWS, columns=names):
+        yield [batch.column(name) for name in names]
+
+
+def _read_csv(file: Any, source: Source, delimiter: str) -> Iterator[list[Any]]:
+    batches = pa_csv.open_csv(
+        pa.CompressedInputStream(file, source.compression) if source.compression else file,
+        pa_csv.ReadOptions(use_threads=False),
+        pa_csv.ParseOptions(delimiter=delimiter),
+        pa_csv.ConvertOptions(column_types={**dict.fromkeys((*_NAMES, MARKET), pa.string()), COUNT: pa.int64()}),
+    )
+    names = _columns(batches.schema.names, source.url)
+    for batch in batches:
+        yield [batch.column(name) for name in names]
+
+
+_READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {
+    PARQUET.name: _read_parquet,
+    CSV.name: partial(_read_csv, delimiter=","),
+    TSV.name: partial(_read_csv, delimiter="\t"),
+}
+
+
+def _columns(names: Sequence[str], url: str) -> list[str]:
+    """Return the columns that are read, that of words first."""
+    word = next((name for name in _NAMES if name in names), WORD)
+    missing = [name for name in (word, MARKET) if names.count(name) != 1]
+    if missing:
+        raise InputError(
+            f"{url} has no single column {missing[0]!r}.",
+            f"Give a table with the columns word, or item, and market; its columns are: {', '.join(names) or 'none'}.",
+        )
+    return [word, MARKET, *([COUNT] if COUNT in names else [])]
+
+
+def _checked(columns: Sequence[Any], url: str) -> Any:
+    for name, column in zip((WORD, MARKET), columns, strict=False):
+        if not (is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+            raise InputError(f"The {name}s of {url} are of type {column.type}.", "Give strings or integers.")
+    counts = columns[2] if len(columns) > 2 else pa.array(np.ones(len(columns[0]), np.int64))
+    if not pa.types.is_integer(counts.type) or counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
+        raise InputError(f"{url} has a count that is no integer of 0 or more.", "Correct it, or leave the column out.")
+    texts = (column.cast(pa.large_string()).fill_null("") for column in columns[:2])
+    return pa.record_batch([*texts, counts.cast(pa.int64())], _schema())
+
+
+def _schema() -> Any:
+    return pa.schema([(WORD, pa.large_string()), (MARKET, pa.large_string()), (COUNT, pa.int64())])
+
+
+def add_up(tables: Sequence[Any]) -> Any:
+    """Return tables of Arrow with the columns word, market and count as one, sorted, with each pair once."""
+    found = pa.concat_tables([_schema().empty_table(), *tables]).group_by([WORD, MARKET]).aggregate([(COUNT, "sum")])
+    return found.rename_columns([WORD, MARKET, COUNT]).sort_by([(WORD, "ascending"), (MARKET, "ascending")])
+
+
+class MarketCounts:
+    """Counts how often each word of a vocabulary is in each market; small beside the vocabulary's words."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary, self._names = vocabulary, dict[str, int]()
+        self._pairs, self._counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        self._held = 0
+
+    def add(self, rows: Any) -> None:
+        """Add a record batch of Arrow with the columns word, market and count. Other words are passed over."""
+        words, named = rows.column(WORD), rows.column(MARKET).dictionary_encode()
+        codes = np.array([self._code(name) for name in named.dictionary.to_pylist()], np.int64)
+        ids = self._vocabulary.find_all(Vocabulary(*strings_of(words), np.zeros(len(words), np.int64)))
+        markets = codes[named.indices.to_numpy()]
+        known = (ids >= 0) & (markets >= 0)
+        self._pairs.append((ids[known].astype(np.int64) << 32) | markets[known])
+        self._counts.append(rows.column(COUNT).to_numpy()[known])
+        self._held += int(known.sum())
+        if self._held > _PAIRS:
+            self._add_up()
+
+    def markets(self) -> Int32Array:
+        """Return the number of each word's market, -1 without one, shape (V,): that of its name, in their order."""
+        pairs, counts = self._add_up()
+        rank = np.argsort(np.argsort(np.array([name.encode() for name in self._names], object)))
+        ids, ranks = pairs >> 32, rank[pairs & 0xFFFFFFFF]
+        order = np.lexsort((ranks, -counts, ids))
+        found = np.full(len(self._vocabulary), -1, np.int32)
+        first = np.flatnonzero(np.diff(ids[order], prepend=-1))
+        found[ids[order][first]] = ranks[order][first]
+        return found
+
+    def _code(self, name: str) -> int:
+        """Return the number of a market, by first appearance; -1 for no name."""
+        return self._names.setdefault(name, len(self._names)) if name else -1
+
+    def _add_up(self) -> tuple[Int64Array, Int64Array]:
+        """Return each pair of word and market once, and its count; those without one are dropped."""
+        pairs, where = np.unique(np.concatenate(self._pairs), return_inverse=True)
+        counts = np.zeros(len(pairs), np.int64)
+        np.add.at(counts, where, np.concatenate(self._counts))
+        self._pairs, self._counts, self._held = [pairs[counts > 0]], [counts[counts > 0]], 0
+        return self._pairs[0], self._counts[0]

@@ -1,0 +1,136 @@
+"""Runs whose process has several GPUs, or Numba's simulator of one, which trainers share.
+
+`test_cuda` runs this in a process of its own.
+"""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from distributed import Client
+
+from daskw2v import Params, Resources, train
+from daskw2v.objectives.registry import find_objective
+from daskw2v.training.averaging import merge as merging
+from daskw2v.training.averaging.cuda.model import CudaModel
+from daskw2v.training.averaging.device_delta import DeviceDelta
+from daskw2v.training.averaging.merge import MERGE_RULES
+from daskw2v.training.averaging.replica import ReplicaState
+from daskw2v.training.devices.gpu import CudaPartitionTrainer
+from daskw2v.training.devices.gpu_rows import GpuRows
+
+ROUNDS = Params(
+    min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=1,
+    merges_per_round=4, frequent_rows=3, warmup=0.1,
+)  # fmt: skip
+
+
+def write_text(folder, sentences=8):
+    rng, text = np.random.default_rng(0), folder / "text.txt"
+    topics = rng.integers(0, 2, sentences)
+    lines = [" ".join("abcd"[w] + str(topic) for w in rng.integers(0, 4, 8)) for topic in topics]
+    text.write_text("".join(f"{line}\n" for line in lines))
+    return text
+
+
+def train_on(device, folder, params, gpus=4, threads=4):
+    resources = Resources(device=device, threads=1, max_in_flight=1 if device == "cuda" else None)
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=threads, dashboard_address=":0", resources={"GPU": gpus}
+    ) as client:
+        return train(write_text(folder), work=folder / device, params=params, client=client, resources=resources)
+
+
+def assert_nearly(found, expected, params):
+    """The moves are: a step on a GPU sees a little less of those just before it."""
+    assert found.metadata["metrics"]["pairs"] == expected.metadata["metrics"]["pairs"]
+    first = find_objective(params.objective).initial(params, "input", np.arange(len(expected)))
+    moves = [(model.vectors[:] - first).ravel() for model in (found, expected)]
+    assert np.dot(*moves) > 0.9 * np.prod([np.linalg.norm(move) for move in moves])
+
+
+@pytest.fixture
+def merged(monkeypatch):
+    """How often replicas merged on GPUs."""
+    times, merge = [], CudaModel.merge
+
+    def counting(model, changes):
+        times.append(len(changes))
+        assert all(isinstance(delta, DeviceDelta) for of_replica in changes for delta in of_replica.values())
+        merge(model, changes)
+
+    monkeypatch.setattr(CudaModel, "merge", counting)
+    return times
+
+
+@pytest.mark.parametrize(
+    ("n", "changes", "gpus"),
+    [(2, {}, 2), (4, {}, 4), (4, {"merge": "touched", "objective": "cbow_ns"}, 1)],
+    ids=str,
+)
+def test_train__merges_replicas_of_one_process_on_its_gpus(tmp_path, merged, n, changes, gpus):
+    """Few or many of them, on as many GPUs or fewer: in each step of a round but the last."""
+    params = ROUNDS.replace(n_replicas=n, **changes)
+    on_cpu, on_gpu = (train_on(device, tmp_path, params, gpus) for device in ("cpu", "cuda"))
+    assert_nearly(on_gpu, on_cpu, params)
+    assert set(merged) == {n}
+    assert len(merged) >= n * 3
+
+
+def test_train__gives_more_replicas_than_a_task_adds_up_merged_rows(tmp_path, merged, monkeypatch):
+    for name in ("EXCHANGED", "FAN_IN"):
+        monkeypatch.setattr(merging, name, 1)
+    params = ROUNDS.replace(n_replicas=2, merges_per_round=2)
+    on_cpu, on_gpu = (train_on(device, tmp_path, params) for device in ("cpu", "cuda"))
+    assert_nearly(on_gpu, on_cpu, params)
+    assert merged == []
+
+
+def test_train__merges_by_a_rule_without_a_formula_on_hosts(tmp_path, merged, monkeypatch):
+    rule = MERGE_RULES.find("momentum")
+    monkeypatch.setitem(MERGE_RULES, "ours", replace(rule, name="ours", on_devices={}))
+    params = ROUNDS.replace(n_replicas=2, merge="ours")
+    on_cpu, on_gpu = (train_on(device, tmp_path, params, 2) for device in ("cpu", "cuda"))
+    assert_nearly(on_gpu, on_cpu, params)
+    assert merged == []
+
+
+@pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="warps of a GPU train in any order")
+def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, merged, monkeypatch):
+    params = ROUNDS.replace(n_replicas=2)
+    undisturbed = train_on("cuda", tmp_path, params, 2)
+    expected, n = undisturbed.vectors[:], len(merged)
+    (tmp_path / "again").mkdir()
+    take, rng, lost = ReplicaState.take, np.random.default_rng(2), []
+
+    def lose(state):
+        lost.append(rng.random() < 0.5)
+        return take(state) if not lost[-1] else None
+
+    monkeypatch.setattr(ReplicaState, "take", lose)
+    again = train_on("cuda", tmp_path / "again", params, 2)
+    assert {True, False} == set(lost)
+    assert len(merged) > 2 * n, "steps were trained again"
+    np.testing.assert_array_equal(again.vectors[:], expected)
+
+
+@pytest.mark.parametrize("changes", [{}, {"sent_dtype": "bfloat16"}], ids=str)
+def test_rotation__leaves_partitions_on_the_gpus_of_one_process(tmp_path, monkeypatch, changes):
+    """Those that are not rounded; the others, and what is written, come to the host."""
+    params = Params(
+        strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=1, min_count=1, vector_size=6, window=1,
+        sample=1.0, epochs=1, alpha=0.01, negative=2, **changes,
+    )  # fmt: skip
+    on_gpu, copied = list[bool](), CudaPartitionTrainer._copied
+
+    def copying(trainer, rows):
+        on_gpu.append(isinstance(rows, GpuRows))
+        return copied(trainer, rows)
+
+    monkeypatch.setattr(CudaPartitionTrainer, "_copied", copying)
+    one, other = (train_on(device, tmp_path, params, 2) for device in ("cpu", "cuda"))
+    assert_nearly(other, one, params)
+    n_steps, of_task = 2, 2 * 2  # partitions of both tables, for each of two groups
+    assert len(on_gpu) == n_steps * 2 * of_task
+    assert sum(on_gpu) == 4 + 4 * (not changes), "inputs of the second step, and outputs"
