@@ -8,25 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from daskw2v.config.filters import FILTERS
-from daskw2v.config.settings import (
-    DELIMITER,
-    FLAG,
-    SEPARATOR,
-    TEXT,
-    TOKENIZER,
-    URL,
-    VECTORS,
-    Settings,
-    integer,
-    number,
-    one_of,
-    setting,
-)
+from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, integer, number, one_of, setting
+from daskw2v.config.text_params import TextParams
+from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 _NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
+_FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
 
@@ -36,7 +25,7 @@ def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Settings):
+class Params(TextParams):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
 
     The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
@@ -49,93 +38,6 @@ class Params(Settings):
         If a value is outside its range; the message names field, value and range.
     """
 
-    _staged = True
-
-    tokenizer: str | Callable[[list[str]], list[list[str]]] = setting(
-        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", heading="Input"
-    )
-    format: str | None = setting(
-        None, "format of the input; told by the names of files when not given", TEXT, stage="read", optional=True
-    )
-    column: str = setting(
-        "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
-        TEXT, stage="read",
-    )  # fmt: skip
-    weight: str | None = setting(
-        None,
-        "column or key of integers: how often the text of a row counts; 0 leaves it out",
-        TEXT,
-        stage="read",
-        used_by=("jsonl", "csv", "tsv", "parquet", "arrow", "orc"),
-        optional=True,
-    )
-    delimiter: str | None = setting(
-        None,
-        "character between the fields of CSV; a comma, or a tab in TSV, when not given",
-        SEPARATOR,
-        stage="read",
-        used_by=("csv", "tsv"),
-        optional=True,
-    )
-    filters: tuple[Any, ...] = setting(
-        (),
-        "which files are read, by columns that their folders name, as in day=2026-11-01: conditions such as "
-        "day>=2026-11-01, which all hold",
-        FILTERS,
-        stage="read",
-        told=True,
-    )
-    errors: str = setting(
-        "replace",
-        "what becomes of invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both "
-        "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
-        one_of("strict", "replace", "skip"),
-        stage="read",
-    )
-    min_count: int = setting(
-        5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
-    )
-    max_final_vocab: int | None = setting(
-        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary", optional=True
-    )
-    vocabulary: str | None = setting(
-        None,
-        "URL of a list of words, one a line: only these are kept, whatever their count",
-        URL,
-        stage="vocabulary",
-        optional=True,
-    )
-    phrases: int = setting(
-        0,
-        "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
-        integer(0, 8),
-        stage="phrases",
-    )
-    phrase_min_count: int = setting(
-        5,
-        "fewest occurrences of a phrase; the default score is lowered by as many",
-        integer(1),
-        stage="phrases",
-        used_by=("phrases",),
-    )
-    phrase_threshold: float | None = setting(
-        None,
-        "score above which a bigram is a phrase; that of phrase_scoring when not given",
-        number(-1),
-        stage="phrases",
-        used_by=("phrases",),
-        optional=True,
-    )
-    phrase_scoring: str = setting(
-        "default",
-        "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
-        one_of("default", "npmi"),
-        stage="phrases",
-        used_by=("phrases",),
-    )
-    phrase_delimiter: str = setting(
-        "_", "text between the words of a phrase", DELIMITER, stage="phrases", used_by=("phrases",)
-    )
     objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
@@ -169,6 +71,33 @@ class Params(Settings):
     ns_exponent: float = setting(
         0.75, "power of the counts that negatives are drawn by", number(-10, 10),
         stage="train", used_by=_NEGATIVE_SAMPLING,
+    )  # fmt: skip
+    minn: int = setting(
+        3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255),
+        stage="train", used_by=("maxn",),
+    )  # fmt: skip
+    maxn: int = setting(
+        0, "most characters of an n-gram: a word's vector is composed of its own row and of its n-grams'; 0 for none",
+        integer(0, 255), stage="train", used_by=_FEATURES,
+    )  # fmt: skip
+    bucket: int = setting(
+        2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train", used_by=("maxn",)
+    )
+    features: str | None = setting(
+        None,
+        "URL of a table with the column word, or item, and others, such as a brand (Parquet, CSV, or a folder of "
+        "them): a word's vector is composed of its own row and of those of what the table says of it",
+        URL, stage="train", used_by=_FEATURES, optional=True,
+    )  # fmt: skip
+    feature_weights: tuple[Any, ...] = setting(
+        (), "weights of the columns of that table, 1 for those that are not named; 0 leaves a column out", WEIGHTS,
+        stage="train", used_by=("features",),
+    )  # fmt: skip
+    prior_count: int = setting(
+        2000,
+        "occurrences of a word at which its own row weighs as much as its n-grams and features together, whose weight "
+        "it never falls below one of; 0 gives all rows of a word the same weight, as fastText",
+        integer(0, 2**62), stage="train", used_by=("maxn", "features"),
     )  # fmt: skip
     cbow_mean: bool = setting(
         True, "predict from the mean of the contexts; otherwise from their sum", FLAG,
@@ -375,6 +304,7 @@ class Params(Settings):
         # Not dataclasses.asdict: it would copy the tokenizer.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["filters"] = [[list(condition) for condition in group] for group in self.filters]
+        values["feature_weights"] = [list(pair) for pair in self.feature_weights]
         base = values["base_vectors"]
         if not (base is None or isinstance(base, str)):
             values["base_vectors"] = type(base).__name__

@@ -271,7 +271,7 @@ class Settings:
     @classmethod
     def remedy(cls, name: str) -> str:
         """Say what to give in place of a name that is no field."""
-        classes = (cls, *(other for other in Settings.__subclasses__() if other is not cls))
+        classes = (cls, *(other for other in _leaves(Settings) if other is not cls))
         known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
         own = cls.__name__
         meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
@@ -293,3 +293,9 @@ class Settings:
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+def _leaves(cls: type) -> list[Any]:
+    """Return the classes derived from one that no other is derived from."""
+    below = cls.__subclasses__()
+    return [leaf for one in below for leaf in _leaves(one)] if below else [cls]

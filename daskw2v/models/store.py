@@ -1,7 +1,8 @@
 """Reads and writes the contents of a model's version.
 
 A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
-subword network, `subwords`, and the stable ids of words, `ids`. It is valid once its manifest exists, which `finish`
+subword network, `subwords`, what the rows of the table `features` stand for, `feature_keys`, and the stable ids of
+words, `ids`. It is valid once its manifest exists, which `finish`
 writes last. A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is
 read in order of ids.
 """
@@ -15,6 +16,8 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError, TrainingError, counted
+from daskw2v.features.choice import FEATURES
+from daskw2v.features.keys import FeatureKeys
 from daskw2v.models.attempts import ATTEMPT, attempt_of, create_part, finish_tables
 from daskw2v.models.rows import StoredRows
 from daskw2v.objectives.subwords.network import Subwords
@@ -30,7 +33,7 @@ from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_TABLES, _SUBWORDS, _IDS = "tables", "subwords", "ids"
+_TABLES, _SUBWORDS, _IDS, _FEATURES = "tables", "subwords", "ids", "feature_keys"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -193,6 +196,30 @@ def read_subwords(store: Store) -> Subwords | None:
     return None if group is None else Subwords.load(group)
 
 
+def write_features(store: Store, keys: FeatureKeys) -> None:
+    """Write what the rows of the table `features` stand for."""
+    group = store.open_group(writable=True)
+    group.attrs[_FEATURES] = True  # first, so that a loss is detected
+    keys.save(create_part(store, _FEATURES))
+
+
+def read_features(store: Store) -> FeatureKeys | None:
+    """Read what the rows of a version's table `features` stand for; return None if it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, or they are damaged or do not fit the table.
+    """
+    group = _part(store, _FEATURES)
+    if group is None:
+        return None
+    keys, rows = FeatureKeys.load(group), len(open_table(store, FEATURES))
+    if len(keys) != rows:
+        raise DamageError.of(f"{store.url}/{_FEATURES}", f"has {len(keys)} features for {rows} rows")
+    return keys
+
+
 def write_ids(store: Store, ids: StableIds) -> None:
     """Write the stable ids of a version's words, after its vocabulary and before `finish`.
 
@@ -298,7 +325,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     for name, table in tables.items():
         _check_finite(store, name, table)
     finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
-    network, _ = read_subwords(store), read_ids(store)  # checks them, as opening the version does
+    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as opening it does
     store.finish_manifest(
         {
             **manifest,

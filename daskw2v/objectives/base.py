@@ -15,6 +15,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
 NOT_FROZEN = np.zeros(0, np.uint8)
+WORDS = np.zeros(0, np.int32)  # inputs of tables whose rows are words'
 MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
 
 
@@ -34,7 +35,8 @@ class HotRows(NamedTuple):
     rows
         Number of rows copied, the first of each table; 0 where a thread works alone.
     source, output
-        How many rows behind its original each copy lies, in the input and the output table.
+        How many rows behind its original each copy lies, in the input and the output table; 0 for a table without
+        copies.
     flush
         Centers between two flushes.
     """
@@ -58,6 +60,8 @@ class Tables(NamedTuple):
         The thread's own rows.
     frozen
         Whether each row of the input table is frozen, not 0, or not, uint8; of length 0 where none is.
+    inputs
+        The input row of each token of the segment, int32; of length 0 where that is its word's number.
     """
 
     source: Float32Array
@@ -65,6 +69,7 @@ class Tables(NamedTuple):
     width: int
     hot: HotRows
     frozen: UInt8Array = NOT_FROZEN
+    inputs: Int32Array = WORDS
 
 
 class DeviceTables(NamedTuple):
@@ -289,11 +294,15 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
     lose much of the first epoch. On 100 MB of Wikipedia (one seed), Google analogies of cbow_ns by that width:
     0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
     """
-    width = params.vector_size
     if table == "output":
-        return np.zeros((len(rows), width), np.float32)
+        return np.zeros((len(rows), params.vector_size), np.float32)
+    return drawn_rows(params, Purpose.INITIAL, rows)
+
+
+def drawn_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
+    """Return small draws for n rows, shape (n, D): a pure function of seed, purpose, row and column."""
+    width, key = params.vector_size, stream(params.seed, purpose)
     values = np.empty((len(rows), width), np.float32)
-    key = stream(params.seed, Purpose.INITIAL)
     _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
     return values
 

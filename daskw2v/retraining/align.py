@@ -17,7 +17,14 @@ from distributed import Client
 
 from daskw2v.errors import ParameterError, VocabularyError
 from daskw2v.models.sources import read_sources, write_sources
-from daskw2v.models.store import read_subwords, read_vocabulary, write_subwords, write_vocabulary
+from daskw2v.models.store import (
+    read_features,
+    read_subwords,
+    read_vocabulary,
+    write_features,
+    write_subwords,
+    write_vocabulary,
+)
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.sampling.segments import cut
@@ -119,7 +126,7 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     """Write a rotated copy of a version, without its manifest, which `models.store.finish` writes.
 
     Tables are rotated on the cluster, one task for each block or partition. The rotation is stored beside them, as
-    `rotation`. Tables, vocabulary, subword network and list of source files are copied, nothing else.
+    `rotation`. Tables, vocabulary, subword network, keys of features and list of source files are copied, nothing else.
 
     Parameters
     ----------
@@ -145,6 +152,9 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     write_sources(target, read_sources(source) or [])
     if network is not None:
         write_subwords(target, network if alignment is None else _turned_network(network, alignment.rotation))
+    keys = read_features(source)
+    if keys is not None:
+        write_features(target, keys)
     rewrite(client, "align", _kept if alignment is None else partial(_turn, target), source, target)
 
 

@@ -16,6 +16,13 @@ class Base(NamedTuple):
     tables: tuple[str, ...]
 
 
+class RunFeatures(NamedTuple):
+    """Where the features of words are, and how many rows their table has."""
+
+    home: Store
+    rows: int
+
+
 @dataclass(frozen=True)
 class Run:
     """Text, words and Params of a run; small, as it is sent with each task.
@@ -34,6 +41,8 @@ class Run:
         The model that initial rows come from; None draws them.
     markets
         The group with the number of each word's market; None where no negatives are drawn from markets.
+    features
+        The features of words; None where words have none.
     """
 
     work: Store
@@ -43,3 +52,4 @@ class Run:
     device: str
     base: Base | None = None
     markets: Store | None = None
+    features: RunFeatures | None = None

@@ -111,7 +111,7 @@ class HeldOutText:
         measured = find_objective(run.params.objective).measured_by
         params = run.params if measured is None else run.params.replace(objective=measured.name)
         self._client, self._session = client, uuid.uuid4().hex[:8]
-        self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None)
+        self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
         self._reached: Future | None = None
 
     def measure(self, entry: HistoryEntry, rows: ModelRows | None, measurements: Measurements) -> None:

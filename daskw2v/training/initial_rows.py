@@ -11,6 +11,7 @@ import numpy.typing as npt
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
+from daskw2v.features.choice import FEATURES
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.store import open_table, read_subwords, read_vocabulary
 from daskw2v.models.versions import Versions
@@ -24,6 +25,7 @@ from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.base_vectors import find_base_vectors, frozen_list
+from daskw2v.training.features import first_feature_rows, first_own_rows
 from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -102,11 +104,13 @@ def frozen_rows(run: Run) -> UInt8Array:
 
 def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
     """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
+    if table == FEATURES:
+        return first_feature_rows(run, ids)
     objective = find_objective(run.params.objective)
     rows = objective.initial(run.params, table, ids)
     if run.base is not None and table in run.base.tables and len(ids):
         known, theirs = _known_rows(run.base, table, ids)
-        rows[known] = theirs
+        rows[known] = first_own_rows(run, ids[known], theirs) if table == "input" else theirs
     return rows
 
 

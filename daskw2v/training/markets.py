@@ -5,23 +5,21 @@ that the text was made of, whose sessions are written with the markets of their 
 word of the vocabulary, and writes it to the run's folder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from daskw2v.collections.kinds import no_markets
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
-from daskw2v.corpus.files import Source
-from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.sampling.run import Run
 from daskw2v.sequences.parts import read_markets
-from daskw2v.shards.layout import Corpus, digest
+from daskw2v.shards.layout import Corpus
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import absolute
+from daskw2v.training.named_tables import find_table, is_settled, open_table
 from daskw2v.types import Int32Array
 from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
 
@@ -51,12 +49,11 @@ def with_market_table(params: Params, resources: Resources) -> Params:
     InputError, StoreError
         If it cannot be read, or its first file lacks a column.
     """
-    if params.markets is None or place_of(params.markets)[1]:
+    if params.markets is None or is_settled(params.markets):
         return params
-    place = absolute(params.markets)
-    sources = _find(place, resources)
+    named, sources = find_table(params.markets, resources)
     check_table(sources[0], resources.storage_options, resources.store_timeout)
-    return params.replace(markets=f"{place}#{_content(sources)}")
+    return params.replace(markets=named)
 
 
 def without_content(params: Params) -> Params:
@@ -97,11 +94,7 @@ def _of_events(run: Run) -> Iterator[Any]:
 
 
 def _of_table(named: str, resources: Resources) -> Iterator[Any]:
-    place, content = place_of(named)
-    sources = _find(place, resources)
-    if _content(sources) != content:
-        raise InputError(f"The table of markets {place} has changed since the run began.", "Run again.")
-    for source in sources:
+    for source in open_table(named, resources, "markets"):
         yield from read_table(source, resources.storage_options, resources.store_timeout)
 
 
@@ -109,11 +102,3 @@ def markets_of(run: Run) -> Int32Array:
     """Return the number of each word's market, -1 without one, shape (V,)."""
     assert run.markets is not None
     return read_array(run.markets.open_group(), _MARKETS)
-
-
-def _find(place: str, resources: Resources) -> list[Source]:
-    return find_sources(place, None, resources.storage_options, resources.store_timeout)
-
-
-def _content(sources: Sequence[Source]) -> str:
-    return digest([[source.url, source.size, source.version] for source in sources])

@@ -11,6 +11,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
 from daskw2v.errors import ParameterError
+from daskw2v.features.choice import check_features
 from daskw2v.kernels.compilation import compiling_said
 from daskw2v.objectives.registry import check_options, find_objective
 from daskw2v.phrases.build import build_phrases, find_phrases
@@ -25,6 +26,7 @@ from daskw2v.training.callbacks import Callback
 from daskw2v.training.devices import check_device, check_workers, find_device
 from daskw2v.training.early_stopping import check_monitor, monitored_content
 from daskw2v.training.events import Callbacks
+from daskw2v.training.features import with_feature_table
 from daskw2v.training.held_out import check_held_out
 from daskw2v.training.initial_rows import has_base
 from daskw2v.training.loggers import check_loggers, loggers_of
@@ -46,6 +48,7 @@ def check_choices(params: Params, resources: Resources) -> None:
     check_held_out(params)
     check_monitor(params, resources)
     check_markets(params)
+    check_features(params)
     check_loggers(resources)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
         raise ParameterError(
@@ -55,11 +58,12 @@ def check_choices(params: Params, resources: Resources) -> None:
 
 
 def with_contents(params: Params, store: Store, resources: Resources, listener: Listener) -> Params:
-    """Return Params that name files by place and content: base vectors, frozen words and markets.
+    """Return Params that name files by place and content: base vectors, frozen words, markets and features.
 
-    Raises as `with_base_vectors` and `with_market_table` do.
+    Raises as `with_base_vectors`, `with_market_table` and `with_feature_table` do.
     """
-    return with_market_table(with_base_vectors(params, store, resources, listener), resources)
+    based = with_base_vectors(params, store, resources, listener)
+    return with_feature_table(with_market_table(based, resources), resources)
 
 
 def open_callbacks(given: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:

@@ -14,9 +14,10 @@ from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params, tokenizer_name
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
+from daskw2v.features.choice import has_features
 from daskw2v.models.phrases import describe_phrases, write_phrases
 from daskw2v.models.sources import write_sources
-from daskw2v.models.store import finish, write_vocabulary
+from daskw2v.models.store import finish, write_features, write_vocabulary
 from daskw2v.objectives.registry import settled
 from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
@@ -28,6 +29,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.evaluation import TrainingEvaluation
 from daskw2v.training.events import Callbacks, TrainedRun
+from daskw2v.training.features import composed_rows, find_features, keys_of, with_composed
 from daskw2v.training.held_out import HeldOutText, SplitText, split_text
 from daskw2v.training.initial_rows import anchored, base_tables, find_base, has_base, write_base
 from daskw2v.training.loop import TrainingResult, check_pairs, train_rounds, words_per_second
@@ -40,6 +42,7 @@ from daskw2v.training.strategies import find_strategy
 from daskw2v.training.strategy import StrategyRun
 from daskw2v.training.totals import WorkerShare
 from daskw2v.training.watching import RunWatch
+from daskw2v.types import Float32Array, RowIds
 from daskw2v.vocabulary.count import StoredVocabulary
 
 
@@ -70,17 +73,19 @@ def write_version(
     check_training(client, params, resources, known_text(text.trained, vocabulary, params))
     place = run_folder(store, told.name)
     run = _based(make_run(corpus, vocabulary, store, params, resources, new), place, resources, client)
-    run = _with_markets(run, place, resources, client)
+    run = _with_features(_with_markets(run, place, resources, client), place, resources, client)
     before, began, length = usage(client), time.monotonic(), text.trained.n_tokens
     training = find_strategy(params.strategy).start(client, run, place, length, resources, listener)
     watch = _watch(told, training, run, text.held_out, callbacks, resources, client, listener)
     result = train_rounds(training, place, told.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, vocabulary.size, params)
-    trained = place / "trained" if params.anchor else home
+    trained = place / "trained" if params.anchor or run.features is not None else home
     training.save_model(trained)
-    if params.anchor:
+    if trained is not home:
         declare_like(trained, home)
-        rewrite(client, "anchor", partial(anchored, run), trained, home)
+        rewrite(client, "finish", partial(_finished, run, trained), trained, home)
+    if run.features is not None:
+        write_features(home, keys_of(run))
     write_vocabulary(home, vocabulary)
     write_phrases(home, store, corpus)
     write_sources(home, corpus.sources)
@@ -159,6 +164,19 @@ def _with_markets(run: Run, place: Store, resources: Resources, client: Client) 
     return replace(run, markets=home)
 
 
+def _with_features(run: Run, place: Store, resources: Resources, client: Client) -> Run:
+    """Return the run with the features of its words, where they have some, ready to be read."""
+    if not has_features(run.params):
+        return run
+    return replace(run, features=find_features(client, place / "features", run, resources))
+
+
+def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return trained rows as the version has them: composed of features', and led back towards the base's."""
+    rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
+    return anchored(run, table, ids, rows) if run.params.anchor else rows
+
+
 def check_losses(model: Store, resources: Resources) -> None:
     """Refuse to return a model without the losses that were asked for."""
     if resources.word_losses and not (model / losses.FOLDER).exists():
@@ -182,7 +200,10 @@ def _watch(
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
     held_out = None if sample is None else HeldOutText(client, run, sample)
     measurements = Measurements(client, listener)
-    return RunWatch(told, training, callbacks, measurements, evaluation, resources.eval_every, held_out, listener)
+    return RunWatch(
+        told, training, callbacks, measurements, evaluation, resources.eval_every, held_out, listener,
+        partial(with_composed, client, run),
+    )  # fmt: skip
 
 
 def _manifest(

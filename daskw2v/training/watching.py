@@ -1,6 +1,6 @@
 """What looks at a run while it trains: evaluation sets, held-out text and callbacks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from daskw2v.progress import Listener
 from daskw2v.training.evaluation import TrainingEvaluation
@@ -34,6 +34,8 @@ class RunWatch:
         Measures the loss there after each epoch; None if no text is held out.
     listener
         Is told what becomes of callbacks.
+    rows_of
+        Returns tables with the rows of words as they are looked at, given those that are trained.
     """
 
     def __init__(
@@ -46,9 +48,11 @@ class RunWatch:
         every: int | None,
         held_out: HeldOutText | None,
         listener: Listener,
+        rows_of: Callable[[ModelRows], ModelRows],
     ) -> None:
         self._run, self._training, self._callbacks, self._measurements = run, training, callbacks, measurements
         self._evaluation, self._every, self._held_out, self._listener = evaluation, every, held_out, listener
+        self._rows_of = rows_of
         self._untold: list[HistoryEntry] = []
         self._last = -1  # round that ended
 
@@ -93,6 +97,8 @@ class RunWatch:
 
     def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:
         needed = self._is_last(entry["round"]) or self.may_stop(entry["round"])
+        if rows is not None and (scores or loss):
+            rows = self._rows_of(rows)
         if self._evaluation is not None and scores:
             self._evaluation.measure(entry, rows, self._measurements, needed=needed)
         if self._held_out is not None and loss:

@@ -24,7 +24,7 @@ from daskw2v.store.arrays import create_array, open_array, read_array, write_row
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
-from daskw2v.types import Int32Array, Int64Array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -112,6 +112,11 @@ class StoredVocabulary:
             If they are gone.
         """
         return read_array(self._words(), "counts", start, stop)
+
+    def between(self, start: int, stop: int) -> tuple[UInt8Array, Int64Array]:
+        """Read the UTF-8 of the words start..stop-1, and its bounds there, shape (n + 1,) int64; raises as `load`."""
+        offsets = read_array(self._words(), "offsets", start, stop + 1)
+        return read_array(self._words(), "words", int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
 
     def save(self, group: zarr.Group) -> None:
         """Copy the vocabulary into a group, in the layout of `Vocabulary.save`, in small pieces.

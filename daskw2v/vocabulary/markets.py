@@ -5,27 +5,23 @@ once where there is none. A word of several markets is taken to be in that with 
 first by name. So tables of parts of the data say together what one of all data would.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from daskw2v.corpus.files import Source, open_source
-from daskw2v.corpus.formats import PARQUET
-from daskw2v.corpus.formats.columns import is_string, reading_as, strings_of
-from daskw2v.corpus.formats.csv import CSV, TSV
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats.columns import strings_of
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.types import Int32Array, Int64Array
+from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.word_tables import WORD
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
-pa_csv, pq = Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
 
-WORD, MARKET, COUNT = "word", "market", "count"
-_NAMES = (WORD, "item")  # of the column of words, the first that is there
-_ROWS = 1 << 16  # of a Parquet file read at once
+MARKET, COUNT = "market", "count"
 _PAIRS = 1 << 22  # of word and market, that are added up at once
 
 
@@ -48,61 +44,23 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     InputError
         If the file cannot be read or is no table, lacks a column, or has a count that is no integer of 0 or more.
     """
-    url = source.url
-    read = _READERS.get(source.format)
-    if read is None:
-        raise InputError(f"{url} is {source.format}, not a table of markets.", "Give Parquet or CSV.")
-    with open_source(source, options, timeout) as file, reading_as(source.format, url):
-        for columns in read(file, source):
-            yield _checked(columns, url)
-
-
-def _read_parquet(file: Any, source: Source) -> Iterator[list[Any]]:
-    parquet = pq.ParquetFile(file, page_checksum_verification=True)
-    names = _columns(parquet.schema_arrow.names, source.url)
-    for batch in parquet.iter_batches(_ROWS, columns=names):
-        yield [batch.column(name) for name in names]
-
-
-def _read_csv(file: Any, source: Source, delimiter: str) -> Iterator[list[Any]]:
-    batches = pa_csv.open_csv(
-        pa.CompressedInputStream(file, source.compression) if source.compression else file,
-        pa_csv.ReadOptions(use_threads=False),
-        pa_csv.ParseOptions(delimiter=delimiter),
-        pa_csv.ConvertOptions(column_types={**dict.fromkeys((*_NAMES, MARKET), pa.string()), COUNT: pa.int64()}),
-    )
-    names = _columns(batches.schema.names, source.url)
-    for batch in batches:
-        yield [batch.column(name) for name in names]
-
-
-_READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {
-    PARQUET.name: _read_parquet,
-    CSV.name: partial(_read_csv, delimiter=","),
-    TSV.name: partial(_read_csv, delimiter="\t"),
-}
+    types = {MARKET: pa.string(), COUNT: pa.int64()}
+    for columns in word_tables.read_table(source, options, timeout, _columns, types, "table of markets"):
+        yield _checked(columns, source.url)
 
 
 def _columns(names: Sequence[str], url: str) -> list[str]:
     """Return the columns that are read, that of words first."""
-    word = next((name for name in _NAMES if name in names), WORD)
-    missing = [name for name in (word, MARKET) if names.count(name) != 1]
-    if missing:
-        raise InputError(
-            f"{url} has no single column {missing[0]!r}.",
-            f"Give a table with the columns word, or item, and market; its columns are: {', '.join(names) or 'none'}.",
-        )
-    return [word, MARKET, *([COUNT] if COUNT in names else [])]
+    wanted = "word, or item, and market"
+    found = [word_tables.word_column(names, url, wanted), word_tables.single(names, MARKET, url, wanted)]
+    return [*found, *([COUNT] if COUNT in names else [])]
 
 
 def _checked(columns: Sequence[Any], url: str) -> Any:
-    for name, column in zip((WORD, MARKET), columns, strict=False):
-        if not (is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-            raise InputError(f"The {name}s of {url} are of type {column.type}.", "Give strings or integers.")
+    texts = [word_tables.as_text(column, name, url) for name, column in zip((WORD, MARKET), columns, strict=False)]
     counts = columns[2] if len(columns) > 2 else pa.array(np.ones(len(columns[0]), np.int64))
     if not pa.types.is_integer(counts.type) or counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
         raise InputError(f"{url} has a count that is no integer of 0 or more.", "Correct it, or leave the column out.")
-    texts = (column.cast(pa.large_string()).fill_null("") for column in columns[:2])
     return pa.record_batch([*texts, counts.cast(pa.int64())], _schema())
 
 

@@ -58,7 +58,7 @@ def train(
         Trained windows (those with a context), and the summed loss of all of them.
     """
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[:-MAX_TARGETS].reshape(RUN, -1, BATCH * MAX_TARGETS)
-    text, there, work = segment_addresses(segment), table_addresses(tables), scratch_addresses(scratch)
+    text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
     groups, size, width, row = signs.shape[1], len(tile), tables.width, 4 * tables.width
     room = 8 * (2 * windows.window + 1)
     updates, zeros = work.hidden + BATCH * row, work.hidden + 2 * BATCH * row

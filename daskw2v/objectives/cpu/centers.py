@@ -69,9 +69,9 @@ class WindowTargets(NamedTuple):
 
 
 class SegmentAddresses(NamedTuple):
-    """Addresses of a segment's arrays, and the number of its tokens."""
+    """Addresses of a segment's arrays, and of the input row of each token; and the number of its tokens."""
 
-    tokens: int
+    inputs: int
     positions: int
     bounds: int
     n: int
@@ -88,11 +88,10 @@ class TableAddresses(NamedTuple):
 
 
 @inline
-def segment_addresses(segment: Any) -> Any:
-    """Return the addresses of a segment's arrays."""
-    return SegmentAddresses(
-        address(segment.tokens), address(segment.positions), address(segment.bounds), len(segment.tokens)
-    )
+def segment_addresses(segment: Any, tables: Any) -> Any:
+    """Return the addresses of a segment's arrays, whose tokens have rows in these tables."""
+    inputs = address(tables.inputs) if len(tables.inputs) else address(segment.tokens)
+    return SegmentAddresses(inputs, address(segment.positions), address(segment.bounds), len(segment.tokens))
 
 
 @inline
@@ -164,10 +163,10 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     stop = min(load_int64(text.bounds, sentence + 1), center + reach + 1)
     n = 0
     for i in range(start, stop):
-        store_int64(contexts, n, _context_row(tables, load_int32(text.tokens, i), copies + n * (4 * tables.width)))
+        store_int64(contexts, n, _context_row(tables, load_int32(text.inputs, i), copies + n * (4 * tables.width)))
         n += 1 if i != center else 0
     coming = min(center + windows.window + 1, text.n - 1)
-    prefetch_row(source_row(tables, load_int32(text.tokens, coming)), tables.width)
+    prefetch_row(source_row(tables, load_int32(text.inputs, coming)), tables.width)
     return sentence, n, np.float32(windows.alpha + windows.slope * (position - windows.origin))
 
 
@@ -193,7 +192,7 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
 
     @kernel
     def train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
-        text, rows, work = segment_addresses(segment), table_addresses(tables), scratch_addresses(scratch)
+        text, rows, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
         fetch_hot(tables, scratch)
         examples, sentence, at = 0, sentence_of(segment, first), RUN
         for center in range(first, last):

@@ -93,9 +93,23 @@ def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any
 
 
 @inline
+def sum_scaled(rows: Any, n: Any, width: Any, share: Any, total: Any) -> None:
+    """Add a share of the sum of n rows, whose addresses stand at `rows`, to the row at `total`."""
+    for i in range(0, n, _MOST):
+        _sum_rows(rows + 8 * i, min(n - i, _MOST), width, share, total, total)
+
+
+@inline
+def add_scaled(rows: Any, n: Any, width: Any, share: Any, row: Any) -> None:
+    """Add a share of a row to each of n rows, whose addresses stand at `rows`."""
+    for i in range(0, n, _MOST):
+        _add_to_rows(rows + 8 * i, min(n - i, _MOST), width, share, row, row)
+
+
+@inline
 def add_update(row: Any, update: Any, width: Any) -> None:
     """Add a hidden vector's update to the row whose address stands at `row`."""
-    _add_to_rows(row, 1, width, np.float32(1.0), update, update)
+    add_scaled(row, 1, width, np.float32(1.0), update)
 
 
 @inline
@@ -104,9 +118,7 @@ def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
 
     As in word2vec.c and gensim, the contexts of a mean each take all of the update, those of a sum a share of it.
     """
-    share = np.float32(1.0 if mean else 1.0 / n)
-    for i in range(0, n, _MOST):
-        _add_to_rows(contexts + 8 * i, min(n - i, _MOST), width, share, update, update)
+    add_scaled(contexts, n, width, np.float32(1.0 if mean else 1.0 / n), update)
 
 
 def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:

@@ -21,8 +21,9 @@ def fetch_hot(tables: Any, scratch: Any) -> None:
     for table, shift, before in (
         (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
     ):  # fmt: skip
-        before[:] = table[:n]
-        table[shift * width : shift * width + n] = before
+        if shift:
+            before[:] = table[:n]
+            table[shift * width : shift * width + n] = before
 
 
 @kernel
@@ -34,7 +35,8 @@ def flush_hot(tables: Any, scratch: Any, rows: Any) -> None:
         (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
     ):  # fmt: skip
         at = address(table)
-        merge_rows(at, at + 4 * shift * width, address(before), n)
+        if shift:
+            merge_rows(at, at + 4 * shift * width, address(before), n)
 
 
 @inline

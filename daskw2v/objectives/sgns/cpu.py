@@ -35,7 +35,7 @@ def train_pairs(
     states, most = scratch.states, len(scratch.states)
     words = np.zeros(most, np.int32)
     rows, signs = scratch.rows.reshape(-1, most), scratch.signs[: len(scratch.rows)].reshape(most, -1)
-    text, there, work = segment_addresses(segment), table_addresses(tables), scratch_addresses(scratch)
+    text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
     n_targets, groups = work.n_targets, work.n_targets // len(tile)
     fetch_hot(tables, scratch)
     pairs, sentence = 0, sentence_of(segment, first)

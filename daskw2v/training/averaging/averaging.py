@@ -25,7 +25,6 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import DamageError, counted
 from daskw2v.models.attempts import finish_tables
-from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
@@ -50,6 +49,7 @@ from daskw2v.training.averaging.rounds_task import RoundsTask
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, rename, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
+from daskw2v.training.features import tables_of
 from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, up_to
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
@@ -99,7 +99,7 @@ class AveragingRun:
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Load the blocks of a checkpoint, or make those of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
-        tables = find_objective(params.objective).tables(params, self._run.vocabulary.size)
+        tables = tables_of(self._run)
         cuts = self._levels if params.n_replicas > 1 else ()
         blocks, self._left = cut_tables(tables, params.vector_size, cuts), None
         if checkpoint is None:

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.features.choice import FEATURES
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import SomeRows, find_device, read_piece
+from daskw2v.training.features import features_of, tables_of
 from daskw2v.training.prepared import prepared_of
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
@@ -54,13 +56,14 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
     """Task: find the rows that a replica's work of a round reaches; its text is read for it once more."""
     objective = find_objective(run.params.objective)
     assert objective.reached is not None  # or nothing is pulled
-    marks = {
-        table: np.zeros(rows, np.bool_) for table, rows in objective.tables(run.params, run.vocabulary.size).items()
-    }
+    marks = {table: np.zeros(rows, np.bool_) for table, rows in tables_of(run).items()}
     positions = find_device(run.device).replica_trainer.positions
     for load in (load for work in works for load in ReplicaText(run, work, positions, read_piece).loads()):
         piece = load()
         objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
+    features = features_of(run)
+    if features is not None:
+        marks[FEATURES][features.of(np.flatnonzero(marks["input"])).rows] = True
     found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
     whole = [len(rows) > MOST * (block.stop - block.start) for rows, block in zip(found, blocks, strict=True)]
     some = [rows[:0] if all_of_it else rows for rows, all_of_it in zip(found, whole, strict=True)]

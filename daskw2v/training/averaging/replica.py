@@ -16,6 +16,7 @@ from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import TextTotals, Threads, find_device
 from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.features import features_of
 from daskw2v.training.initial_rows import frozen_rows
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.totals import TaskTotals
@@ -55,7 +56,8 @@ class Replica:
             of_table.append(part)
         objective = find_objective(run.params.objective)
         self._trainer = find_device(run.device).replica_trainer(
-            objective, run.params, prepared_of(run), partial(_touched, run), tables, threads, frozen_rows(run)
+            objective, run.params, prepared_of(run), partial(_touched, run), tables, threads, frozen_rows(run),
+            features_of(run),
         )
         self._coming: ReplicaText | None = None
         self._common = common_model(run.params, self._trainer, self._places, given, reached)

@@ -11,6 +11,7 @@ import numpy as np
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import sparse_zeros
 from daskw2v.objectives.base import Columns, HotRows, Objective, PartTables, Tables
+from daskw2v.objectives.cpu.composed import Composer, composer_of, train_composed
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
@@ -63,12 +64,19 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows
 
     def _make_ready(self) -> None:
-        self._memories: SimpleQueue[Tables] = SimpleQueue()  # one for each thread that trains
+        self._memories: SimpleQueue[tuple[Tables, Composer | None]] = SimpleQueue()  # one for each thread that trains
         hot = self._hot_rows()
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
             rows = HotRows(hot, *copies, flush_words_of(self._objective, self._threads))
-            self._memories.put(Tables(self._tables["input"], self._tables["output"], self._width, rows, self._frozen))
+            tables = Tables(self._tables["input"], self._tables["output"], self._width, rows, self._frozen)
+            self._memories.put((tables, self._composer()))
+
+    def _composer(self) -> Composer | None:
+        """Return what a thread composes rows in; None where words have no features."""
+        if self._features is None:
+            return None
+        return composer_of(self._features, self._lengths["features"], self._params.window, self._width)
 
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
         def room(name: str) -> Float32Array:
@@ -107,11 +115,15 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return _total(results)
 
     def _part(self, piece: TextPiece, first: int, last: int, words: int = 0) -> TextTotals:
-        memory = self._memories.get()
+        tables, composer = memory = self._memories.get()
+        work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
-            done: tuple[int, float] = self._train(
-                piece.segment, first, last, memory, piece.rate, piece.epoch, self._prepared
-            )
+            done: tuple[int, float]
+            if self._features is None or composer is None:
+                done = self._train(*work)
+            else:
+                rows, window = self._tables["features"], self._params.window
+                done = train_composed(self._train, *work, self._features, rows, composer, window)
             return TextTotals(*done, words)
         finally:
             self._memories.put(memory)

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
+from daskw2v.features.words import WordFeatures
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import NOT_FROZEN, Objective, Rate, Trainer, is_finite
@@ -93,6 +94,8 @@ class ReplicaTrainer(DeviceTrainer):
         As in `Threads`.
     frozen
         Whether each row of the input table does not move, 1 or 0, shape (V,) uint8; of length 0 where all move.
+    features
+        The features of the words, whose rows are the table "features"; None where words have none.
     """
 
     positions: ClassVar[int] = SEGMENT  # of the corpus that it is given at a time
@@ -108,8 +111,9 @@ class ReplicaTrainer(DeviceTrainer):
         blocks: Mapping[str, Sequence[RowBlock]],
         threads: Threads,
         frozen: UInt8Array = NOT_FROZEN,
+        features: WordFeatures | None = None,
     ) -> None:
-        self._frozen = frozen
+        self._frozen, self._features = frozen, features
         self._train, self._objective, self._params = self.find_kernel(objective), objective, params
         self._threads, self._touched = threads, touched
         self._columns = params.vector_size

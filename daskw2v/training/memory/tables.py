@@ -2,6 +2,7 @@
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.features.choice import FEATURES, has_features, most_rows
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
@@ -16,6 +17,7 @@ Sizes = dict[str, float]
 def table_bytes(params: Params, n_words: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the bytes of each table as Dask has it, and as kernels do: rows padded to whole cache lines."""
     rows = find_objective(params.objective).tables(params, n_words)
+    rows |= {FEATURES: most_rows(params, n_words)} if has_features(params) else {}
     width = params.vector_size
     return ({name: FLOAT * n * width for name, n in rows.items()},
             {name: FLOAT * n * padded(width) for name, n in rows.items()})  # fmt: skip

@@ -1,0 +1,1 @@
+"""Features of words: character n-grams, and what a table says of them."""

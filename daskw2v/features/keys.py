@@ -1,0 +1,220 @@
+"""What the rows of a table of features stand for: values of a user's table first, then buckets of n-grams."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import zarr
+
+from daskw2v.errors import DamageError, ParameterError
+from daskw2v.features.ngrams import ngrams_of
+from daskw2v.features.words import WordFeatures, joined
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.limits import typed
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
+
+_BUCKETS, _COLUMNS, _NGRAMS = "buckets", "columns", "ngrams"
+_NO_WEIGHTS = np.zeros(0, np.float32)
+
+
+class NGrams(NamedTuple):
+    """Which n-grams words have, as in Params; none where maxn is 0."""
+
+    minn: int = 0
+    maxn: int = 0
+    bucket: int = 1
+
+
+class Column(NamedTuple):
+    """A column of a table of features.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    weight
+        Of its features, beside the 1 of n-grams.
+    values
+        The categories that have rows, in their order; of numbers none.
+    knots
+        The numbers that have rows, ascending: what lies between two of them has a share of both. Of categories none.
+    """
+
+    name: str
+    weight: float
+    values: tuple[str, ...] = ()
+    knots: tuple[float, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of its rows."""
+        return len(self.values) or len(self.knots)
+
+
+def shares_of(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
+    """Return of each number the knot below it, and the share of the next one, shapes (n,)."""
+    last = max(len(knots) - 2, 0)
+    below = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, last)
+    if len(knots) == 1:
+        return below, np.zeros(len(numbers))
+    width = knots[below + 1] - knots[below]
+    return below, np.clip((numbers - knots[below]) / width, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureKeys:
+    """What each row of a table of features stands for.
+
+    Parameters
+    ----------
+    columns
+        Columns of a table, whose rows come first.
+    ngrams, buckets
+        N-grams, and the bucket of each of the rows that follow, shape (n,) int32.
+    """
+
+    columns: tuple[Column, ...] = ()
+    ngrams: NGrams = NGrams()
+    buckets: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return self._first_ngram + len(self.buckets)
+
+    @property
+    def _first_ngram(self) -> int:
+        return sum(column.size for column in self.columns)
+
+    @cached_property
+    def _row_of_bucket(self) -> Int32Array:
+        rows = np.full(self.ngrams.bucket, -1, np.int32)
+        rows[self.buckets] = self._first_ngram + np.arange(len(self.buckets), dtype=np.int32)
+        return rows
+
+    def rows_of(self, buckets: Int32Array) -> Int32Array:
+        """Return the row of each bucket, -1 where there is none."""
+        return self._row_of_bucket[buckets]
+
+    @cached_property
+    def _places(self) -> list[tuple[int, dict[str, int]]]:
+        """The first row of each column, and the number of each of its categories."""
+        firsts = np.cumsum([0, *(column.size for column in self.columns)])
+        return [
+            (int(first), {value: n for n, value in enumerate(column.values)})
+            for first, column in zip(firsts, self.columns, strict=False)
+        ]
+
+    def of_words(self, data: UInt8Array, offsets: Int64Array) -> WordFeatures:
+        """Return the n-grams of words, given their UTF-8 and bounds; a row of -1 is that of one that no row stands for.
+
+        The weight of a word's own row is 0.
+        """
+        n = len(offsets) - 1
+        if not self.ngrams.maxn:
+            return WordFeatures(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), _NO_WEIGHTS, np.zeros(n, np.float32))
+        starts, buckets = ngrams_of(data, offsets, *self.ngrams)
+        return WordFeatures(starts, self.rows_of(buckets), _NO_WEIGHTS, np.zeros(n, np.float32))
+
+    def of_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:
+        """Return the features of items, each a mapping of columns to a category, a list of them, or a number.
+
+        Categories that no row stands for are left out. The weight of an item's own row is 0.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column, or a value is of another kind than the column.
+        """
+        rows, weights, sizes = list[int](), list[float](), list[int]()
+        names = {column.name: n for n, column in enumerate(self.columns)}
+        for item in items:
+            before = len(rows)
+            for name, value in item.items():
+                if name not in names:
+                    raise ParameterError(
+                        f"{name!r} is no column of the table of features.", f"Its columns are: {', '.join(names)}."
+                    )
+                for row, weight in self._found(names[name], value):
+                    rows.append(row)
+                    weights.append(weight)
+            sizes.append(len(rows) - before)
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        own = np.zeros(len(sizes), np.float32)
+        return WordFeatures(offsets, np.array(rows, np.int32), np.array(weights, np.float32), own)
+
+    def of_keys(self, other: "FeatureKeys") -> WordFeatures:
+        """Return, for each row of another table, the rows of this one that stand for the same.
+
+        Those are of the same category, of the knots around a knot, or of the same bucket of the same n-grams.
+        """
+        mine = {column.name for column in self.columns}
+        values = [
+            {column.name: value} if column.name in mine else {}
+            for column in other.columns for value in column.values or column.knots
+        ]  # fmt: skip
+        kinds = {column.name: bool(column.knots) for column in self.columns}
+        alike = {column.name for column in other.columns if kinds.get(column.name) == bool(column.knots)}
+        of_table = self.of_values([item if item.keys() <= alike else {} for item in values])
+        n = len(other.buckets)
+        rows = self.rows_of(other.buckets) if self.ngrams == other.ngrams else np.full(n, -1, np.int32)
+        known = rows >= 0
+        offsets = np.concatenate([of_table.offsets, of_table.offsets[-1] + np.cumsum(known)])
+        weights = np.concatenate([of_table.weights, np.ones(known.sum(), np.float32)])
+        own = np.zeros(len(offsets) - 1, np.float32)
+        return WordFeatures(offsets, np.concatenate([of_table.rows, rows[known]]), weights, own)
+
+    def _found(self, number: int, value: Any) -> list[tuple[int, float]]:
+        """Return the rows and weights of a value of a column."""
+        column, (first, places) = self.columns[number], self._places[number]
+        if value is None:
+            return []
+        if column.knots:
+            if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or value != value:
+                raise ParameterError(
+                    f"{column.name}={value!r} is no number, as that column holds.", "Give a number, or leave it out."
+                )
+            below, share = shares_of(np.array([value], float), np.array(column.knots))
+            pairs = [(int(below[0]), 1.0 - float(share[0])), (int(below[0]) + 1, float(share[0]))]
+            return [(first + n, column.weight * part) for n, part in pairs if part]
+        values = value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else [value]
+        found = (places.get(category(one)) for one in values)
+        return [(first + n, column.weight) for n in found if n is not None]
+
+    def save(self, group: zarr.Group) -> None:
+        """Write these into a Zarr group."""
+        write_array(group, _BUCKETS, self.buckets)
+        columns = [{**column._asdict(), "values": list(column.values), "knots": list(column.knots)}
+                   for column in self.columns]  # fmt: skip
+        group.attrs.update({_NGRAMS: self.ngrams._asdict(), _COLUMNS: columns})
+
+    @classmethod
+    def load(cls, group: zarr.Group) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        DamageError
+            If an array or attribute is missing or damaged, or they contradict each other.
+        """
+        url, listed = str(group.store_path), group.attrs.get(_COLUMNS)
+        ngrams, buckets = typed(NGrams, group.attrs.get(_NGRAMS), url), read_array(group, _BUCKETS)
+        if not isinstance(listed, list):
+            raise DamageError.of(url, "names no columns")
+        fits = buckets.dtype == np.int32 and buckets.ndim == 1 and ngrams.minn <= ngrams.maxn and ngrams.bucket >= 1
+        if not fits or (len(buckets) and not 0 <= buckets.min() <= buckets.max() < ngrams.bucket):
+            raise DamageError.of(url, f"has buckets that are not of {ngrams}")
+        return cls(tuple(typed(Column, one, url) for one in listed), ngrams, buckets)
+
+
+def category(value: Any) -> str:
+    """Return the text that stands for a category."""
+    return value if isinstance(value, str) else str(value)
+
+
+def both(first: WordFeatures, second: WordFeatures) -> WordFeatures:
+    """Return the features of the same words from a table and from their letters."""
+    if not len(first.rows):
+        return second
+    return joined(first, second) if len(second.rows) else first

@@ -1,0 +1,211 @@
+"""Features that a user's table gives to words: categories and numbers, such as the brand and the price of an item.
+
+A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
+lists of them several at once; floating-point numbers are numbers, which have a share of the two knots that they lie
+between. Knots are quantiles. A word of several rows has the categories of all, and the mean of numbers.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats.columns import is_string, strings_of
+from daskw2v.errors import InputError, counted
+from daskw2v.extras import Extra
+from daskw2v.features.keys import Column, category, shares_of
+from daskw2v.features.words import WordFeatures
+from daskw2v.types import Float64Array, Int64Array
+from daskw2v.vocabulary import word_tables
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
+
+KNOTS = 16  # of a column of numbers, at most
+_COLUMNS = "word, or item, and one or more others"
+
+
+def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the words of a table of features, and its other columns by name, as arrays of Arrow, batch by batch.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no table, or lacks a column.
+    """
+    names = list[str]()
+
+    def choose(given: Sequence[str], url: str) -> list[str]:
+        word = word_tables.word_column(given, url, _COLUMNS)
+        names[:] = [word_tables.single(given, name, url, _COLUMNS) for name in given if name != word]
+        if not names:
+            raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
+        return [word, *names]
+
+    for word, *columns in word_tables.read_table(source, options, timeout, choose, {}, "table of features"):
+        yield word_tables.as_text(word, "word", source.url), dict(zip(names, columns, strict=True))
+
+
+def check_table(source: Source, options: Mapping[str, Any], timeout: float, weights: Mapping[str, float]) -> None:
+    """Refuse a file that is no table of features, or lacks a column that has a weight.
+
+    Raises
+    ------
+    InputError
+        If that is so.
+    """
+    _, columns = next(read_table(source, options, timeout), (None, None))
+    if columns is None:
+        return
+    for name in weights:
+        if name not in columns:
+            raise InputError(
+                f"{source.url} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(columns)}."
+            )
+    for name, column in columns.items():
+        if weights.get(name, 1.0) != 0:
+            _kind_of(name, column.type, source.url)
+
+
+class TableFeatures:
+    """Collects the features of the words of a vocabulary.
+
+    Parameters
+    ----------
+    vocabulary
+        The words.
+    weights
+        Weights of columns, by name: 1 for others; 0 leaves one out.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, weights: Mapping[str, float]) -> None:
+        self._vocabulary, self._weights = vocabulary, weights
+        self._columns: dict[str, _Categories | _Numbers] = {}
+
+    def add(self, words: Any, columns: Mapping[str, Any], url: str) -> None:
+        """Add a batch that `read_table` yields; other words are passed over.
+
+        Raises
+        ------
+        InputError
+            If a column is of a type that is no feature, or of another kind than before.
+        """
+        ids = self._vocabulary.find_all(Vocabulary(*strings_of(words), np.zeros(len(words), np.int64)))
+        known = np.flatnonzero(ids >= 0)
+        for name, column in columns.items():
+            if self._weights.get(name, 1.0) == 0:
+                continue
+            kind = _kind_of(name, column.type, url)
+            collected = self._columns.setdefault(name, kind())
+            if type(collected) is not kind:
+                raise InputError(f"Column {name!r} of {url} is {column.type}.", "Give one type in all of its files.")
+            collected.add(ids[known].astype(np.int64), column.take(pa.array(known)))
+
+    def finish(self) -> tuple[tuple[Column, ...], WordFeatures]:
+        """Return the columns, and the features of each word; weights of own rows are 1.
+
+        Raises
+        ------
+        InputError
+            If no word has a feature.
+        """
+        counts, columns, first = self._vocabulary.counts, list[Column](), 0
+        ids, rows, weights = list[Int64Array](), list[Int64Array](), list[Float64Array]()
+        for name, collected in self._columns.items():
+            weight = self._weights.get(name, 1.0)
+            column, owners, numbers, shares = collected.finish(name, weight, counts)
+            columns.append(column)
+            ids.append(owners)
+            rows.append(first + numbers)
+            weights.append(weight * shares)
+            first += column.size
+        owners = np.concatenate(ids) if ids else np.empty(0, np.int64)
+        if not len(owners):
+            raise InputError(
+                f"The table has features of none of the {counted(len(counts), 'word')} of the vocabulary.",
+                "Give the words as they are in the text.",
+            )
+        order = np.argsort(owners, kind="stable")
+        offsets = np.searchsorted(owners[order], np.arange(len(counts) + 1))
+        found = np.concatenate(weights)[order].astype(np.float32)
+        ones = np.ones(len(counts), np.float32)
+        return tuple(columns), WordFeatures(offsets, np.concatenate(rows)[order].astype(np.int32), found, ones)
+
+
+class _Categories:
+    """A column of categories: pairs of a word and the number of a category."""
+
+    def __init__(self) -> None:
+        self._names, self._pairs = dict[str, int](), list[Int64Array]()
+
+    def add(self, ids: Int64Array, column: Any) -> None:
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            ids, column = ids[pc.list_parent_indices(column).to_numpy()], column.flatten()
+        named = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+        names = named.dictionary.to_pylist()
+        codes = np.array([-1 if name is None else self._code(category(name)) for name in names] + [-1], np.int64)
+        codes = codes[named.indices.fill_null(len(names)).to_numpy()]
+        self._pairs.append((ids[codes >= 0] << 32) | codes[codes >= 0])
+
+    def _code(self, name: str) -> int:
+        return self._names.setdefault(name, len(self._names))
+
+    def finish(
+        self, name: str, weight: float, counts: Int64Array
+    ) -> tuple[Column, Int64Array, Int64Array, Float64Array]:
+        """Return the column, most frequent categories first, and of each pair the word, the category and its share."""
+        pairs = np.unique(np.concatenate([np.empty(0, np.int64), *self._pairs]))
+        ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
+        often = np.bincount(codes, counts[ids], len(self._names))
+        values = np.array(list(self._names), object)
+        order = np.lexsort((values.astype(str), -often))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return Column(name, weight, values=tuple(values[order])), ids, rank[codes], np.ones(len(ids))
+
+
+class _Numbers:
+    """A column of numbers: words and their numbers."""
+
+    def __init__(self) -> None:
+        self._ids, self._values = list[Int64Array](), list[Float64Array]()
+
+    def add(self, ids: Int64Array, column: Any) -> None:
+        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        there = np.isfinite(values)
+        self._ids.append(ids[there])
+        self._values.append(values[there])
+
+    def finish(
+        self, name: str, weight: float, counts: Int64Array
+    ) -> tuple[Column, Int64Array, Int64Array, Float64Array]:
+        """Return the column, and of each word the knots around its number, and their shares."""
+        ids, places = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids]), return_inverse=True)
+        values = np.concatenate([np.empty(0), *self._values])
+        means = np.bincount(places, values, len(ids)) / np.maximum(1, np.bincount(places, minlength=len(ids)))
+        if not len(ids):
+            return Column(name, weight), ids, ids, means
+        knots = np.unique(np.quantile(means, np.linspace(0, 1, KNOTS)))
+        below, share = shares_of(means, knots)
+        both, rows = np.concatenate([ids, ids]), np.concatenate([below, below + 1])
+        shares = np.concatenate([1.0 - share, share])
+        used = shares > 0
+        return Column(name, weight, knots=tuple(knots.tolist())), both[used], rows[used], shares[used]
+
+
+def _kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:
+    """Return what collects a column of an Arrow type."""
+    value = kind
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        value = kind.value_type
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _Numbers
+    if pa.types.is_dictionary(value):
+        value = value.value_type
+    if is_string(value) or pa.types.is_integer(value) or pa.types.is_boolean(value) or pa.types.is_null(value):
+        return _Categories
+    raise InputError(
+        f"Column {name!r} of {url} is of type {kind}, which is no feature.",
+        f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",
+    )

@@ -1,0 +1,132 @@
+"""Which features each word has, and how rows are composed of theirs.
+
+A word's vector is the weighted mean of its own row and of its features' rows. For n-grams, fastText gives all rows the
+weight 1 (Bojanowski et al. 2017, section 3.2, where it is their sum). Here the weight of a word's own row may grow with
+its count: what is known of a frequent word is better told by its own row, and its features then learn from the words
+that need them.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from daskw2v.types import Float32Array, Int32Array, Int64Array
+
+_AT_ONCE = 1 << 20  # values of feature rows that are added up at once
+
+
+class WordFeatures(NamedTuple):
+    """The features of words, as a ragged array.
+
+    Parameters
+    ----------
+    offsets
+        Where the features of each word begin, and where the last one's end, shape (n + 1,) int64.
+    rows
+        Numbers of their rows in the table of features, int32.
+    weights
+        Weight of each, float32; of length 0 where all are 1.
+    own
+        Weight of each word's own row, shape (n,) float32.
+    """
+
+    offsets: Int64Array
+    rows: Int32Array
+    weights: Float32Array
+    own: Float32Array
+
+    @property
+    def n_words(self) -> int:
+        """Number of the words."""
+        return len(self.offsets) - 1
+
+    def of(self, words: Int64Array) -> "WordFeatures":
+        """Return the features of some of the words, in that order."""
+        sizes = np.diff(self.offsets)[words]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[words] - offsets[:-1], sizes)
+        weights = self.weights[places] if len(self.weights) else self.weights
+        return WordFeatures(offsets, self.rows[places], weights, self.own[words])
+
+    def with_weights(self) -> Float32Array:
+        """Return the weight of each feature, also where all are 1."""
+        return self.weights if len(self.weights) else np.ones(len(self.rows), np.float32)
+
+
+
+def joined(first: WordFeatures, second: WordFeatures) -> WordFeatures:
+    """Return the features of the same words from two sources, word by word, with the first one's own weights."""
+    sizes = np.diff(first.offsets), np.diff(second.offsets)
+    owners = np.concatenate([np.repeat(np.arange(len(some)), some) for some in sizes])
+    order = np.argsort(owners, kind="stable")
+    alike = not len(first.weights) and not len(second.weights)
+    weights = first.weights if alike else np.concatenate([first.with_weights(), second.with_weights()])[order]
+    offsets = first.offsets + second.offsets
+    return WordFeatures(offsets, np.concatenate([first.rows, second.rows])[order], weights, first.own)
+
+
+def sums(features: WordFeatures, rows_of: Callable[[Int32Array], Float32Array], columns: int) -> Float32Array:
+    """Return the weighted sum of each word's feature rows, shape (n, D) float32.
+
+    Parameters
+    ----------
+    features
+        Of n words; rows of -1 are those of features that no model knows, and add nothing.
+    rows_of
+        Returns rows of the table of features, shape (m, D).
+    columns
+        D.
+    """
+    totals, weights = np.zeros((features.n_words, columns), np.float32), features.with_weights()
+    owners, known = np.repeat(np.arange(features.n_words), np.diff(features.offsets)), features.rows >= 0
+    step = max(1, _AT_ONCE // max(1, columns))
+    places = np.flatnonzero(known)
+    for some in (places[i : i + step] for i in range(0, len(places), step)):
+        values = rows_of(features.rows[some]) * weights[some, None]
+        firsts = np.flatnonzero(np.diff(owners[some], prepend=-1))
+        totals[owners[some][firsts]] += np.add.reduceat(values, firsts, axis=0)
+    return totals
+
+
+def total_weights(features: WordFeatures) -> Float32Array:
+    """Return the sum of the weights of each word's features, without its own row, shape (n,) float32."""
+    sizes = np.diff(features.offsets)
+    if not len(features.weights):
+        return sizes.astype(np.float32)
+    return np.bincount(np.repeat(np.arange(len(sizes)), sizes), features.weights, len(sizes)).astype(np.float32)
+
+
+def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> WordFeatures:
+    """Return features with the weight of each word's own row.
+
+    Parameters
+    ----------
+    features
+        Of n words.
+    counts
+        How often each occurs, shape (n,).
+    prior_count
+        As in Params: a word that occurs as often has an own row that weighs as much as all of its features; 0 gives
+        all own rows the weight 1. None weighs less than that.
+    """
+    if not prior_count:
+        return features._replace(own=np.ones(features.n_words, np.float32))
+    own = total_weights(features) * (counts / prior_count)
+    return features._replace(own=np.maximum(1.0, own).astype(np.float32))
+
+
+def composed(features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]) -> Float32Array:
+    """Return the vectors of words, given their own rows, shape (n, D), and what `sums` takes."""
+    totals = sums(features, rows_of, own.shape[1])
+    vectors: Float32Array = (features.own[:, None] * own + totals) / (features.own + total_weights(features))[:, None]
+    return vectors
+
+
+def own_rows(
+    features: WordFeatures, vectors: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
+) -> Float32Array:
+    """Return the own rows with which words have the given vectors, shape (n, D): the inverse of `composed`."""
+    totals = sums(features, rows_of, vectors.shape[1])
+    own: Float32Array = (vectors * (features.own + total_weights(features))[:, None] - totals) / features.own[:, None]
+    return own

@@ -1,0 +1,243 @@
+"""Input rows that are composed of their own and of their features' rows, for the kernels of any objective.
+
+A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a table of its own, where
+the objective's kernel trains them like rows of words without features; then it adds what each row changed to the rows
+that it was composed of. So the row of a feature is read and written once a stretch for all words that have it, and the
+rows that a window reads lie close together. Until a stretch ends, a word does not see what others changed in features
+that they share.
+
+Each part of a mean takes the change times its weight, scaled such that the mean changes as much: with weights of 1 all
+of the change, as in fastText. What many words of a stretch change at once would go too far: a feature of more than
+CROWD words takes that share of the sum.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskw2v.features.words import WordFeatures
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.simd import aligned_zeros
+from daskw2v.objectives.base import Rate, Tables
+from daskw2v.objectives.cpu.hidden import add_scaled, sum_scaled
+from daskw2v.objectives.cpu.steps import address, prefetch_row, store_int64
+from daskw2v.sampling.segments import Segment
+from daskw2v.types import Float32Array, Int32Array, Int64Array
+
+STRETCH = 4096  # centers
+CROWD = 16  # words
+
+_AHEAD = 2  # rows of features that are brought close before they are read
+
+
+class Composer(NamedTuple):
+    """What a thread composes rows in.
+
+    Parameters
+    ----------
+    words, features
+        The words of the stretch, and the rows of their features, int32.
+    word_numbers, feature_numbers
+        Of each word, and of each feature's row, its number among these, -1 for others, int32.
+    starts
+        Where the members of each feature begin, shape (features + 1,) int64.
+    members
+        Addresses of the composed rows of the words that have each feature, one feature after the other, int64.
+    weights
+        Weight of the feature for each member, float32; of length 0 where all are 1.
+    rows, before
+        The composed rows now, and before training, flat and padded, float32.
+    scales
+        Of each word: one by the sum of its weights, then what its parts take of a change, times their weights, float32.
+    """
+
+    words: Int32Array
+    features: Int32Array
+    word_numbers: Int32Array
+    feature_numbers: Int32Array
+    starts: Int64Array
+    members: Int64Array
+    weights: Float32Array
+    rows: Float32Array
+    before: Float32Array
+    scales: Float32Array
+
+
+def composer_of(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
+    """Return what a thread composes the rows of a stretch in, of rows of `width` floats."""
+    n_words = features.n_words
+    words = min(n_words, STRETCH + 2 * window)
+    sizes = np.diff(features.offsets)
+    members = int(np.partition(sizes, n_words - words)[n_words - words :].sum())
+    most = min(members, n_features)
+    return Composer(
+        words=np.empty(words, np.int32),
+        features=np.empty(most, np.int32),
+        word_numbers=np.full(n_words, -1, np.int32),
+        feature_numbers=np.full(n_features, -1, np.int32),
+        starts=np.empty(most + 2, np.int64),
+        members=np.empty(members, np.int64),
+        weights=np.empty(members if len(features.weights) else 0, np.float32),
+        rows=aligned_zeros(words * width),
+        before=aligned_zeros(words * width),
+        scales=np.empty(2 * words, np.float32),
+    )
+
+
+def train_composed(
+    train: Callable[..., tuple[int, float]],
+    segment: Segment,
+    first: int,
+    last: int,
+    tables: Tables,
+    rate: Rate,
+    epoch: int,
+    prepared: Any,
+    features: WordFeatures,
+    rows: Float32Array,
+    composer: Composer,
+    window: int,
+) -> tuple[int, float]:
+    """Train the centers first..last-1 of a segment by an objective's trainer; return examples and loss.
+
+    Parameters
+    ----------
+    train, segment, first, last, rate, epoch, prepared
+        As in `objectives.base.Trainer`.
+    tables
+        The tables: `source` holds the words' own rows.
+    features, rows
+        The words' features, and the flat table of their rows, padded like the others.
+    composer, window
+        What rows are composed in, and the largest window.
+    """
+    inputs = np.zeros(len(segment.tokens), np.int32)
+    local = tables._replace(source=composer.rows, inputs=inputs, hot=tables.hot._replace(source=0))
+    examples, loss = 0, 0.0
+    for start in range(first, last, STRETCH):
+        stop = min(start + STRETCH, last)
+        low, high = max(start - window, 0), min(stop + window, len(inputs))
+        found = compose(segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer)
+        done, lost = train(segment, start, stop, local, rate, epoch, prepared)
+        spread(*found, features, tables.source, rows, tables.width, composer, CROWD)
+        examples, loss = examples + done, loss + lost
+    return examples, loss
+
+
+@kernel
+def compose(
+    tokens: Any, first: Any, last: Any, inputs: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any
+) -> Any:
+    """Compose the rows of the words of the tokens first..last-1; return the numbers of words and of features.
+
+    `inputs` receives the number of each token's word.
+    """
+    n_words = _number_words(tokens, first, last, inputs, composer)
+    n_features = _list_members(n_words, features, width, composer)
+    bytes = 4 * width
+    for word in range(n_words):
+        there, at, weight = np.int64(composer.words[word]) * width, word * width, features.own[composer.words[word]]
+        for k in range(width):
+            composer.rows[at + k] = weight * own[there + k]
+    for feature in range(n_features):
+        row = _row_of(feature, n_features, rows, bytes, width, composer)
+        start, stop = composer.starts[feature], composer.starts[feature + 1]
+        if len(composer.weights):
+            for i in range(start, stop):
+                add_scaled(address(composer.members) + 8 * i, 1, width, composer.weights[i], row)
+        else:
+            add_scaled(address(composer.members) + 8 * start, stop - start, width, np.float32(1.0), row)
+    for word in range(n_words):
+        share, at = composer.scales[2 * word], word * width
+        for k in range(width):
+            composer.rows[at + k] *= share
+            composer.before[at + k] = composer.rows[at + k]
+    return n_words, n_features
+
+
+@kernel
+def spread(
+    n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
+) -> None:
+    """Add the changes of composed rows to the rows that they are composed of; forget the numbers."""
+    bytes = 4 * width
+    for word in range(n_words):
+        scale, at, there = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
+        composer.word_numbers[composer.words[word]] = -1
+        weight = features.own[composer.words[word]]
+        for k in range(width):
+            composer.rows[at + k] = scale * (composer.rows[at + k] - composer.before[at + k])
+            own[there + k] += weight * composer.rows[at + k]
+    for feature in range(n_features):
+        row = _row_of(feature, n_features, rows, bytes, width, composer)
+        composer.feature_numbers[composer.features[feature]] = -1
+        start, stop = composer.starts[feature], composer.starts[feature + 1]
+        share = np.float32(min(1.0, crowd / (stop - start)))
+        if len(composer.weights):
+            for i in range(start, stop):
+                sum_scaled(address(composer.members) + 8 * i, 1, width, share * composer.weights[i], row)
+        else:
+            sum_scaled(address(composer.members) + 8 * start, stop - start, width, share, row)
+
+
+@inline
+def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any) -> Any:
+    """Number words by their first appearance; return how many there are."""
+    n = 0
+    for i in range(first, last):
+        word = tokens[i]
+        number = composer.word_numbers[word]
+        if number < 0:
+            number = n
+            composer.word_numbers[word], composer.words[n] = number, word
+            n += 1
+        inputs[i] = number
+    return n
+
+
+@kernel
+def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any:
+    """Number the features of n words, and list the words that have each; return how many features there are."""
+    n, starts, weighted = 0, composer.starts, len(composer.weights) > 0
+    for number in range(n_words):
+        word = composer.words[number]
+        total = features.own[word]
+        squares = total * total
+        for i in range(features.offsets[word], features.offsets[word + 1]):
+            row = features.rows[i]
+            feature = composer.feature_numbers[row]
+            if feature < 0:
+                feature = n
+                composer.feature_numbers[row], composer.features[n] = feature, row
+                starts[n + 1] = 0
+                n += 1
+            starts[feature + 1] += 1
+            weight = features.weights[i] if weighted else np.float32(1.0)
+            total += weight
+            squares += weight * weight
+        composer.scales[2 * number] = np.float32(1.0) / total
+        composer.scales[2 * number + 1] = total / squares
+    starts[0] = 0
+    for feature in range(n):
+        starts[feature + 1] += starts[feature]
+    for feature in range(n, 0, -1):  # where the next member of each goes; behind all, where its members end
+        starts[feature] = starts[feature - 1]
+    for number in range(n_words):
+        word = composer.words[number]
+        for i in range(features.offsets[word], features.offsets[word + 1]):
+            feature = composer.feature_numbers[features.rows[i]]
+            at = starts[feature + 1]
+            starts[feature + 1] = at + 1
+            store_int64(address(composer.members), at, address(composer.rows) + number * 4 * width)
+            if weighted:
+                composer.weights[at] = features.weights[i]
+    return n
+
+
+@inline
+def _row_of(feature: Any, n_features: Any, rows: Any, bytes: Any, width: Any, composer: Any) -> Any:
+    """Return the address of a feature's row, and bring that of a coming one close."""
+    coming = composer.features[min(feature + _AHEAD, n_features - 1)]
+    prefetch_row(address(rows) + np.int64(coming) * bytes, width)
+    return address(rows) + np.int64(composer.features[feature]) * bytes

@@ -1,0 +1,52 @@
+"""Tables of the user's that Params name: settled Params name them by place and content, which workers then check."""
+
+from collections.abc import Sequence
+
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import InputError
+from daskw2v.shards.layout import digest
+from daskw2v.store.urls import absolute
+
+
+def is_settled(named: str) -> bool:
+    """Tell whether a name has a content."""
+    return bool(place_of(named)[1])
+
+
+def find_table(given: str, resources: Resources) -> tuple[str, list[Source]]:
+    """Return the settled name of a table at a place, and its files.
+
+    Raises
+    ------
+    InputError, StoreError
+        If it cannot be found.
+    """
+    place = absolute(given)
+    sources = _find(place, resources)
+    return f"{place}#{_content(sources)}", sources
+
+
+def open_table(named: str, resources: Resources, kind: str) -> list[Source]:
+    """Return the files of a table that settled Params name.
+
+    Raises
+    ------
+    InputError
+        If it has changed since.
+    """
+    place, content = place_of(named)
+    sources = _find(place, resources)
+    if _content(sources) != content:
+        raise InputError(f"The table of {kind} {place} has changed since the run began.", "Run again.")
+    return sources
+
+
+def _find(place: str, resources: Resources) -> list[Source]:
+    return find_sources(place, None, resources.storage_options, resources.store_timeout)
+
+
+def _content(sources: Sequence[Source]) -> str:
+    return digest([[source.url, source.size, source.version] for source in sources])
