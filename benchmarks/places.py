@@ -25,7 +25,7 @@ from benchmarks.options import Smoke, parsed
 from benchmarks.stopwatch import Took, stopwatch
 from daskw2v import Params, Resources, train
 from daskw2v.models.attempts import finish_tables
-from daskw2v.models.store import create_model, read_table, write_table_rows
+from daskw2v.models.tables import create_model, read_table, write_table_rows
 from daskw2v.store.checksums import METADATA, with_checksum
 from daskw2v.store.places import Places
 from daskw2v.store.retries import RetryingStore

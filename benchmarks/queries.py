@@ -29,7 +29,8 @@ from gensim.models import KeyedVectors
 from benchmarks.common import alternate, finish, spread
 from benchmarks.options import Smoke, parsed
 from daskw2v import IndexedVectors, Vectors, build_index
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -25,7 +25,8 @@ import numpy as np
 from benchmarks.common import alternate, finish, spread, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.stopwatch import Took, stopwatch
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store

@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v.models.store import (
-    create_model,
-    write_ids,
-    write_partition,
-    write_subwords,
-    write_table_rows,
-    write_vocabulary,
-)
+from daskw2v.models.store import write_ids, write_subwords, write_vocabulary
+from daskw2v.models.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords

@@ -272,7 +272,7 @@ class Settings:
     def remedy(cls, name: str) -> str:
         """Say what to give in place of a name that is no field."""
         classes = (cls, *(other for other in _leaves(Settings) if other is not cls))
-        known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
+        known = {c.__name__: [f.name for f in fields(c)] for c in classes}
         own = cls.__name__
         meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
         return meant or f"The names are: {', '.join(known[own])}."
@@ -295,7 +295,7 @@ class Settings:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
-def _leaves(cls: type) -> list[Any]:
+def _leaves(cls: type[Any]) -> list[Any]:
     """Return the classes derived from one that no other is derived from."""
-    below = cls.__subclasses__()
+    below: list[type[Any]] = cls.__subclasses__()
     return [leaf for one in below for leaf in _leaves(one)] if below else [cls]

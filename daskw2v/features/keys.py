@@ -13,7 +13,7 @@ from daskw2v.features.ngrams import ngrams_of
 from daskw2v.features.words import WordFeatures, joined
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
-from daskw2v.types import Int32Array, Int64Array, UInt8Array
+from daskw2v.types import Int32Array, Int64Array
 
 _BUCKETS, _COLUMNS, _NGRAMS = "buckets", "columns", "ngrams"
 _NO_WEIGHTS = np.zeros(0, np.float32)
@@ -106,15 +106,13 @@ class FeatureKeys:
             for first, column in zip(firsts, self.columns, strict=False)
         ]
 
-    def of_words(self, data: UInt8Array, offsets: Int64Array) -> WordFeatures:
-        """Return the n-grams of words, given their UTF-8 and bounds; a row of -1 is that of one that no row stands for.
+    def of_words(self, words: Sequence[str]) -> WordFeatures:
+        """Return the n-grams of words; a row of -1 is that of one that no row stands for.
 
         The weight of a word's own row is 0.
         """
-        n = len(offsets) - 1
-        if not self.ngrams.maxn:
-            return WordFeatures(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), _NO_WEIGHTS, np.zeros(n, np.float32))
-        starts, buckets = ngrams_of(data, offsets, *self.ngrams)
+        n = len(words)
+        starts, buckets = ngrams_of(words, *self.ngrams)
         return WordFeatures(starts, self.rows_of(buckets), _NO_WEIGHTS, np.zeros(n, np.float32))
 
     def of_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:

@@ -4,21 +4,19 @@ An n-gram is a range of a word's characters, between marks of its begin and end.
 of buckets: FNV-1a of 32 bits over its UTF-8, whose bytes are taken as signed.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from daskw2v.kernels.jit import inline, kernel
-from daskw2v.types import Int32Array, Int64Array, UInt8Array
+from daskw2v.types import Int32Array, Int64Array
 
 _BEGIN, _END = "<", ">"
 END_OF_SENTENCE = "</s>"  # a word of fastText's that has no n-grams
-_OFFSET, _PRIME = 2166136261, 16777619
+OFFSET, PRIME = 2166136261, 16777619
 
 
 def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
-    """Yield the hashes of a word's n-grams, the reference of `ngrams_of`.
+    """Yield the hashes of a word's n-grams.
 
     Parameters
     ----------
@@ -29,81 +27,31 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
     """
     characters = [character.encode() for character in (_BEGIN, *word, _END)]
     for start in range(len(characters)):
-        hash = _OFFSET
+        hash = OFFSET
         for n, character in enumerate(characters[start : start + maxn], 1):
             for byte in character:
-                hash = ((hash ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * _PRIME) & 0xFFFFFFFF
+                hash = ((hash ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * PRIME) & 0xFFFFFFFF
             if n >= minn and not (n == 1 and start in (0, len(characters) - 1)):
                 yield hash
 
 
-def ngrams_of(
-    data: UInt8Array, offsets: Int64Array, minn: int, maxn: int, bucket: int
-) -> tuple[Int64Array, Int32Array]:
-    """Return the buckets of words' n-grams, one word after the other.
+def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[Int64Array, Int32Array]:
+    """Return the buckets of the n-grams of n words, one after the other; of many, `ngram_kernel` finds them sooner.
 
     Parameters
     ----------
-    data, offsets
-        UTF-8 of n words, and their bounds, as in `Vocabulary`.
+    words
+        The words.
     minn, maxn, bucket
         As in Params.
 
     Returns
     -------
     offsets, buckets
-        Where each word's begin, shape (n + 1,) int64, and the buckets, int32.
+        Where those of each word begin, and the last one's end, shape (n + 1,) int64, and the buckets, int32.
     """
-    sizes = np.empty(len(offsets) - 1, np.int64)
-    marked = np.empty(int(np.diff(offsets).max(initial=0)) + 2, np.uint8)
-    _walk(data, offsets, minn, maxn, bucket, marked, sizes, sizes, np.empty(0, np.int32))
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    buckets = np.empty(starts[-1], np.int32)
-    _walk(data, offsets, minn, maxn, bucket, marked, sizes, starts, buckets)
-    return starts, buckets
-
-
-@kernel
-def _walk(
-    data: Any, offsets: Any, minn: Any, maxn: Any, bucket: Any, marked: Any, sizes: Any, starts: Any, buckets: Any
-) -> None:
-    """Count the n-grams of each word, or write their buckets where there is room for any."""
-    writes = len(buckets) > 0
-    for word in range(len(offsets) - 1):
-        length = offsets[word + 1] - offsets[word]
-        marked[0] = 60
-        for i in range(length):
-            marked[i + 1] = data[offsets[word] + i]
-        marked[length + 1] = 62
-        length += 2
-        n = 0
-        if not _ends_sentence(marked, length):
-            for start in range(length):
-                if (marked[start] & 0xC0) == 0x80:
-                    continue
-                hash, at, characters = np.uint32(_OFFSET), start, 0
-                while at < length and characters < maxn:
-                    hash = _with_byte(hash, marked[at])
-                    at += 1
-                    while at < length and (marked[at] & 0xC0) == 0x80:
-                        hash = _with_byte(hash, marked[at])
-                        at += 1
-                    characters += 1
-                    if characters >= minn and not (characters == 1 and (start == 0 or at == length)):
-                        if writes:
-                            buckets[starts[word] + n] = np.int32(np.uint64(hash) % np.uint64(bucket))
-                        n += 1
-        sizes[word] = n
-
-
-@inline
-def _with_byte(hash: Any, byte: Any) -> Any:
-    signed = np.uint32(np.int32(np.int8(byte)))
-    return np.uint32((hash ^ signed) * np.uint32(_PRIME))
-
-
-@inline
-def _ends_sentence(marked: Any, length: Any) -> Any:
-    return (
-        length == 6 and marked[1] == 60 and marked[2] == 47 and marked[3] == 115 and marked[4] == 62
-    )  # fmt: skip
+    found = [
+        [] if word == END_OF_SENTENCE else [hash % bucket for hash in hashes_of(word, minn, maxn)] for word in words
+    ]
+    offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return offsets, np.array([one for some in found for one in some], np.int32)

@@ -54,7 +54,6 @@ class WordFeatures(NamedTuple):
         return self.weights if len(self.weights) else np.ones(len(self.rows), np.float32)
 
 
-
 def joined(first: WordFeatures, second: WordFeatures) -> WordFeatures:
     """Return the features of the same words from two sources, word by word, with the first one's own weights."""
     sizes = np.diff(first.offsets), np.diff(second.offsets)

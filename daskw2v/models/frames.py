@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.extras import Extra
-from daskw2v.models.store import read_table
+from daskw2v.models.tables import read_table
 from daskw2v.store.arrays import open_subgroup, read_array
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array

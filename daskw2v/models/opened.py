@@ -3,10 +3,13 @@
 from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
+from daskw2v.features.choice import FEATURES
 from daskw2v.models.attempts import check_attempt
+from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.rows import PiecedRows, StoredRows
-from daskw2v.models.store import open_table, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.store import read_features, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.tables import open_table
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.memory import free_memory
 from daskw2v.store.storage import Store
@@ -23,6 +26,7 @@ class Opened(NamedTuple):
     url: str
     subwords: Subwords | None
     stable_ids: Int64Array | None
+    features: FeatureVectors | None
 
 
 def open_model(store: Store, in_memory: bool | None) -> Opened:
@@ -47,4 +51,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
     ids, manifest = read_ids(store), read_finished(store)
     if manifest is not None:
         check_attempt(store, manifest)
-    return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), None if ids is None else ids.ids)
+    keys = read_features(store)
+    features = None if keys is None else FeatureVectors(keys, open_table(store, FEATURES))
+    stable_ids = None if ids is None else ids.ids
+    return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), stable_ids, features)

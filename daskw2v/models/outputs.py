@@ -9,10 +9,14 @@ import numpy as np
 
 from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
+from daskw2v.features.choice import FEATURES
+from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.files import new_folder
 from daskw2v.models.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
+from daskw2v.models.ranking import cut
 from daskw2v.models.rows import StoredRows
-from daskw2v.models.store import create_model, finish, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.store import finish, write_features, write_subwords, write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -32,6 +36,7 @@ class Outputs(ABC):
     metadata: Mapping[str, Any]
     url: str | None
     subwords: Subwords | None
+    features: FeatureVectors | None
     _store: Store | None  # folder that workers can read them from; None where they are in memory alone
 
     @property
@@ -88,13 +93,20 @@ class Outputs(ABC):
     def write_to(self, store: Store) -> None:
         """Write what `save` writes into a folder, whatever lies there."""
         slices = list(self.slices())
-        shape = (len(self.vocabulary), self.vector_size)
-        create_model(store, {"input": shape}, slices[0].stop if slices else 1, subwords=self.subwords is not None)
+        tables = {"input": (len(self.vocabulary), self.vector_size)}
+        if self.features is not None:
+            tables[FEATURES] = (len(self.features.keys), self.vector_size)
+        step = slices[0].stop if slices else 1
+        create_model(store, tables, step, subwords=self.subwords is not None)
         for ids in slices:
             write_table_rows(store, "input", ids.start, self.rows(ids))
         write_vocabulary(store, self.vocabulary)
         if self.subwords is not None:
             write_subwords(store, self.subwords)
+        if self.features is not None:
+            for some in cut(tables[FEATURES][0], step):
+                write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
+            write_features(store, self.features.keys)
         finish(store, self.metadata)
 
     def record_batches(self) -> Iterator[Any]:

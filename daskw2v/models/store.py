@@ -2,9 +2,7 @@
 
 A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
 subword network, `subwords`, what the rows of the table `features` stand for, `feature_keys`, and the stable ids of
-words, `ids`. It is valid once its manifest exists, which `finish`
-writes last. A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is
-read in order of ids.
+words, `ids`. It is valid once its manifest exists, which `finish` writes last.
 """
 
 from collections.abc import Mapping
@@ -13,27 +11,21 @@ from typing import Any, Protocol
 
 import numpy as np
 import zarr
-from zarr.codecs import Crc32cCodec
 
-from daskw2v.errors import DamageError, StoreError, TrainingError, counted
+from daskw2v.errors import DamageError, TrainingError, counted
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.models.attempts import ATTEMPT, attempt_of, create_part, finish_tables
 from daskw2v.models.rows import StoredRows
+from daskw2v.models.tables import SUBWORDS, TABLES, declared_tables, open_table, stored_table
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.store.arrays import open_array, open_subgroup, write_rows
-from daskw2v.store.checksums import METADATA, StoredArray
-from daskw2v.store.limits import check_name
-from daskw2v.store.places import Written
-from daskw2v.store.stage import new_attempt
+from daskw2v.store.arrays import open_array, open_subgroup
 from daskw2v.store.storage import Store
-from daskw2v.types import Float32Array
 from daskw2v.vocabulary.ids import StableIds
-from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_TABLES, _SUBWORDS, _IDS, _FEATURES = "tables", "subwords", "ids", "feature_keys"
+_IDS, _FEATURES = "ids", "feature_keys"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
 
 
@@ -42,123 +34,6 @@ class SavedWords(Protocol):
 
     def save(self, group: zarr.Group, /) -> None:
         """Write its three arrays into a Zarr group, as `Vocabulary.save` does."""
-
-
-def create_model(
-    store: Store,
-    tables: Mapping[str, tuple[int, int]],
-    row_block: int,
-    n_partitions: int = 1,
-    *,
-    subwords: bool = False,
-) -> None:
-    """Create a version and declare its contents, so that losses are detected later. An existing version is replaced.
-
-    Parameters
-    ----------
-    store
-        Folder of the version, `models/<version>`.
-    tables
-        Rows and columns of each table.
-    row_block
-        Rows of a chunk, the least that one task writes. With partitions, corresponding chunks of all partitions
-        together have this many rows.
-    n_partitions
-        Number of partitions (`Partitions`); if above 1, tables are written by `write_partition`.
-    subwords
-        Whether `write_subwords` will write a network.
-
-    Raises
-    ------
-    ParameterError
-        If a table has fewer rows than there are partitions.
-    """
-    layouts = {name: _layout(*shape, row_block, n_partitions) for name, shape in tables.items()}
-    group = store.create_group({_TABLES: list(tables), _SUBWORDS: subwords}, new_attempt())
-    for name, layout in layouts.items():
-        # NaN marks rows that were never written. Weights are not compressed, as that saves little.
-        group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
-
-
-def open_table(store: Store, table: str) -> StoredRows:
-    """Open a table, whose rows are read on demand.
-
-    Raises
-    ------
-    StoreError
-        If the version or its table is missing.
-    """
-    return StoredRows(_table(store, store.open_group(), table))
-
-
-def table_names(store: Store) -> list[str]:
-    """Return the names of a version's tables, finished or not; raises as `open_table` does."""
-    return _tables(store, store.open_group())
-
-
-def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Float32Array:
-    """Read rows start:stop of a table, shape (rows, D) float32; all of it by default; raises as `open_table` does."""
-    return open_table(store, table)[start:stop]
-
-
-def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> Written:
-    """Write rows of a table from `start` on, whole chunks only; return their checksums, for `finish_tables`.
-
-    Tasks may write different chunks concurrently.
-
-    Raises
-    ------
-    StoreError
-        If there is no such table, it has partitions, or the rows do not fit its shape or its chunks.
-    """
-    array = _table(store, store.open_group(writable=True), table)
-    if array.ndim != 2:
-        raise StoreError(
-            f"Table {table} of {store.url} has {array.shape[1]} partitions.", "Write it with write_partition."
-        )
-    if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
-        raise StoreError(
-            f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
-            "Write rows of the table's width, within its bounds.",
-        )
-    write_rows(array, start, rows)
-    return array.written()
-
-
-def read_partition(store: Store, table: str, partition: int) -> Float32Array:
-    """Read a partition's rows, shape (size, D) float32.
-
-    Raises
-    ------
-    StoreError
-        If there is no such table or partition.
-    """
-    rows = open_table(store, table)
-    _check_partition(store, table, rows, partition)
-    return rows.read_partition(partition)
-
-
-def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> Written:
-    """Write all rows of a partition, shape (size, D); return their checksums, for `finish_tables`.
-
-    Tasks may write different partitions concurrently.
-
-    Raises
-    ------
-    StoreError
-        If there is no such table or partition, or the rows have another shape.
-    """
-    array = _table(store, store.open_group(writable=True), table)
-    stored = StoredRows(array)
-    _check_partition(store, table, stored, partition)
-    shape = (stored.partitions.size(partition), stored.shape[1])
-    if rows.shape != shape:
-        raise StoreError(
-            f"Rows of shape {rows.shape} do not fit partition {partition} of table {table}, of shape {shape}.",
-            "Write exactly the rows of the partition.",
-        )
-    stored.write_partition(partition, rows)
-    return array.written()
 
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
@@ -181,7 +56,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
 
 def write_subwords(store: Store, subwords: Subwords) -> None:
     """Write the subword network, which computes vectors of words from their characters."""
-    subwords.save(create_part(store, _SUBWORDS))
+    subwords.save(create_part(store, SUBWORDS))
 
 
 def read_subwords(store: Store) -> Subwords | None:
@@ -192,7 +67,7 @@ def read_subwords(store: Store) -> Subwords | None:
     StoreError
         If the version is missing, or its network is damaged.
     """
-    group = _part(store, _SUBWORDS)
+    group = _part(store, SUBWORDS)
     return None if group is None else Subwords.load(group)
 
 
@@ -289,7 +164,7 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     """
     group = store.open_group()
     words = _count_words(store)
-    tables = {name: StoredRows(_table(store, group, name)) for name in _tables(store, group)}
+    tables = {name: StoredRows(stored_table(store, group, name)) for name in declared_tables(store, group)}
     if words != (rows := len(tables["input"])):
         raise DamageError(
             f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
@@ -329,43 +204,14 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     store.finish_manifest(
         {
             **manifest,
-            _TABLES: {name: list(table.shape) for name, table in tables.items()},
-            _SUBWORDS: network is not None,
+            TABLES: {name: list(table.shape) for name, table in tables.items()},
+            SUBWORDS: network is not None,
             "daskw2v": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             ATTEMPT: attempt_of(store),
         },
         portable=True,
     )
-
-
-def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:
-    """Return a table's shape, chunks and attributes, as `StoredRows` reads them."""
-    width = max(1, columns)
-    if n_partitions == 1:
-        return {"shape": (rows, columns), "chunks": (max(1, min(row_block, rows)), width)}
-    n = Partitions(rows, n_partitions).n
-    steps = -(-rows // n)
-    chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each, so that each has one writer
-    return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
-
-
-def _table(store: Store, group: zarr.Group, name: str) -> StoredArray:
-    check_name(name)
-    if name not in group:
-        raise DamageError(
-            f"{store.url} has no table {name!r}.",
-            f"The folder contains: {', '.join(store.children()) or 'nothing'}.",  # not opened, as it may be damaged
-            url=f"{store.url}/{name}",
-        )
-    array = open_array(group, name)
-    if array.dtype != np.float32 or not _fits(array):
-        raise DamageError(
-            f"Table {name!r} of {store.url} has type {array.dtype} and shape {array.shape}, which no model has.",
-            "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
-            url=array.url,
-        )
-    return array
 
 
 def _part(store: Store, name: str) -> zarr.Group | None:
@@ -390,30 +236,6 @@ def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
     if len(ids) != (words := _count_words(store)):
         problem = f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}."
         raise DamageError(problem, remedy, url=f"{store.url}/{_IDS}")
-
-
-def _tables(store: Store, group: zarr.Group) -> list[str]:
-    """Return the names of the declared tables, whether they exist or not."""
-    names: Any = group.attrs.get(_TABLES)
-    if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
-        raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
-    return names
-
-
-def _fits(array: StoredArray) -> bool:
-    """Return whether a table has a shape that `_layout` makes."""
-    if array.ndim != 3:
-        return array.ndim == 2
-    n_words = array.attrs.get("n_words")
-    return type(n_words) is int and array.shape[0] == -(-n_words // array.shape[1])
-
-
-def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:
-    if not 0 <= partition < table.partitions.n:
-        raise StoreError(
-            f"Table {name} of {store.url} has no partition {partition}.",
-            f"Its partitions are 0 to {table.partitions.n - 1}.",
-        )
 
 
 def _check_finite(store: Store, name: str, table: StoredRows) -> None:

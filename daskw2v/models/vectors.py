@@ -1,7 +1,8 @@
 """Word vectors: words and their rows, and the rows nearest to others.
 
-Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with a
-subword network also computes vectors of words outside its vocabulary.
+Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with n-grams
+or a subword network also computes vectors of words outside its vocabulary, and one with a table of features those of
+new items.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.blocks import VectorBlock, compared
+from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.neighbours import neighbours_table
 from daskw2v.models.opened import open_model
 from daskw2v.models.outputs import Outputs
@@ -52,6 +54,8 @@ class Vectors(WordQueries, Outputs):
         URL that they were read from.
     subwords
         Network that computes vectors of words outside the vocabulary; None if there is none.
+    features
+        Rows of n-grams, and of what a table says of words, which new ones are composed of; None without any.
     stable_ids
         Stable id of each word, shape (V,) int64: the same in all versions, while row numbers change with counts. None
         for models without, such as imported ones.
@@ -68,6 +72,7 @@ class Vectors(WordQueries, Outputs):
     url: str | None = None
     subwords: Subwords | None = None
     stable_ids: Int64Array | None = None
+    features: FeatureVectors | None = None
     _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
     _store: Store | None = field(default=None, init=False)
 
@@ -78,11 +83,12 @@ class Vectors(WordQueries, Outputs):
                 f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
                 "Give a float32 matrix with one row for each word.",
             )
-        if self.subwords is not None and self.subwords.vector_size != shape[1]:
-            raise ParameterError(
-                f"Subwords make vectors of {self.subwords.vector_size} dimensions, words have {shape[1]}.",
-                "Give the network that was trained with these vectors.",
-            )
+        for what, more in (("Subwords", self.subwords), ("Features", self.features)):
+            if more is not None and more.vector_size != shape[1]:
+                raise ParameterError(
+                    f"{what} make vectors of {more.vector_size} dimensions, words have {shape[1]}.",
+                    "Give those that were trained with these vectors.",
+                )
         ids = self.stable_ids
         if ids is not None and (ids.shape != (shape[0],) or ids.dtype != np.int64):
             raise ParameterError(
@@ -328,19 +334,52 @@ class Vectors(WordQueries, Outputs):
         return neighbours_table(Vectors._read, self._store, asked, topn)
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
-        """Return ids, shape (n,), -1 for words of the subword network, and vectors, shape (n, D)."""
+        """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
         ids = self._ids(words)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
-        if self.subwords is not None and not known.all():
-            rows[~known] = self.subwords.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
+        if self._speller is not None and not known.all():
+            rows[~known] = self._speller.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
         return ids, rows
+
+    @property
+    def _speller(self) -> Subwords | FeatureVectors | None:
+        """What computes vectors of words from their letters, if anything does."""
+        return self.features if self.features is not None and self.features.spells else self.subwords
+
+    def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
+        """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
+
+        It is the mean of the rows of its features. `most_similar` and `nearest` take it.
+
+        Parameters
+        ----------
+        items
+            A mapping of columns of `Params.features` to values: a category, a list of them, or a number; or n of them.
+            Categories that no word of the text has are left out.
+
+        Raises
+        ------
+        ParameterError
+            If the model has no table of features or it has no such column, or a value is of another kind.
+        UnknownWordError
+            If an item has no feature that the model was trained on.
+        """
+        if self.features is None or not self.features.keys.columns:
+            raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")
+        one = isinstance(items, Mapping)
+        given = [items] if isinstance(items, Mapping) else list(items)
+        for item in given:
+            if not isinstance(item, Mapping):
+                raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
+        rows = self.features.of(given)
+        return np.asarray(rows[0]) if one else rows
 
     def _ids(self, words: Sequence[str]) -> Int64Array:
         return np.array([self._id(word) for word in words], np.int64)
 
     def _id(self, word: str) -> int:
-        if self.subwords is None or not isinstance(word, str) or not word or word in self.vocabulary:
+        if self._speller is None or not isinstance(word, str) or not word or word in self.vocabulary:
             return self.vocabulary.id(word)
         return -1
 

@@ -17,7 +17,7 @@ from daskw2v.models.importing import import_vectors
 from daskw2v.models.keyed_vectors import from_gensim
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import open_table
+from daskw2v.models.tables import open_table
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Listener, Progress, saying
 from daskw2v.store.durability import force

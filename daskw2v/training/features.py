@@ -19,19 +19,18 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import FEATURES
-from daskw2v.features.keys import FeatureKeys, NGrams
-from daskw2v.features.ngrams import ngrams_of
+from daskw2v.features.keys import Column, FeatureKeys, NGrams
+from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
-from daskw2v.models.store import open_table as open_rows
 from daskw2v.models.store import read_features
+from daskw2v.models.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run, RunFeatures
 from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import read_array, write_array
-from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.named_tables import find_table, is_settled, open_table
 from daskw2v.training.strategy import ModelRows, TableParts
@@ -87,7 +86,7 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources) -
 def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> Int64Array:
     """Task: write the buckets of the n-grams of some words; return how often each bucket occurs in the text."""
     params = run.params
-    starts, buckets = ngrams_of(*run.vocabulary.between(start, stop), params.minn, params.maxn, params.bucket)
+    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), params.minn, params.maxn, params.bucket)
     group = (home / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
@@ -97,7 +96,7 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
 
 def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int64Array) -> int:
     """Task: write what each row of the table stands for, and what the user's table says of words; return the rows."""
-    params, columns = run.params, ()
+    params, columns = run.params, tuple[Column, ...]()
     if params.features is not None:
         table = TableFeatures(run.vocabulary.load(), dict(params.feature_weights))
         for source in open_table(params.features, resources, "features"):
@@ -154,7 +153,9 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
         theirs, table = base
         found = theirs.of(np.asarray(ids, np.int64))
         totals = total_weights(found)[:, None]
-        rows = np.where(totals > 0, sums(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows)
+        rows = np.where(
+            totals > 0, sums(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
+        )
     return rows
 
 
@@ -171,7 +172,9 @@ def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array
     found = features_of(run)
     if found is None:
         return vectors
-    return own_rows(found.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows))
+    return own_rows(
+        found.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
+    )
 
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:

@@ -13,7 +13,8 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.features.choice import FEATURES
 from daskw2v.models.manifest import read_finished
-from daskw2v.models.store import open_table, read_subwords, read_vocabulary
+from daskw2v.models.store import read_subwords, read_vocabulary
+from daskw2v.models.tables import open_table
 from daskw2v.models.versions import Versions
 from daskw2v.objectives.base import NOT_FROZEN
 from daskw2v.objectives.registry import find_objective

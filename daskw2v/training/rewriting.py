@@ -8,7 +8,7 @@ from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.models.attempts import finish_tables
-from daskw2v.models.store import (
+from daskw2v.models.tables import (
     create_model,
     open_table,
     read_partition,
@@ -32,7 +32,8 @@ def declare_like(source: Store, target: Store, *, subwords: bool = False) -> Non
     """
     tables = {name: open_table(source, name) for name in table_names(source)}
     words, shapes = tables["input"], {name: table.shape for name, table in tables.items()}
-    create_model(target, shapes, words.chunk_rows, words.partitions.n, subwords=subwords)
+    chunk_rows = max(table.chunk_rows for table in tables.values())  # a table of fewer rows has smaller chunks
+    create_model(target, shapes, chunk_rows, words.partitions.n, subwords=subwords)
 
 
 def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:

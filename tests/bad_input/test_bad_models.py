@@ -8,7 +8,8 @@ from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.export import export
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, write_partition, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.store.arrays import write_array

@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from daskw2v.cli import main
-from daskw2v.models.store import create_model, ids_after, write_ids, write_table_rows, write_vocabulary
+from daskw2v.models.store import ids_after, write_ids, write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

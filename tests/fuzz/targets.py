@@ -45,16 +45,8 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.phrases import Phrases
 from daskw2v.models.sources import read_sources, write_sources
-from daskw2v.models.store import (
-    create_model,
-    finish,
-    ids_after,
-    write_ids,
-    write_partition,
-    write_subwords,
-    write_table_rows,
-    write_vocabulary,
-)
+from daskw2v.models.store import finish, ids_after, write_ids, write_subwords, write_vocabulary
+from daskw2v.models.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, publish
 from daskw2v.models.word2vec import import_word2vec

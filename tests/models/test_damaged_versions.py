@@ -14,7 +14,8 @@ from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.naming import next_version
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, ids_after, write_ids, write_table_rows, write_vocabulary
+from daskw2v.models.store import ids_after, write_ids, write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import Versions, latest_version, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -15,7 +15,8 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.graph import GraphIndex
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from daskw2v import release
 from daskw2v.errors import DamageError, ParameterError, StoreError, TrainingError
 from daskw2v.models import store as model_store
-from daskw2v.models.store import (
+from daskw2v.models.store import read_vocabulary, write_vocabulary
+from daskw2v.models.tables import (
     create_model,
     open_table,
     read_partition,
     read_table,
-    read_vocabulary,
     write_partition,
     write_table_rows,
-    write_vocabulary,
 )
 from daskw2v.models.versions import latest_version, publish
 from daskw2v.store.retries import RetryingStore

@@ -16,16 +16,8 @@ from daskw2v.models.attempts import finish_tables
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.sources import read_sources, write_sources
-from daskw2v.models.store import (
-    create_model,
-    finish,
-    read_ids,
-    read_vocabulary,
-    write_ids,
-    write_partition,
-    write_table_rows,
-    write_vocabulary,
-)
+from daskw2v.models.store import finish, read_ids, read_vocabulary, write_ids, write_vocabulary
+from daskw2v.models.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions import Versions, publish
 from daskw2v.store.checksums import checksum_of
 from daskw2v.store.places import PLACE

@@ -7,7 +7,8 @@ from click.testing import CliRunner
 from daskw2v.cli import main
 from daskw2v.errors import DamageError, ParameterError, StoreError, UnknownWordError
 from daskw2v.models.export import export
-from daskw2v.models.store import create_model, read_subwords, write_subwords, write_table_rows, write_vocabulary
+from daskw2v.models.store import read_subwords, write_subwords, write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import latest_version, publish
 from daskw2v.models.word2vec import import_word2vec

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError, StoreError, UnknownWordError
 from daskw2v.models import vectors as module
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.models.word_queries import COSMUL_EPSILON

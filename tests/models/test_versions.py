@@ -10,7 +10,8 @@ import pytest
 from daskw2v.errors import StoreError
 from daskw2v.models.naming import next_version
 from daskw2v.models.resolving import resolve
-from daskw2v.models.store import create_model, write_table_rows, write_vocabulary
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, latest_version, point_to, publish
 from daskw2v.store.lease import hold_run

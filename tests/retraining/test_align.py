@@ -6,17 +6,8 @@ from scipy.linalg import orthogonal_procrustes
 
 from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.evaluation import evaluate
-from daskw2v.models.store import (
-    create_model,
-    finish,
-    open_table,
-    read_subwords,
-    read_table,
-    write_partition,
-    write_subwords,
-    write_table_rows,
-    write_vocabulary,
-)
+from daskw2v.models.store import finish, read_subwords, write_subwords, write_vocabulary
+from daskw2v.models.tables import create_model, open_table, read_table, write_partition, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_matrix, build_vocabulary, train, train_model
 from daskw2v.errors import ParameterError, StoreError, TrainingError
-from daskw2v.models.store import open_table
+from daskw2v.models.tables import open_table
 from daskw2v.models.versions import latest_version
 from daskw2v.training.columns import columns
 from daskw2v.training.columns.losses import read_losses

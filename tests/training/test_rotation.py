@@ -9,7 +9,7 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Resources, Store, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
-from daskw2v.models.store import open_table
+from daskw2v.models.tables import open_table
 from daskw2v.models.versions import latest_version
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer

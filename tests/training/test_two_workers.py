@@ -8,7 +8,7 @@ from distributed import get_task_stream
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.errors import ClusterError
-from daskw2v.models.store import open_table
+from daskw2v.models.tables import open_table
 from daskw2v.training.columns import columns
 
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)

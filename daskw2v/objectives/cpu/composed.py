@@ -183,7 +183,7 @@ def spread(
 
 @inline
 def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any) -> Any:
-    """Number words by their first appearance; return how many there are."""
+    """Give words numbers by their first appearance; return how many there are."""
     n = 0
     for i in range(first, last):
         word = tokens[i]
@@ -198,7 +198,7 @@ def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any
 
 @kernel
 def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any:
-    """Number the features of n words, and list the words that have each; return how many features there are."""
+    """Give the features of n words numbers, and list the words of each; return how many features there are."""
     n, starts, weighted = 0, composer.starts, len(composer.weights) > 0
     for number in range(n_words):
         word = composer.words[number]

@@ -56,7 +56,13 @@ class Replica:
             of_table.append(part)
         objective = find_objective(run.params.objective)
         self._trainer = find_device(run.device).replica_trainer(
-            objective, run.params, prepared_of(run), partial(_touched, run), tables, threads, frozen_rows(run),
+            objective,
+            run.params,
+            prepared_of(run),
+            partial(_touched, run),
+            tables,
+            threads,
+            frozen_rows(run),
             features_of(run),
         )
         self._coming: ReplicaText | None = None

@@ -21,7 +21,7 @@ from distributed import Client, Future
 from daskw2v.cluster import Trainers, gather
 from daskw2v.config.resources import Resources
 from daskw2v.models.attempts import finish_tables
-from daskw2v.models.store import create_model
+from daskw2v.models.tables import create_model
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix

@@ -25,7 +25,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, counted
 from daskw2v.models.attempts import finish_tables
-from daskw2v.models.store import create_model
+from daskw2v.models.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.held_pairs import HeldPairs, hold_pairs
 from daskw2v.sampling.run import Run

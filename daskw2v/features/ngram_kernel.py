@@ -1,0 +1,81 @@
+"""The n-grams of many words at once, from their UTF-8."""
+
+from typing import Any
+
+import numpy as np
+
+from daskw2v.features.ngrams import OFFSET, PRIME
+from daskw2v.kernels.jit import inline, kernel
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
+
+
+def ngrams_in(
+    data: UInt8Array, offsets: Int64Array, minn: int, maxn: int, bucket: int
+) -> tuple[Int64Array, Int32Array]:
+    """Return what `ngrams.ngrams_of` does, its reference.
+
+    Parameters
+    ----------
+    data, offsets
+        UTF-8 of n words, and their bounds, as in `Vocabulary`.
+    minn, maxn, bucket
+        As in Params.
+
+    Returns
+    -------
+    offsets, buckets
+        Where each word's begin, shape (n + 1,) int64, and the buckets, int32.
+    """
+    sizes = np.empty(len(offsets) - 1, np.int64)
+    marked = np.empty(int(np.diff(offsets).max(initial=0)) + 2, np.uint8)
+    _walk(data, offsets, minn, maxn, bucket, marked, sizes, sizes, np.empty(0, np.int32))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    buckets = np.empty(starts[-1], np.int32)
+    _walk(data, offsets, minn, maxn, bucket, marked, sizes, starts, buckets)
+    return starts, buckets
+
+
+@kernel
+def _walk(
+    data: Any, offsets: Any, minn: Any, maxn: Any, bucket: Any, marked: Any, sizes: Any, starts: Any, buckets: Any
+) -> None:
+    """Count the n-grams of each word, or write their buckets where there is room for any."""
+    writes = len(buckets) > 0
+    for word in range(len(offsets) - 1):
+        length = offsets[word + 1] - offsets[word]
+        marked[0] = 60
+        for i in range(length):
+            marked[i + 1] = data[offsets[word] + i]
+        marked[length + 1] = 62
+        length += 2
+        n = 0
+        if not _ends_sentence(marked, length):
+            for start in range(length):
+                if (marked[start] & 0xC0) == 0x80:
+                    continue
+                hash, at, characters = np.uint32(OFFSET), start, 0
+                while at < length and characters < maxn:
+                    hash = _with_byte(hash, marked[at])
+                    at += 1
+                    while at < length and (marked[at] & 0xC0) == 0x80:
+                        hash = _with_byte(hash, marked[at])
+                        at += 1
+                    characters += 1
+                    if characters >= minn and not (characters == 1 and (start == 0 or at == length)):
+                        if writes:
+                            buckets[starts[word] + n] = np.int32(np.uint64(hash) % np.uint64(bucket))
+                        n += 1
+        sizes[word] = n
+
+
+@inline
+def _with_byte(hash: Any, byte: Any) -> Any:
+    signed = np.uint32(np.int32(np.int8(byte)))
+    return np.uint32((hash ^ signed) * np.uint32(PRIME))
+
+
+@inline
+def _ends_sentence(marked: Any, length: Any) -> Any:
+    return (
+        length == 6 and marked[1] == 60 and marked[2] == 47 and marked[3] == 115 and marked[4] == 62
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Vectors of words and items that a model has not seen, composed of the rows of their features."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskw2v.errors import UnknownWordError
+from daskw2v.features.keys import FeatureKeys
+from daskw2v.features.words import WordFeatures, sums, total_weights
+from daskw2v.models.rows import StoredRows
+from daskw2v.types import Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureVectors:
+    """The rows of features, and vectors that are composed of them alone.
+
+    Parameters
+    ----------
+    keys
+        What each row stands for.
+    rows
+        Shape (F, D) float32, in memory or in a store.
+    """
+
+    keys: FeatureKeys
+    rows: Float32Array | StoredRows
+
+    @property
+    def vector_size(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.rows.shape[1])
+
+    @property
+    def spells(self) -> bool:
+        """Whether words have n-grams."""
+        return self.keys.ngrams.maxn > 0
+
+    def vectors(self, words: Sequence[str]) -> Float32Array:
+        """Return the means of words' n-grams, shape (n, D) float32; one that no word of the text has counts as zeros.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word has no n-gram of a word of the text.
+        """
+        return self._composed(self.keys.of_words(words), words, "n-gram")
+
+    def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
+        """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""
+        return self._composed(self.keys.of_values(items), list(map(str, items)), "feature")
+
+    def _composed(self, found: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
+        known = np.bincount(np.repeat(np.arange(found.n_words), np.diff(found.offsets))[found.rows >= 0],
+                            minlength=found.n_words)  # fmt: skip
+        for name, n in zip(names, known, strict=True):
+            if not n:
+                raise UnknownWordError(
+                    f"{name!r} has no {kind} that the model was trained on.",
+                    "Ask for another one, or catch this error.",
+                )
+        return sums(found, lambda rows: np.asarray(self.rows[rows]), self.vector_size) / total_weights(found)[:, None]
