@@ -1,18 +1,23 @@
 """An epoch as a worker's task, timed."""
 
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
+from benchmarks.common import one_thread
 from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.objectives.registry import find_objective, settled, start_alpha
+from daskw2v.features.choice import has_features
+from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import cut_tables, initial_block
 from daskw2v.training.devices import Threads, threads_of
+from daskw2v.training.features import find_features, tables_of
 
 
 class Epoch(NamedTuple):
@@ -37,7 +42,11 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
     """Return what trains an epoch; it has done so once, and is compiled."""
     params = settled(params)
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
-    blocks = cut_tables(find_objective(params.objective).tables(params, text.vocabulary.size), params.vector_size)
+    if has_features(params):
+        with one_thread() as client:
+            found = find_features(client, text.work / f"features-{uuid.uuid4().hex[:8]}", run, Resources())
+        run = replace(run, features=found)
+    blocks = cut_tables(tables_of(run), params.vector_size)
     rows = {number: initial_block(run, block) for number, block in enumerate(blocks)}
     work = ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 

@@ -3,7 +3,7 @@
 Words are counted as ours are: raw words of the vocabulary, before subsampling, and only training is timed.
 
 * gensim trains from `corpus_file`, its fastest way; `train` alone is timed.
-* fastText (without subwords, which makes it word2vec) counts words and makes its tables in the same call: the time
+* fastText (without n-grams where Params have none, which makes it word2vec) counts words and makes its tables in the same call: the time
   of a run without any epoch is taken off that of a run of one. Its epoch lasts until as many words of the vocabulary
   are trained as the text holds words of any kind, ends of lines included; these it takes for words, </s>, and
   trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary.
@@ -115,9 +115,9 @@ def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, An
         "t": params.sample or 1.0,  # keeps a word of frequency f with sqrt(t/f) + t/f: 1 keeps all
         "lr": params.alpha,
         "thread": threads,
-        "minn": 0,
-        "maxn": 0,
-        "bucket": 0,
+        "minn": params.minn if params.maxn else 0,
+        "maxn": params.maxn,
+        "bucket": params.bucket if params.maxn else 0,
         "verbose": 0,
     }
 

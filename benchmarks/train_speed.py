@@ -49,7 +49,11 @@ SETTINGS = {
     "d=100 sample 1e-4": Params(vector_size=100, sample=1e-4),
     "d=128 sample off": Params(vector_size=128, sample=0),
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
+    "d=100 n-grams": Params(
+        vector_size=100, sample=1e-4, maxn=6
+    ),  # fastText's defaults: of 3 to 6, in 2,000,000 buckets
 }
+NGRAM_TOOLS = ("daskw2v", PAIR, "fasttext")  # gensim's Word2Vec has none
 TOOLS = ("daskw2v", PAIR, *EPOCHS)
 
 
@@ -105,6 +109,8 @@ def compare(text: Text, objective: str, setting: str, threads: int, tools: Seque
     params = settled(SETTINGS[setting].replace(objective=objective))
     runs: dict[str, Callable[[], Any]] = {"peak": partial(measure_peak, threads)}
     for tool in tools:
+        if params.maxn and tool not in NGRAM_TOOLS:
+            continue
         if tool != PAIR or not KINDS[objective].tree:  # a tree has no negatives
             runs[tool] = epoch_of(tool, text, params, threads)
     results = alternate(runs, times)

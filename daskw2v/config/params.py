@@ -38,6 +38,8 @@ class Params(TextParams):
         If a value is outside its range; the message names field, value and range.
     """
 
+    _is_part = False
+
     objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
@@ -95,8 +97,8 @@ class Params(TextParams):
     )  # fmt: skip
     prior_count: int = setting(
         2000,
-        "occurrences of a word at which its own row weighs as much as its n-grams and features together, whose weight "
-        "it never falls below one of; 0 gives all rows of a word the same weight, as fastText",
+        "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
+        "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
         integer(0, 2**62), stage="train", used_by=("maxn", "features"),
     )  # fmt: skip
     cbow_mean: bool = setting(

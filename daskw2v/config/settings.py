@@ -240,6 +240,7 @@ class Settings:
     """A dataclass whose fields are made by `setting`: it checks and converts what it is given, by names that it has."""
 
     _staged: ClassVar[bool] = False  # whether each field must say which stage's result it changes
+    _is_part: ClassVar[bool] = False  # whether it only holds some fields of another class
 
     def __init_subclass__(cls) -> None:
         """Refuse a field that would be forgotten when results are named.
@@ -271,7 +272,7 @@ class Settings:
     @classmethod
     def remedy(cls, name: str) -> str:
         """Say what to give in place of a name that is no field."""
-        classes = (cls, *(other for other in _leaves(Settings) if other is not cls))
+        classes = (cls, *(other for other in _wholes(Settings) if other is not cls))
         known = {c.__name__: [f.name for f in fields(c)] for c in classes}
         own = cls.__name__
         meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
@@ -295,7 +296,6 @@ class Settings:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
-def _leaves(cls: type[Any]) -> list[Any]:
-    """Return the classes derived from one that no other is derived from."""
-    below: list[type[Any]] = cls.__subclasses__()
-    return [leaf for one in below for leaf in _leaves(one)] if below else [cls]
+def _wholes(cls: type[Settings]) -> list[type[Settings]]:
+    """Return the classes derived from one, and in place of a part of another those derived from that."""
+    return [one for below in cls.__subclasses__() for one in (_wholes(below) if below._is_part else [below])]

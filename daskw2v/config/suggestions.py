@@ -15,7 +15,6 @@ class _Suggestion(NamedTuple):
 _SIZE, _EPOCHS, _WINDOW, _RATE = (_Suggestion(name) for name in ("vector_size", "epochs", "window", "alpha"))
 _SKIP_GRAM = _Suggestion("objective", "sgns and sg_hs are skip-gram, cbow_ns and cbow_hs are CBOW")
 _TREE = _Suggestion("objective", "sg_hs and cbow_hs have hierarchical softmax, sgns and cbow_ns negative sampling")
-_CHARACTERS = _Suggestion("objective", "subwords makes vectors of words' characters")
 _LISTENER = _Suggestion("", "The listener of train is told how far it is")
 _TEXT = _Suggestion("", "The text is the first argument of train: files, patterns or URLs")
 
@@ -36,7 +35,7 @@ _SUGGESTIONS = {
     "sorted_vocab": _Suggestion("", "Words are always in order of their counts"),
     "sg": _SKIP_GRAM, "cbow": _SKIP_GRAM, "model": _SKIP_GRAM,
     "hs": _TREE, "loss": _TREE, "ns": _TREE,
-    "minn": _CHARACTERS, "maxn": _CHARACTERS, "min_n": _CHARACTERS, "max_n": _CHARACTERS, "bucket": _CHARACTERS,
+    "min_n": _Suggestion("minn"), "max_n": _Suggestion("maxn"),
     "wordngrams": _Suggestion("phrases"), "threshold": _Suggestion("phrase_threshold"),
     "scoring": _Suggestion("phrase_scoring"),
     "workers": _Suggestion("threads", "worker processes of a local cluster are workers of Resources"),

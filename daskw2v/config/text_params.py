@@ -23,7 +23,7 @@ from daskw2v.config.settings import (
 class TextParams(Settings):
     """The fields of `Params` from text to words."""
 
-    _staged = True
+    _staged = _is_part = True
 
     tokenizer: str | Callable[[list[str]], list[list[str]]] = setting(
         "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", heading="Input"

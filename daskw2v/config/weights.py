@@ -40,7 +40,7 @@ def _name(name: Any) -> str:
 
 
 def _weight(weight: Any) -> float:
-    if isinstance(weight, bool | str) or not 0 <= float(weight) <= _MOST:
+    if isinstance(weight, bool | str) or not 0 <= weight <= _MOST:
         raise ValueError(weight)
     return float(weight) + 0.0
 

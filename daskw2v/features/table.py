@@ -1,8 +1,9 @@
 """Features that a user's table gives to words: categories and numbers, such as the brand and the price of an item.
 
 A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
-lists of them several at once; floating-point numbers are numbers, which have a share of the two knots that they lie
-between. Knots are quantiles. A word of several rows has the categories of all, and the mean of numbers.
+lists of them several at once; empty strings are none. Floating-point numbers are numbers, which have a share of the two
+knots that they lie between. Knots are quantiles. A word of several rows has the categories of all, and the mean of its
+numbers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -142,9 +143,11 @@ class _Categories:
     def add(self, ids: Int64Array, column: Any) -> None:
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             ids, column = ids[pc.list_parent_indices(column).to_numpy()], column.flatten()
-        named = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+        if pa.types.is_dictionary(column.type):  # it may hold categories of other words
+            column = column.dictionary_decode()
+        named = column.dictionary_encode()
         names = named.dictionary.to_pylist()
-        codes = np.array([-1 if name is None else self._code(category(name)) for name in names] + [-1], np.int64)
+        codes = np.array([-1 if name in (None, "") else self._code(category(name)) for name in names] + [-1], np.int64)
         codes = codes[named.indices.fill_null(len(names)).to_numpy()]
         self._pairs.append((ids[codes >= 0] << 32) | codes[codes >= 0])
 

@@ -106,12 +106,12 @@ def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> Wor
     counts
         How often each occurs, shape (n,).
     prior_count
-        As in Params: a word that occurs as often has an own row that weighs as much as all of its features; 0 gives
-        all own rows the weight 1. None weighs less than that.
+        As in Params: a word that occurs as often has an own row that weighs as much as all of its features, one that
+        occurs twice as often four times as much; 0 gives all own rows the weight 1. None weighs less than that.
     """
     if not prior_count:
         return features._replace(own=np.ones(features.n_words, np.float32))
-    own = total_weights(features) * (counts / prior_count)
+    own = total_weights(features) * (counts / prior_count) ** 2
     return features._replace(own=np.maximum(1.0, own).astype(np.float32))
 
 

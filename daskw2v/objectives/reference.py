@@ -1,10 +1,11 @@
 """What the references share, in float64 NumPy: the truth that every kernel is held to."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
 from daskw2v.objectives.windows import Windows
@@ -262,3 +263,54 @@ def train_hidden(
     for those, update, n in zip(contexts, updates, sizes, strict=True):
         np.add.at(source, those, update / (1 if mean else n))
     return loss
+
+
+def train_composed(
+    train: Callable[..., tuple[int, float]],
+    segment: Segment,
+    first: int,
+    last: int,
+    own: Float64Array,
+    rows: Float64Array,
+    output: Float64Array,
+    features: WordFeatures,
+    window: int,
+    stretch: int,
+    crowd: int,
+    *arguments: Any,
+) -> tuple[int, float]:
+    """Train input rows that are composed of words' own and their features' rows, in place; return examples and loss.
+
+    Parameters
+    ----------
+    train
+        The reference of an objective, given segment, first, last, both tables, and `arguments`.
+    segment, first, last
+        The centers first..last-1, trained a stretch at a time.
+    own, rows, output
+        Tables of rows, shapes (V, D), (F, D) and (any, D) float64.
+    features, window
+        The words' features, and the largest window.
+    stretch, crowd
+        Centers of a stretch; a feature of more words than `crowd` in it takes that share of their changes.
+    """
+    examples, loss, places = 0, 0.0, np.repeat(np.arange(len(own)), np.diff(features.offsets))
+    weights = features.with_weights().astype(np.float64)
+    totals = features.own + np.bincount(places, weights, len(own))
+    squares = features.own.astype(np.float64) ** 2 + np.bincount(places, weights**2, len(own))
+    for start in range(first, last, stretch):
+        stop = min(start + stretch, last)
+        vectors = features.own[:, None] * own
+        np.add.at(vectors, places, weights[:, None] * rows[features.rows])
+        vectors /= totals[:, None]
+        before = vectors.copy()
+        done, lost = train(segment, start, stop, vectors, output, *arguments)
+        changes = (totals / squares)[:, None] * (vectors - before)
+        there = np.zeros(len(own), bool)
+        there[segment.tokens[max(start - window, 0) : stop + window]] = True
+        members = np.bincount(features.rows, there[places], len(rows))
+        shares = np.minimum(1.0, crowd / np.maximum(1, members))
+        own += features.own[:, None] * changes
+        np.add.at(rows, features.rows, (shares[features.rows] * weights)[:, None] * changes[places])
+        examples, loss = examples + done, loss + lost
+    return examples, loss

@@ -28,7 +28,8 @@ INTEGERS = {  # lowest and highest
     "pair_epochs": (1, None), "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
     "eval_every": (1, None), "max_bad_blocks": (0, None), "phrases": (0, 8), "phrase_min_count": (1, None),
-    "patience": (1, None), "market_negative": (0, 1024),
+    "patience": (1, None), "market_negative": (0, 1024), "minn": (1, 255), "maxn": (0, 255),
+    "bucket": (1, 2**31 - 1), "prior_count": (0, 2**62),
 }  # fmt: skip
 NUMBERS = {  # highest taken below the range, lowest and highest in it
     "sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10), "alpha": (0, 5e-324, 10),
@@ -43,7 +44,7 @@ NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "d
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [
     "format", "column", "weight", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix",
-    "base_model", "frozen_words", "markets", "device", "scheduler", "host", "monitor", "mlflow",
+    "base_model", "frozen_words", "markets", "features", "device", "scheduler", "host", "monitor", "mlflow",
     "mlflow_experiment",
 ]  # fmt: skip
 SIZES = ["memory_limit", "block_size"]
@@ -77,6 +78,8 @@ BAD = {
     **dict.fromkeys(TEXTS, NO_TEXT),
     **dict.fromkeys(SIZES, NO_SIZE),
     **{name: ["ws353.tsv", Path("a"), b"a", [1], [None], [b"a"], [""], ["a\0b"], {"a"}, 5] for name in LISTS},
+    "feature_weights": ["brand=2", {"brand": -1}, {"brand": "2"}, {1: 2}, {"": 2}, ["brand"], ["=2"], [("brand", 2, 3)],
+                        ["brand=x"], ["a=1", "a=2"], {"a": MANY}, {"a": math.nan}, 5, [None]],
     "tokenizer": ["", b"lower", 5, True, ["lower"], object(), np.array([1, 2])],
     "phrase_delimiter": [*NO_TEXT, " ", "a b", "\t", "_\n", "\u00a0", "\0", "\ud800"],
     "filters": [5, True, {"day": 1}, ["day"], ["day=>1"], [("day", "like", "x")], [("day", ">", None)], [("", "=", 1)]],

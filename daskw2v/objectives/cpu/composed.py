@@ -26,7 +26,7 @@ from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 STRETCH = 4096  # centers
-CROWD = 16  # words
+CROWD = 2  # words
 
 _AHEAD = 2  # rows of features that are brought close before they are read
 

@@ -1,0 +1,115 @@
+"""What rows of features stand for: looked up, saved, and found again by another model."""
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import DamageError, Daskw2vError, ParameterError
+from daskw2v.features.keys import Column, FeatureKeys, NGrams, shares_of
+from daskw2v.features.ngrams import ngrams_of
+from daskw2v.features.words import composed, own_rows, sums, total_weights, weighed
+from daskw2v.store.storage import Store
+
+COLUMNS = (Column("brand", 2.0, values=("acme", "zorg", "7")), Column("price", 1.0, knots=(1.0, 2.0, 4.0)))
+NGRAMS = NGrams(3, 4, 50)
+
+
+def keys(words=("cat", "cart")):
+    buckets = np.unique(ngrams_of(words, *NGRAMS)[1])[::-1].astype(np.int32)
+    return FeatureKeys(COLUMNS, NGRAMS, buckets)
+
+
+def test_values__have_the_rows_and_weights_of_their_columns():
+    found = keys().of_values([
+        {"brand": "zorg", "price": 3.0}, {"brand": ["acme", "unheard", 7]}, {}, {"price": 0.5, "brand": None},
+        {"price": 9},
+    ])  # fmt: skip
+    assert found.offsets.tolist() == [0, 3, 5, 5, 6, 7]
+    assert found.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
+    assert found.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [({"colour": "red"}, "'colour' is no column.*brand, price"), ({"price": "3"}, "price='3' is no number"),
+     ({"price": float("nan")}, "no number"), ({"price": True}, "no number")],
+)  # fmt: skip
+def test_wrong_values__are_refused(item, message):
+    with pytest.raises(ParameterError, match=message):
+        keys().of_values([item])
+
+
+def test_ngrams__have_rows_behind_the_table_and_others_none():
+    them = keys()
+    found = them.of_words(["cat", "dog"])
+    _, buckets = ngrams_of(["cat"], *NGRAMS)
+    first = found.rows[: found.offsets[1]]
+    assert (first >= 6).all()
+    np.testing.assert_array_equal(them.buckets[first - 6], buckets)
+    assert len(them) == 6 + len(them.buckets)
+
+
+def test_what_is_saved__is_loaded(tmp_path):
+    them = keys()
+    them.save(Store(str(tmp_path / "keys")).create_group())
+    again = FeatureKeys.load(Store(str(tmp_path / "keys")).open_group())
+    assert again.columns == them.columns
+    assert again.ngrams == them.ngrams
+    np.testing.assert_array_equal(again.buckets, them.buckets)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"ngrams": None}, {"ngrams": {"minn": 3, "maxn": 4, "bucket": 1}}, {"columns": 3}, {"columns": [{"name": 1}]}],
+)
+def test_damaged_keys__are_refused(tmp_path, damage):
+    group = Store(str(tmp_path / "keys")).create_group()
+    keys().save(group)
+    group.attrs.update(damage)
+    with pytest.raises(Daskw2vError, match="keys"):
+        FeatureKeys.load(Store(str(tmp_path / "keys")).open_group())
+
+
+def test_lost_buckets__are_refused(tmp_path):
+    keys().save(Store(str(tmp_path / "keys")).create_group())
+    (Store(str(tmp_path / "keys")) / "buckets").remove()
+    with pytest.raises(DamageError, match="buckets"):
+        FeatureKeys.load(Store(str(tmp_path / "keys")).open_group())
+
+
+def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
+    base = keys()
+    other = FeatureKeys(
+        (Column("price", 1.0, knots=(2.0, 3.0)), Column("brand", 1.0, values=("zorg", "new")), Column("x", 1, ("a",))),
+        NGRAMS, np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
+    )  # fmt: skip
+    found = base.of_keys(other)
+    assert found.n_words == len(other)
+    rows = [found.rows[a:b].tolist() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
+    assert rows == [[4], [4, 5], [1], [], [], [7], []]
+    assert FeatureKeys(ngrams=NGrams(3, 5, 50)).of_keys(other).rows.size == 0, "other n-grams are others"
+
+
+def test_shares__of_numbers_between_knots():
+    below, shares = shares_of(np.array([0.0, 1.0, 1.5, 3.0, 4.0, 9.0]), np.array([1.0, 2.0, 4.0]))
+    assert below.tolist() == [0, 0, 0, 1, 1, 1]
+    assert shares.tolist() == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
+    assert shares_of(np.array([3.0]), np.array([7.0]))[1].tolist() == [0.0]
+
+
+def test_own_rows__are_those_with_which_words_have_their_vectors():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(len(keys()), 8)).astype(np.float32)
+    found = weighed(keys().of_words(["cat", "cart"]), np.array([10, 1]), 4)
+    assert found.own[0] == 2.5**2 * found.offsets[1]
+    assert found.own[1] == max(1.0, 0.25**2 * (found.offsets[2] - found.offsets[1]))
+    vectors = rng.normal(size=(2, 8)).astype(np.float32)
+    own = own_rows(found, vectors, lambda rows: table[rows])
+    np.testing.assert_allclose(composed(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
+
+
+def test_sums__leave_out_what_no_row_stands_for():
+    them = keys()
+    found, table = them.of_words(["cat", "dog"]), np.ones((len(them), 3), np.float32)
+    known = (found.rows[: found.offsets[1]] >= 0).sum()
+    assert sums(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
+    assert total_weights(found).tolist() == np.diff(found.offsets).tolist()
