@@ -3,12 +3,12 @@
 Words are counted as ours are: raw words of the vocabulary, before subsampling, and only training is timed.
 
 * gensim trains from `corpus_file`, its fastest way; `train` alone is timed.
-* fastText (without n-grams where Params have none, which makes it word2vec) counts words and makes its tables in the same call: the time
-  of a run without any epoch is taken off that of a run of one. Its epoch lasts until as many words of the vocabulary
-  are trained as the text holds words of any kind, ends of lines included; these it takes for words, </s>, and
-  trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary.
-  Its CBOW always averages. Each run is a process of its own, since version 0.9.3 with less than ten threads leaves
-  part of its input table as memory happened to be: only fresh memory, all zeros, does not end in NaN.
+* fastText (without n-grams where Params have none, which makes it word2vec) counts words and makes its tables in the
+  same call: the time of a run without any epoch is taken off that of a run of one. Its epoch lasts until as many words
+  of the vocabulary are trained as the text holds words of any kind, ends of lines included; these it takes for words,
+  </s>, and trains them too. Both are counted for what they are: its speed is that of the words of our vocabulary. Its
+  CBOW always averages. Each run is a process of its own, since version 0.9.3 with less than ten threads leaves part of
+  its input table as memory happened to be: only fresh memory, all zeros, does not end in NaN.
 
 Both are imported when they are asked for: what only reads scores that are kept needs neither.
 """

@@ -49,9 +49,7 @@ SETTINGS = {
     "d=100 sample 1e-4": Params(vector_size=100, sample=1e-4),
     "d=128 sample off": Params(vector_size=128, sample=0),
     "d=300 sample 1e-4": Params(vector_size=300, sample=1e-4),
-    "d=100 n-grams": Params(
-        vector_size=100, sample=1e-4, maxn=6
-    ),  # fastText's defaults: of 3 to 6, in 2,000,000 buckets
+    "d=100 n-grams": Params(vector_size=100, sample=1e-4, maxn=6),  # as fastText: of 3 to 6, in 2,000,000 buckets
 }
 NGRAM_TOOLS = ("daskw2v", PAIR, "fasttext")  # gensim's Word2Vec has none
 TOOLS = ("daskw2v", PAIR, *EPOCHS)

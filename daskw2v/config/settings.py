@@ -273,7 +273,7 @@ class Settings:
     def remedy(cls, name: str) -> str:
         """Say what to give in place of a name that is no field."""
         classes = (cls, *(other for other in _wholes(Settings) if other is not cls))
-        known = {c.__name__: [f.name for f in fields(c)] for c in classes}
+        known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
         own = cls.__name__
         meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
         return meant or f"The names are: {', '.join(known[own])}."

@@ -44,7 +44,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.choice import choose_strategy, with_choice_of
 from daskw2v.training.events import Callbacks
 from daskw2v.training.held_out import split_text
-from daskw2v.training.markets import without_content
+from daskw2v.training.named_tables import without_contents
 from daskw2v.training.repair import mending
 from daskw2v.training.setup import read_text, ready_cluster
 from daskw2v.training.version import finish_version, run_folder, settled_params, told_run, write_version
@@ -293,7 +293,7 @@ class RetrainingRun:
         except ParameterError:  # made by a release with other fields
             return False
         ours = with_choice_of(asked, self.params)
-        return identity_fields(without_content(theirs)) == identity_fields(without_content(ours))
+        return identity_fields(without_contents(theirs)) == identity_fields(without_contents(ours))
 
     def _sources(self, version: Version | None) -> list[Source]:
         """Return the files that a version was trained on; none if it does not list them."""

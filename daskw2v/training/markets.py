@@ -56,11 +56,6 @@ def with_market_table(params: Params, resources: Resources) -> Params:
     return params.replace(markets=named)
 
 
-def without_content(params: Params) -> Params:
-    """Return settled Params whose table of markets is named by its place alone: it grows from night to night."""
-    return params if params.markets is None else params.replace(markets=place_of(params.markets)[0])
-
-
 @durable()
 def write_markets(home: Store, run: Run, resources: Resources) -> None:
     """Task: write the number of the market of each word of a run, -1 without one.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.corpus.files import Source
@@ -14,6 +15,12 @@ from daskw2v.store.urls import absolute
 def is_settled(named: str) -> bool:
     """Tell whether a name has a content."""
     return bool(place_of(named)[1])
+
+
+def without_contents(params: Params) -> Params:
+    """Return settled Params whose tables are named by their places alone: these grow from night to night."""
+    named = {name: getattr(params, name) for name in ("markets", "features")}
+    return params.replace(**{name: value and place_of(value)[0] for name, value in named.items()})
 
 
 def find_table(given: str, resources: Resources) -> tuple[str, list[Source]]:

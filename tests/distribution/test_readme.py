@@ -40,6 +40,7 @@ PAGES = (
     "daskw2v/kernels/README.md",
     "daskw2v/collections/README.md",
     "daskw2v/corpus/README.md",
+    "daskw2v/features/README.md",
     "daskw2v/phrases/README.md",
     "daskw2v/sequences/README.md",
     "daskw2v/objectives/README.md",
@@ -119,6 +120,10 @@ def write_what_pages_name(here):
         (here / "datasets" / DATASETS[name].file).write_text(pairs)
         Store(str(here / "datasets")).write_manifest({"url": DATASETS[name].url}, f"{name}.json")
     (here / "last-week").symlink_to("work")
+    items = (
+        f"{word},{place},{number / 2}\n" for place, topic in enumerate(TOPICS) for number, word in enumerate(topic)
+    )
+    (here / "items.csv").write_text("item,category,price\n" + "".join(items))
 
 
 @pytest.fixture(scope="module")
