@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.filters import FILTERS
+from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
 from daskw2v.config.settings import (
     DELIMITER,
     FLAG,
@@ -62,13 +63,9 @@ class Params(Settings):
         TEXT, stage="read",
     )  # fmt: skip
     weight: str | None = setting(
-        None,
-        "column or key of integers: how often the text of a row counts; 0 leaves it out",
-        TEXT,
-        stage="read",
-        used_by=("jsonl", "csv", "tsv", "parquet", "arrow", "orc"),
-        optional=True,
-    )
+        None, "column or key of integers: how often the text of a row counts; 0 leaves it out", TEXT,
+        stage="read", used_by=("jsonl", "csv", "tsv", "parquet", "arrow", "orc"), optional=True,
+    )  # fmt: skip
     delimiter: str | None = setting(
         None,
         "character between the fields of CSV; a comma, or a tab in TSV, when not given",
@@ -119,13 +116,9 @@ class Params(Settings):
         used_by=("phrases",),
     )
     phrase_threshold: float | None = setting(
-        None,
-        "score above which a bigram is a phrase; that of phrase_scoring when not given",
-        number(-1),
-        stage="phrases",
-        used_by=("phrases",),
-        optional=True,
-    )
+        None, "score above which a bigram is a phrase; that of phrase_scoring when not given", number(-1),
+        stage="phrases", used_by=("phrases",), optional=True,
+    )  # fmt: skip
     phrase_scoring: str = setting(
         "default",
         "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
@@ -138,6 +131,11 @@ class Params(Settings):
     )
     objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
+    prefix_sizes: tuple[int, ...] = setting(
+        (), "numbers of first columns that are to be models by themselves, such as 32 64: half of the windows train all "
+        "columns, each of the others one of these prefixes", PREFIX_SIZES,
+        stage="train", used_by=("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu"),
+    )  # fmt: skip
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
     shrink_windows: bool = setting(True, "draw the size of each window from 1..window", FLAG, stage="matrix")
     sample: float = setting(
@@ -364,6 +362,7 @@ class Params(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_prefixes(self.prefix_sizes, self.vector_size)
         if self.alpha is not None and self.min_alpha > self.alpha:
             raise ParameterError(
                 f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
