@@ -233,6 +233,41 @@ class Vectors(WordQueries, Outputs):
         """Read the same in blocks whose scores of `n_queries` vectors take 16 MB, or one word's."""
         return self.blocks(limit, max(1, _SCORES // max(1, n_queries)))
 
+    def prefix(self, columns: int) -> "Vectors":
+        """Return the first columns of the vectors as a model by itself, in memory.
+
+        It is a good one where the model was trained for that: `Params.prefix_sizes`.
+
+        Parameters
+        ----------
+        columns
+            Number of columns, at most `vector_size`.
+
+        Raises
+        ------
+        ParameterError
+            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
+        StoreError
+            If a vector is not finite.
+        """
+        columns = at_least_one("columns", columns)
+        if columns > self.vector_size:
+            raise ParameterError(
+                f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
+            )
+        if self.subwords is not None:
+            raise ParameterError(
+                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
+                "Take a prefix of a model without a network.",
+            )
+        rows = np.empty((len(self), columns), np.float32)
+        for ids in self.slices():
+            rows[ids] = self.rows(ids)[:, :columns]
+        params = self.metadata.get("params", {})
+        inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
+        metadata = {**self.metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
+        return Vectors(self.vocabulary, rows, metadata if params else self.metadata, self.url, None, self.stable_ids)
+
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
         norms = self._norms[ids]
