@@ -13,7 +13,9 @@ MOST = 7  # prefixes that kernels have room for
 
 def _size(value: Any) -> int:
     """Return a number, given as such or as text, as the command line gives it."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") and not (isinstance(value, str) and value.isascii()):
+    if isinstance(value, str):
+        return int(value)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(value)
     return int(value)
 

@@ -1,8 +1,8 @@
 """Windows that train a prefix of the columns, so that the first columns are models by themselves.
 
-The source is Kusupati et al. 2022, "Matryoshka Representation Learning", section 3. There an example trains all sizes at
-once. A window trains one, drawn by its position: half of the windows train all columns, each of the others one prefix.
-A prefix costs a kernel nothing but a smaller width, and its windows take as much less time.
+The source is Kusupati et al. 2022, "Matryoshka Representation Learning", section 3. There an example trains all sizes
+at once. Here a window trains one, drawn by its position: half of the windows train all columns, each of the others one
+prefix. To a kernel, a prefix is a smaller width; its windows take as much less time.
 """
 
 from typing import Any, NamedTuple

@@ -111,4 +111,3 @@ def quantised_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Fl
     rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
     # A vector less its center has a length of 2 at most; rounded, of 4
     return codes, steps, (4 * np.sqrt(np.einsum("ij,ij->i", rest, rest)) + _SLACK).astype(np.float32)
-

@@ -53,7 +53,5 @@ def train(
             near *= np.concatenate([told[n:] for _, told in drawn])
             signs = np.hstack([[told[1:n] for _, told in drawn], near])
         x, y = (table[:, windows[i].columns] for table in (source, output))
-        loss += train_hidden(
-            x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean
-        )
+        loss += train_hidden(x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean)
     return trained, loss
