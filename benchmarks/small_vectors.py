@@ -7,7 +7,7 @@ of int8, signs and product quantisation (`daskw2v index --kind`).
 Recall is the share of the ten nearest words, by the float32 of all columns of the same model, that are found: by the
 small vectors alone, and by 128 candidates of theirs that the whole vectors rank. Models by themselves have no others to
 find. Scores of codes are those of the vectors that they stand for; ranked by whole vectors, they have the scores of
-these. A query is the search for one word's neighbours, ranked where there is an index. Each figure is a mean over seeds.
+these. A query is the search for one word's neighbours, ranked where there is an index. Figures are means over seeds.
 
     python -m benchmarks.small_vectors [--seeds 1 2 3] [--sizes 32 64] [--parts 10] [--epochs 5] [--objective sgns]
         [--threads 1] [--json]
@@ -124,16 +124,11 @@ def codes_of(model: Vectors, kind: str, options: dict[str, int], decoded: Float3
     """Return what a table of codes finds."""
     searcher = KINDS[kind].searcher(model.vectors.shape, EFFORT, **options)
     searcher.add(0, model.units(range(len(model))), 0)
-    indexed, units = (
-        IndexedVectors(model.vocabulary, np.asarray(model.vectors), searcher=searcher),
-        model.units(asked.ids),
-    )
+    indexed = IndexedVectors(model.vocabulary, np.asarray(model.vectors), searcher=searcher)
+    units, scores = model.units(asked.ids), scores_of(Vectors(model.vocabulary, decoded))
     alone, ranked = searcher.candidates(units, TOPN + 1).ids, indexed.nearest(units, TOPN + 1)[0]
-    small = len(searcher.content()) / len(model)
-    query = milliseconds(indexed.nearest, units)
-    return Found(
-        small, recall(alone, asked), recall(ranked, asked), scores_of(Vectors(model.vocabulary, decoded)), query
-    )
+    small, query = len(searcher.content()) / len(model), milliseconds(indexed.nearest, units)
+    return Found(small, recall(alone, asked), recall(ranked, asked), scores, query)
 
 
 def from_int8(units: Float32Array) -> Float32Array:
