@@ -52,8 +52,8 @@ def export(
     Raises
     ------
     ParameterError
-        If `sif` is not a finite number above 0, or is for another format; if the format is unknown, does not follow from
-        the name, or cannot be compressed with gzip; if a Lance dataset would not be on this machine.
+        If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if `sif` is not a
+        finite number above 0, or is for another format; if a Lance dataset would not be on this machine.
     InputError
         If the format cannot represent one of the words, or the model's tokenizer; if `sif` needs counts of words, and
         there are none.
