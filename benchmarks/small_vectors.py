@@ -187,12 +187,11 @@ def compare(params: Params, seeds: Sequence[int], sizes: Sequence[int], place: P
         for variant, found in measured(params.replace(seed=seed), sizes, place):
             by_variant[variant].append(found)
     for (name, columns), all_ in by_variant.items():
-        scores = [statistics.mean(values) for values in zip(*(found.scores for found in all_), strict=True)]
-        google = [found.scores[-1] for found in all_]
+        ws353, simlex999, google = zip(*(found.scores for found in all_), strict=True)
         yield Row(
             name, columns, statistics.mean(found.bytes_a_word for found in all_), mean([f.recall for f in all_]),
-            mean([f.ranked for f in all_]), *scores, min(google), max(google),
-            statistics.mean(found.query_ms for found in all_),
+            mean([f.ranked for f in all_]), statistics.mean(ws353), statistics.mean(simlex999),
+            statistics.mean(google), min(google), max(google), statistics.mean(found.query_ms for found in all_),
         )  # fmt: skip
 
 
