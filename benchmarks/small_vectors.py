@@ -5,9 +5,10 @@ usual. Matryoshka: those of one whose `prefix_sizes` they are. By themselves: mo
 of int8, signs and product quantisation (`daskw2v index --kind`).
 
 Recall is the share of the ten nearest words, by the float32 of all columns of the same model, that are found: by the
-small vectors alone, and by 128 candidates of theirs that the whole vectors rank. Models by themselves have no others to
-find. Scores of codes are those of the vectors that they stand for; ranked by whole vectors, they have the scores of
-these. A query is the search for one word's neighbours, ranked where there is an index. Figures are means over seeds.
+small vectors alone, and by 128 candidates of theirs that the whole vectors rank (signs tell little: also by 512). Models
+by themselves have no others to find. Scores of codes are those of the vectors that they stand for; ranked by whole
+vectors, they have the scores of these. A query is the search for one word's neighbours, ranked where there is an index.
+Figures are means over seeds.
 
     python -m benchmarks.small_vectors [--seeds 1 2 3] [--sizes 32 64] [--parts 10] [--epochs 5] [--objective sgns]
         [--threads 1] [--json]
@@ -40,6 +41,7 @@ from daskw2v.types import Float32Array, Int64Array
 
 WHOLE, ALONE, CUT, MATRYOSHKA = "plain", "by itself", "plain, cut", "Matryoshka"
 SIZE, TOPN, QUERIES, TIMES = 128, 10, 1000, 30
+MORE = 4 * EFFORT  # candidates
 SETS = ("ws353", "simlex999", "google_analogy")
 
 
@@ -120,9 +122,11 @@ def columns_of(model: Vectors, whole: Vectors | None, asked: Asked | None) -> Fo
     return Found(4 * model.vector_size, alone, ranked, scores_of(model), query)
 
 
-def codes_of(model: Vectors, kind: str, options: dict[str, int], decoded: Float32Array, asked: Asked) -> Found:
+def codes_of(
+    model: Vectors, kind: str, decoded: Float32Array, asked: Asked, effort: int = EFFORT, **options: int
+) -> Found:
     """Return what a table of codes finds."""
-    searcher = KINDS[kind].searcher(model.vectors.shape, EFFORT, **options)
+    searcher = KINDS[kind].searcher(model.vectors.shape, effort, **options)
     searcher.add(0, model.units(range(len(model))), 0)
     indexed = IndexedVectors(model.vocabulary, np.asarray(model.vectors), searcher=searcher)
     units, scores = model.units(asked.ids), scores_of(Vectors(model.vocabulary, decoded))
@@ -153,11 +157,13 @@ def from_centroids(units: Float32Array, size: int) -> Float32Array:
 
 def all_codes(model: Vectors, asked: Asked) -> Iterator[tuple[str, Found]]:
     units = model.units(range(len(model)))
-    yield "int8", codes_of(model, "int8", {}, from_int8(units), asked)
+    yield "int8", codes_of(model, "int8", from_int8(units), asked)
     for size in (2, 4, 8):
         decoded = from_centroids(units, size)
-        yield f"product, {size} a byte", codes_of(model, "product", {"part_size": size}, decoded, asked)
-    yield "binary", codes_of(model, "binary", {}, from_signs(units), asked)
+        yield f"product, {size} a byte", codes_of(model, "product", decoded, asked, part_size=size)
+    for effort in (EFFORT, MORE):
+        name = "binary" if effort == EFFORT else f"binary, {effort} ranked"
+        yield name, codes_of(model, "binary", from_signs(units), asked, effort)
 
 
 def measured(params: Params, sizes: Sequence[int], place: Place) -> Iterator[tuple[tuple[str, int], Found]]:
