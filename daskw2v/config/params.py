@@ -132,8 +132,8 @@ class Params(Settings):
     objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
     prefix_sizes: tuple[int, ...] = setting(
-        (), "numbers of first columns that are to be models by themselves, such as 32 64: half of the windows train "
-        "all columns, each of the others one of these prefixes", PREFIX_SIZES,
+        (), "numbers of first columns that are to be models by themselves, such as 32 64: two of three windows "
+        "train all columns, the third one of these prefixes", PREFIX_SIZES,
         stage="train", used_by=("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu"),
     )  # fmt: skip
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")

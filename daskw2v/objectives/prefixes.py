@@ -1,8 +1,9 @@
 """Windows that train a prefix of the columns, so that the first columns are models by themselves.
 
 The source is Kusupati et al. 2022, "Matryoshka Representation Learning", section 3. There an example trains all sizes
-at once. Here a window trains one, drawn by its position: half of the windows train all columns, each of the others one
-prefix. To a kernel, a prefix is a smaller width; its windows take as much less time.
+at once. Here a window trains one, drawn by its position: two of three windows train all columns, the third a prefix,
+each as likely. Fewer prefixes would lose quality, more would take it from the whole (`benchmarks.small_vectors`). To a
+kernel, a prefix is a smaller width; its windows take as much less time.
 """
 
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ class Prefixes(NamedTuple):
     key: np.uint64
 
 
+OF = 3  # windows, of which one trains a prefix
 WHOLE = Prefixes((0,) * MOST, 0, np.uint64(0))
 
 
@@ -48,7 +50,7 @@ def prefixes_of(params: Params, epoch: int) -> Prefixes:
 def width_at(prefixes: Any, position: Any, width: Any) -> Any:
     """Return how many floats of a row the window at a corpus position trains: `width`, all of them, or a prefix."""
     if prefixes.n > 0:
-        drawn = np.int64(below(draw(prefixes.key, position), 2 * prefixes.n))
+        drawn = np.int64(below(draw(prefixes.key, position), OF * prefixes.n))
         if drawn < prefixes.n:
             width = prefixes.sizes[drawn]
     return width

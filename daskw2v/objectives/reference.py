@@ -7,7 +7,7 @@ import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
-from daskw2v.objectives.prefixes import Prefixes
+from daskw2v.objectives.prefixes import OF, Prefixes
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -73,7 +73,7 @@ def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Ite
 def columns_at(prefixes: Prefixes, position: int) -> slice:
     """Return the columns that the window at a corpus position trains."""
     bits = int(draws(prefixes.key, np.array([position], _U64))[0])
-    drawn = (bits >> 32) * 2 * prefixes.n >> 32
+    drawn = (bits >> 32) * OF * prefixes.n >> 32
     return slice(prefixes.sizes[drawn]) if drawn < prefixes.n else slice(None)
 
 
