@@ -5,10 +5,10 @@ usual. Matryoshka: those of one whose `prefix_sizes` they are. By themselves: mo
 of int8, signs and product quantisation (`daskw2v index --kind`).
 
 Recall is the share of the ten nearest words, by the float32 of all columns of the same model, that are found: by the
-small vectors alone, and by 128 candidates of theirs that the whole vectors rank (signs tell little: also by 512). Models
-by themselves have no others to find. Scores of codes are those of the vectors that they stand for; once whole vectors
-rank, scores are theirs. A query is the search for one word's neighbours, ranked where there is an index. Figures are
-means over seeds.
+small vectors alone, and by 128 candidates of theirs that the whole vectors rank; signs tell little, so also by 512.
+Models by themselves have no others to find. Scores of codes are those of the vectors that they stand for; once whole
+vectors rank, scores are theirs. A query is the search for one word's neighbours, ranked where there is an index.
+Figures are means over seeds.
 
     python -m benchmarks.small_vectors [--seeds 1 2 3] [--sizes 32 64] [--parts 10] [--epochs 5] [--objective sgns]
         [--threads 1] [--json]

@@ -1,9 +1,9 @@
 """Windows that train a prefix of the columns, so that the first columns are models by themselves.
 
-The source is Kusupati et al. 2022, "Matryoshka Representation Learning", section 3. There an example trains all sizes
+The source is Kusupati et al. 2022, "Matryoshka Representation Learning", section 3, where an example trains all sizes
 at once. Here a window trains one, drawn by its position: two of three windows train all columns, the third a prefix,
-each as likely. Fewer prefixes would lose quality, more would take it from the whole (`benchmarks.small_vectors`). To a
-kernel, a prefix is a smaller width; its windows take as much less time.
+each as likely. More prefixes would make these better, and all columns together worse. To a kernel, a prefix is a
+smaller width; its windows take as much less time.
 """
 
 from typing import Any, NamedTuple
