@@ -57,13 +57,13 @@ def test_params__refuse_a_prefix_that_is_no_part():
 
 @pytest.mark.parametrize("objective", [name for name, value in OBJECTIVES.items() if reads(value, "prefix_sizes")])
 def test_training__is_the_same_however_text_is_cut_into_tasks(text, objective):
-    params = PARAMS.replace(objective=objective, negative_sharing=Params.negative_sharing)
+    params, small = PARAMS.replace(objective=objective), Resources(processes=False)
     found = [
-        train(text, work=text.parent / str(workers), params=params, resources=Resources(workers=workers, threads=1))
-        for workers in (1, 2)
+        train(text, work=text.parent / size.replace(" ", ""), params=params, resources=small.replace(block_size=size))
+        for size in ("2 kB", "1 MB")
     ]
     assert np.array_equal(found[0].vectors, found[1].vectors)
-    plain = train(text, work=text.parent / "plain", params=params.replace(prefix_sizes=()))
+    plain = train(text, work=text.parent / "plain", params=params.replace(prefix_sizes=()), resources=small)
     assert not np.array_equal(found[0].vectors, plain.vectors)
     assert found[0].metadata["params"]["prefix_sizes"] == [16, 32]
     first = found[0].prefix(32)
