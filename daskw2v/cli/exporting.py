@@ -9,19 +9,33 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
 from daskw2v.models.export import export
+from daskw2v.models.sif import USUAL
 
 
 @main.command("export", no_args_is_help=True)
 @model_argument
 @click.argument("url")
 @click.option("--format", help="Format to write; decided by the suffix of URL when not given.")
+@click.option("--prefix", metavar="COLUMNS", type=int, help="Write the first columns alone, as a model by themselves.")
+@click.option(
+    "--sif", metavar="[A]", type=float, is_flag=False, flag_value=USUAL,
+    help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
+)  # fmt: skip
 @storage_option
-def export_command(model: str, url: str, format: str | None, storage_options: dict[str, Any]) -> None:
+def export_command(
+    model: str,
+    url: str,
+    format: str | None,
+    prefix: int | None,
+    sif: float | None,
+    storage_options: dict[str, Any],
+) -> None:
     """Write MODEL to URL in a format of another tool.
 
     Formats: text (.txt, .vec) and binary (.bin) of word2vec; parquet; safetensors; faiss, with the words
     in URL.words; lance; projector, for TensorBoard; static, for sentence-transformers, model2vec and the
     Hugging Face Hub.
     """
-    export(open_once(model, storage_options), url, format, storage_options)
+    vectors = open_once(model, storage_options)
+    export(vectors if prefix is None else vectors.prefix(prefix), url, format, storage_options, sif=sif)
     say(url)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
 from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, integer, number, one_of, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.weights import WEIGHTS
@@ -42,6 +43,11 @@ class Params(TextParams):
 
     objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
+    prefix_sizes: tuple[int, ...] = setting(
+        (), "numbers of first columns that are to be models by themselves, such as 32 64: two of three windows "
+        "train all columns, the third one of these prefixes", PREFIX_SIZES,
+        stage="train", used_by=("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu"),
+    )  # fmt: skip
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
     shrink_windows: bool = setting(True, "draw the size of each window from 1..window", FLAG, stage="matrix")
     sample: float = setting(
@@ -295,6 +301,7 @@ class Params(TextParams):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_prefixes(self.prefix_sizes, self.vector_size)
         if self.alpha is not None and self.min_alpha > self.alpha:
             raise ParameterError(
                 f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",

@@ -38,6 +38,7 @@ class Purpose(IntEnum):
     EXCERPT = 13
     ROUNDING = 14
     HELD_OUT = 15
+    PREFIX = 16
     FEATURE = 17
 
 

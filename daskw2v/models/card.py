@@ -32,14 +32,18 @@ model.encode(["a text"])
 `model.safetensors` has a row for each word and one of zeros for unknown words; `tokenizer.json` has the words and their
 row numbers.
 """
+_WEIGHTED = """
+Rows are scaled by smooth inverse frequency (Arora et al. 2017): a word of probability p counts {a:g} / ({a:g} + p).
+"""
 
 
-def model_card(vectors: Vectors) -> str:
-    """Return the text of README.md: sizes, and scores and parameters where the manifest has some."""
+def model_card(vectors: Vectors, sif: float | None = None) -> str:
+    """Return the text of README.md: sizes, weights, and scores and parameters where the manifest has some."""
     metadata = vectors.metadata
     tokens = metadata.get("corpus", {}).get("tokens")
     text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
     card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text)
+    card += "" if sif is None else _WEIGHTED.format(a=sif)
     scores = dict(_scores(metadata))
     params = {name: value for name, value in metadata.get("params", {}).items() if name != "vocabulary"}  # a URL
     return card + _section("Scores", scores) + _section("Parameters", params)

@@ -38,6 +38,10 @@ class FeatureVectors:
         """Whether words have n-grams."""
         return self.keys.ngrams.maxn > 0
 
+    def prefix(self, columns: int) -> "FeatureVectors":
+        """Return the same with the first columns, in memory."""
+        return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))
+
     def vectors(self, words: Sequence[str]) -> Float32Array:
         """Return the means of words' n-grams, shape (n, D) float32; one that no word of the text has counts as zeros.
 

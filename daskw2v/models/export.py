@@ -12,6 +12,7 @@ from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema
 from daskw2v.models.lance import write_lance
 from daskw2v.models.safetensors import write_header, write_numbers
+from daskw2v.models.sif import check_sif
 from daskw2v.models.static import write_static
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import refuse_words, write_binary, write_text
@@ -21,7 +22,12 @@ pq = Extra("pyarrow.parquet", "arrow")
 
 
 def export(
-    vectors: Vectors, url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+    vectors: Vectors,
+    url: Location,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    sif: float | None = None,
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
 
@@ -39,14 +45,18 @@ def export(
         .parquet, .safetensors, .faiss, .lance.
     storage_options
         Options for fsspec.
+    sif
+        For static: scale the row of a word of probability p by sif / (sif + p), so that rare words count more in the
+        mean of a text's words (Arora et al. 2017, who have 0.001). By default, rows are as they are.
 
     Raises
     ------
     ParameterError
-        If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if a Lance dataset
-        would not be on this machine.
+        If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if `sif` is not a
+        finite number above 0, or is for another format; if a Lance dataset would not be on this machine.
     InputError
-        If the format cannot represent one of the words, or the model's tokenizer.
+        If the format cannot represent one of the words, or the model's tokenizer; if `sif` needs counts of words, and
+        there are none.
     StoreError
         If there is something in the folder of a Lance dataset, or a vector is not finite.
     MissingExtraError
@@ -63,6 +73,12 @@ def export(
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
         raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
+    if sif is not None:
+        check_sif(sif)
+        if format != _WEIGHTED:
+            raise ParameterError(f"sif={sif:g} changes nothing in {format}; it is for {_WEIGHTED}.", "Leave sif out.")
+        write_static(vectors, url, storage_options, sif)
+        return
     if format in _SEVERAL_FILES:
         _SEVERAL_FILES[format](vectors, url, storage_options)
         return
@@ -121,6 +137,7 @@ _SEVERAL_FILES: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], Non
     "faiss": write_faiss,
     "lance": write_lance,
 }
+_WEIGHTED = "static"  # the format whose words can be weighted
 _SUFFIXES = {
     ".txt": "text",
     ".vec": "text",

@@ -1,7 +1,8 @@
 """Export for sentence-transformers, model2vec and the Hugging Face Hub: a sentence is the mean of its words' vectors.
 
 The exported tokenizer splits text like the model's tokenizer and knows whole words only. Unknown words count as zero
-vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
+vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them. Weights of words
+scale their rows: the tensor of weights that model2vec would read beside them means nothing to sentence-transformers.
 """
 
 import json
@@ -15,34 +16,38 @@ from daskw2v.errors import InputError
 from daskw2v.models.card import model_card
 from daskw2v.models.files import writing
 from daskw2v.models.safetensors import write_header, write_numbers
+from daskw2v.models.sif import sif_weights
 from daskw2v.models.vectors import Vectors
 
 _BLANKS = r"[\x00-\x20]+"
 
 
-def write_static(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
-    """Write the folder's five files.
+def write_static(
+    vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None, sif: float | None = None
+) -> None:
+    """Write the folder's five files; with `sif`, rows are scaled by `sif_weights`.
 
     Raises
     ------
     InputError
-        If the model's tokenizer is a function, or the model has no words.
+        If the model's tokenizer is a function, the model has no words, or words that are to be weighted have no counts.
     """
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
+    weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
     steps = _steps(str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")))
     folder = url.rstrip("/")
     with writing(f"{folder}/model.safetensors", storage_options) as f:
         write_header(f, {"embeddings": (np.float32, (len(vectors) + 1, vectors.vector_size))})
         for rows in vectors.slices():
-            write_numbers(f, vectors.rows(rows))
+            write_numbers(f, vectors.rows(rows) * weights[rows, None])
         write_numbers(f, np.zeros(vectors.vector_size, np.float32))  # of the unknown word
     with writing(f"{folder}/tokenizer.json", storage_options) as f:
         _write_tokenizer(vectors, steps, f)
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
     texts = {"modules.json": json.dumps([module], indent=1), "config.json": json.dumps(config, indent=1)}
-    for name, text in {**texts, "README.md": model_card(vectors)}.items():
+    for name, text in {**texts, "README.md": model_card(vectors, sif)}.items():
         with writing(f"{folder}/{name}", storage_options) as f:
             f.write(text.encode())
 

@@ -24,6 +24,7 @@ from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.rows import PiecedRows, RowsField, StoredRows
 from daskw2v.models.units import lengths, scaled, unit
+from daskw2v.models.unseen import UnseenWords
 from daskw2v.models.word_queries import WordQueries
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
@@ -38,7 +39,7 @@ _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(WordQueries, Outputs):
+class Vectors(UnseenWords, WordQueries, Outputs):
     """Words and their vectors.
 
     Parameters
@@ -239,6 +240,43 @@ class Vectors(WordQueries, Outputs):
         """Read the same in blocks whose scores of `n_queries` vectors take 16 MB, or one word's."""
         return self.blocks(limit, max(1, _SCORES // max(1, n_queries)))
 
+    def prefix(self, columns: int) -> "Vectors":
+        """Return the first columns of the vectors as a model by itself, in memory.
+
+        It is a good one where the model was trained for that: `Params.prefix_sizes`.
+
+        Parameters
+        ----------
+        columns
+            Number of columns, at most `vector_size`.
+
+        Raises
+        ------
+        ParameterError
+            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
+        StoreError
+            If a vector is not finite.
+        """
+        columns = at_least_one("columns", columns)
+        if columns > self.vector_size:
+            raise ParameterError(
+                f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
+            )
+        if self.subwords is not None:
+            raise ParameterError(
+                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
+                "Take a prefix of a model without a network.",
+            )
+        rows = np.empty((len(self), columns), np.float32)
+        for ids in self.slices():
+            rows[ids] = self.rows(ids)[:, :columns]
+        params = self.metadata.get("params", {})
+        inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
+        metadata = {**self.metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
+        features = None if self.features is None else self.features.prefix(columns)
+        known = metadata if params else self.metadata
+        return Vectors(self.vocabulary, rows, known, self.url, None, self.stable_ids, features)
+
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
         norms = self._norms[ids]
@@ -332,56 +370,6 @@ class Vectors(WordQueries, Outputs):
         asked = word_list(words)
         self._ids(asked)  # before the cluster works
         return neighbours_table(Vectors._read, self._store, asked, topn)
-
-    def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
-        """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
-        ids = self._ids(words)
-        known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
-        rows[known] = self.rows(ids[known])
-        if self._speller is not None and not known.all():
-            rows[~known] = self._speller.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
-        return ids, rows
-
-    @property
-    def _speller(self) -> Subwords | FeatureVectors | None:
-        """What computes vectors of words from their letters, if anything does."""
-        return self.features if self.features is not None and self.features.spells else self.subwords
-
-    def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
-        """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
-
-        It is the mean of the rows of its features. `most_similar` and `nearest` take it.
-
-        Parameters
-        ----------
-        items
-            A mapping of columns of `Params.features` to values: a category, a list of them, or a number; or n of them.
-            Categories that no word of the text has are left out.
-
-        Raises
-        ------
-        ParameterError
-            If the model has no table of features or it has no such column, or a value is of another kind.
-        UnknownWordError
-            If an item has no feature that the model was trained on.
-        """
-        if self.features is None or not self.features.keys.columns:
-            raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")
-        one = isinstance(items, Mapping)
-        given = [items] if isinstance(items, Mapping) else list(items)
-        for item in given:
-            if not isinstance(item, Mapping):
-                raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
-        rows = self.features.of(given)
-        return np.asarray(rows[0]) if one else rows
-
-    def _ids(self, words: Sequence[str]) -> Int64Array:
-        return np.array([self._id(word) for word in words], np.int64)
-
-    def _id(self, word: str) -> int:
-        if self._speller is None or not isinstance(word, str) or not word or word in self.vocabulary:
-            return self.vocabulary.id(word)
-        return -1
 
     def _limit(self, restrict_vocab: int | None) -> int:
         if restrict_vocab is None:

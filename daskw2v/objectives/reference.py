@@ -8,6 +8,7 @@ import numpy as np
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
+from daskw2v.objectives.prefixes import OF, Prefixes
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -19,13 +20,14 @@ Goals = tuple[Int64Array, Float64Array]  # rows of the output table, and their s
 
 
 class Window(NamedTuple):
-    """A center's word, its position in the corpus, the places and words of its contexts, and its learning rate."""
+    """A center's word, its position in the corpus, the places and words of its contexts, its rate and its columns."""
 
     word: int
     position: int
     places: list[int]
     contexts: list[int]
     alpha: float
+    columns: slice = slice(None)
 
 
 class WindowGoals(Protocol):
@@ -65,7 +67,15 @@ def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Ite
         places = [i for i in range(start, stop) if i != center]
         contexts = [int(segment.tokens[i]) for i in places]
         alpha = float(np.float32(windows.alpha + windows.slope * (position - windows.origin)))
-        yield Window(int(segment.tokens[center]), position, places, contexts, alpha)
+        columns = columns_at(windows.prefixes, position)
+        yield Window(int(segment.tokens[center]), position, places, contexts, alpha, columns)
+
+
+def columns_at(prefixes: Prefixes, position: int) -> slice:
+    """Return the columns that the window at a corpus position trains."""
+    bits = int(draws(prefixes.key, np.array([position], _U64))[0])
+    drawn = (bits >> 32) * OF * prefixes.n >> 32
+    return slice(prefixes.sizes[drawn]) if drawn < prefixes.n else slice(None)
 
 
 def reach_of(windows: Windows, position: int) -> int:

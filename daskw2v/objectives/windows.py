@@ -7,6 +7,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
+from daskw2v.objectives.prefixes import WHOLE, Prefixes, prefixes_of
 
 
 class Windows(NamedTuple):
@@ -20,6 +21,8 @@ class Windows(NamedTuple):
         As in `Rate`.
     key
         Stream of this epoch's draws of window sizes.
+    prefixes
+        Prefixes of the columns that they may train, on processors.
     """
 
     window: int
@@ -28,8 +31,10 @@ class Windows(NamedTuple):
     slope: float
     origin: int
     key: np.uint64
+    prefixes: Prefixes = WHOLE
 
 
 def windows_of(params: Params, rate: Rate, epoch: int) -> Windows:
     """Return the kernel's view of a range of work in an epoch."""
-    return Windows(params.window, params.shrink_windows, *rate, stream(params.seed, Purpose.WINDOW, epoch))
+    key = stream(params.seed, Purpose.WINDOW, epoch)
+    return Windows(params.window, params.shrink_windows, *rate, key, prefixes_of(params, epoch))

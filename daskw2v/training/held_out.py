@@ -109,7 +109,8 @@ class HeldOutText:
 
     def __init__(self, client: Client, run: Run, sample: Corpus) -> None:
         measured = find_objective(run.params.objective).measured_by
-        params = run.params if measured is None else run.params.replace(objective=measured.name)
+        params = run.params.replace(prefix_sizes=())  # the loss of whole vectors
+        params = params if measured is None else params.replace(objective=measured.name)
         self._client, self._session = client, uuid.uuid4().hex[:8]
         self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
         self._reached: Future | None = None

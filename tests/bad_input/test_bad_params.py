@@ -86,6 +86,8 @@ BAD = {
     "base_vectors": ["", b"text", 5, True, ["text"], object(), np.array(["a", "b"]), "a\0b"],
     "delimiter": [*NO_TEXT, ";;", "é", '"', "\n", "\r", "\0"],
     "tensorboard": ["", b"runs", 5, True, ["runs"], "a\0b"],
+    "prefix_sizes": [16, "16", [17], [0], [-16], [16, 16], [32, 16], [True], [16.0], ["a"], [None], {16},
+                     [*range(16, 144, 16)]],
     "storage_options": ["anon=true", [("anon", True)], {1: True}, 5, True],
 }  # fmt: skip
 FIELDS = {f.name: (cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)}

@@ -75,7 +75,7 @@ def calls(monkeypatch):
         return url
 
     monkeypatch.setattr(training, "train", train)
-    monkeypatch.setattr(exporting, "export", lambda _, *args: seen.update(export=args))
+    monkeypatch.setattr(exporting, "export", lambda _, *args, sif: seen.update(export=(*args, sif)))
     for module in (training, evaluating):
         monkeypatch.setattr(module, "evaluate", evaluate)
         monkeypatch.setattr(module, "write_report", write_report)
@@ -244,7 +244,9 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
 @pytest.mark.parametrize("command", ["train", "retrain", "estimate"])
 def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(run(command, "--help").output.split())
-    assert "sgns --negative, --market-negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns" in brief
+    assert (
+        "sgns --prefix-sizes, --negative, --market-negative, --negative-sharing, --ns-exponent, --negative-rule cbow_ns"
+    ) in brief
     assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --warmup, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief
     assert "INPUT..." not in brief.partition("Options:")[2]
@@ -264,7 +266,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
 
 
 def test_help_for__tells_of_what_reads_no_more_than_all_do(calls):
-    assert run("train", "--help-for", "sg_hs").output == "sg_hs reads the options of --help, and no others.\n"
+    assert run("train", "--help-for", "text").output == "text reads the options of --help, and no others.\n"
     refused = run("train", "--help-for", "abacus")
     assert refused.exit_code == 2
     assert "'sgns'" in refused.output
@@ -500,7 +502,7 @@ def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
 
 def test_export__writes_and_names_the_url(calls):
     assert run("export", "m", "v.bin", "--format", "text").stdout == "v.bin\n"
-    assert calls["export"] == ("v.bin", "text", {})
+    assert calls["export"] == ("v.bin", "text", {}, None)
 
 
 def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
-from daskw2v.objectives.reference import train_hidden, train_targets
+from daskw2v.objectives.prefixes import prefixes_of
+from daskw2v.objectives.reference import columns_at, train_hidden, train_targets
 from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.sampling.segments import Segment
 from tests.support.markets import prepare
@@ -87,13 +88,20 @@ def combinations(objective):
     return [dict(zip(read, values, strict=True)) for values in itertools.product(*(OPTIONS[name] for name in read))]
 
 
+def prefixes(vector_size):
+    """Draw `prefix_sizes` of vectors: none, if they are short."""
+    fit = range(16, vector_size, 16)
+    return st.sets(st.sampled_from(fit), max_size=3).map(sorted) if fit else st.just(())
+
+
 @st.composite
 def cases(draw, objective, options):
     """Draw Params, sentences, the number of words and hot rows, and a source of tables."""
     seed, n_words = draw(st.integers(0, 2**31)), draw(st.sampled_from([1, 2, 3, 12, 30, 100, 500]))
     rng = np.random.default_rng(seed)
+    vector_size = draw(st.sampled_from([1, 2, 3, 15, 16, 17, 40, 100]))
     params = Params(
-        objective=objective, vector_size=draw(st.sampled_from([1, 2, 3, 15, 16, 17, 40, 100])), seed=seed,
+        objective=objective, vector_size=vector_size, prefix_sizes=draw(prefixes(vector_size)), seed=seed,
         window=draw(st.integers(1, 12)), shrink_windows=draw(st.booleans()), **draw(st.sampled_from(options)),
     )  # fmt: skip
     segment = make_segment(draw(st.lists(st.integers(1, 30), max_size=6)), n_words, rng)
@@ -122,6 +130,25 @@ def test_cpu__equals_its_reference_with_all_options(objective, data):
 def test_cpu__equals_its_reference_in_every_dimension(objective, vector_size):
     rng = np.random.default_rng(vector_size)
     compare(Params(objective=objective, vector_size=vector_size), make_segment([9, 1, 14], 12, rng), 12, rng)
+
+
+@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("options", [0, 1])
+def test_cpu__equals_its_reference_with_prefixes(objective, options):
+    rng = np.random.default_rng(options)
+    more = [{}, OTHERS.get(objective, {"cbow_mean": False} if objective == "cbow_hs" else {})][options]
+    params = Params(objective=objective, vector_size=100, prefix_sizes=(16, 48, 64), window=3, **more)
+    compare(params, make_segment([90, 1, 70], 12, rng), 12, rng, first=2, hot_rows=4 * options)
+
+
+def test_prefixes__are_those_of_a_third_of_the_windows():
+    params = Params(vector_size=64, prefix_sizes=(16, 32), seed=3)
+    positions = np.arange(20_000)
+    columns = [columns_at(prefixes_of(params, 1), position).stop for position in positions.tolist()]
+    shares = {stop: columns.count(stop) / len(columns) for stop in set(columns)}
+    assert shares == pytest.approx({None: 2 / 3, 16: 1 / 6, 32: 1 / 6}, abs=0.02)
+    again = [columns_at(prefixes_of(params, 2), position).stop for position in positions[:100].tolist()]
+    assert again != columns[:100], "epochs draw anew"
 
 
 EDGES = {

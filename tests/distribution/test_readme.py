@@ -120,10 +120,9 @@ def write_what_pages_name(here):
         (here / "datasets" / DATASETS[name].file).write_text(pairs)
         Store(str(here / "datasets")).write_manifest({"url": DATASETS[name].url}, f"{name}.json")
     (here / "last-week").symlink_to("work")
-    items = (
-        f"{word},{place},{number / 2}\n" for place, topic in enumerate(TOPICS) for number, word in enumerate(topic)
-    )
-    (here / "items.csv").write_text("item,category,price\n" + "".join(items))
+    items = ((word, place, n / 2) for place, topic in enumerate(TOPICS) for n, word in enumerate(topic))
+    rows = (f"{word},{place},{price}\n" for word, place, price in items)
+    (here / "items.csv").write_text("item,category,price\n" + "".join(rows))
 
 
 @pytest.fixture(scope="module")

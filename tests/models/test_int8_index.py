@@ -10,7 +10,7 @@ from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.int8 import bounds, reference
 from daskw2v.models.attempts import attempt_of
-from daskw2v.models.index import table as tables
+from daskw2v.models.index import scanning
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.table import TableIndex, quantised, quantised_queries
@@ -99,8 +99,8 @@ def test_bounds__suffice_for_most_queries():
 
 
 def test_threads__find_the_same(monkeypatch):
-    monkeypatch.setattr(tables, "_PART", 100)
-    monkeypatch.setattr(tables, "_BLOCK", 70)
+    monkeypatch.setattr(scanning, "_PART", 100)
+    monkeypatch.setattr(scanning, "_BLOCK", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
         monkeypatch.setattr("os.cpu_count", lambda n=n: n)

@@ -14,6 +14,7 @@ from daskw2v.errors import DamageError, MissingExtraError, ParameterError, Store
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.graph import GraphIndex
 from daskw2v.models.index.kinds import KINDS
+from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
@@ -60,10 +61,11 @@ def index_of(work):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_index__finds_what_exact_search_finds(work, in_memory, kind):
     summary = build_index(work.url, kind=kind)
-    vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory)
+    effort = V if kind == "binary" else EFFORT  # 12 bits tell little
+    vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory, effort=effort)
     assert indexed.summary == summary
     assert (summary.words, summary.dimensions, summary.queries) == (V, D, V)
-    assert summary.recall > 0.95
+    assert summary.recall > (0.7 if kind == "binary" else 0.95)
     ids, cosines = indexed.nearest(vectors.vectors, topn=10)
     exact_ids, exact_cosines = vectors.nearest(vectors.vectors, topn=10)
     assert np.mean([len(set(a) & set(b)) for a, b in zip(ids, exact_ids, strict=True)]) > 9.5
@@ -157,7 +159,8 @@ def test_open__tells_damage(work, kind):
     summary = build_index(work.url, kind=kind)
     index = index_of(work)
     whole = index.read_bytes(summary.file)
-    for damaged in (whole[:-1], whole[:5000] + b"x" + whole[5001:]):
+    middle = len(whole) // 2
+    for damaged in (whole[:-1], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
         index.write_bytes(summary.file, damaged)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)

@@ -6,10 +6,12 @@ import sys
 import fsspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from safetensors.numpy import load_file
 
 import daskw2v
-from daskw2v.errors import InputError
+from daskw2v.cli import main
+from daskw2v.errors import InputError, ParameterError
 from daskw2v.models import vectors as vectors_module
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
@@ -94,6 +96,60 @@ def test_static__is_loaded_by_sentence_transformers(tmp_path):
     assert np.allclose(found[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
     assert np.allclose(found[1], vectors["it's"], atol=1e-6)
     assert np.allclose(found[2], vectors["the"] / 2, atol=1e-6)
+
+
+def weighted(vectors, a):
+    counts = vectors.vocabulary.counts
+    return vectors.vectors.astype(np.float64) * (a / (a + counts / counts.sum()))[:, None]
+
+
+def test_sif__scales_rows_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors_module, "_BLOCK", 32)  # two rows at once
+    vectors = make()
+    export(vectors, tmp_path / "static", format="static", sif=0.1)
+    rows = load_file(tmp_path / "static/model.safetensors")["embeddings"]
+    assert np.allclose(rows, np.vstack([weighted(vectors, 0.1), np.zeros(4)]), atol=1e-6)
+    assert "a word of probability p counts 0.1 / (0.1 + p)" in (tmp_path / "static/README.md").read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
+@pytest.mark.parametrize("tool", ["model2vec", "sentence_transformers"])
+def test_sif__is_what_both_tools_compute(tmp_path, tool):
+    library, vectors = pytest.importorskip(tool, reason=f"{tool} is not installed"), make()
+    export(vectors, tmp_path / "static", format="static", sif=1e-3)
+    place = str(tmp_path / "static")
+    if tool == "model2vec":
+        model = library.StaticModel.from_pretrained(place)
+    else:
+        model = library.SentenceTransformer(place, device="cpu", local_files_only=True)
+    expected = weighted(vectors, 1e-3)[[WORDS.index("the"), WORDS.index("naïve")]].mean(axis=0)
+    assert np.allclose(model.encode(["the naïve"])[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("a", [0, -1e-3, float("nan"), float("inf"), "0.001", True])
+def test_sif__is_a_number_above_0(tmp_path, a):
+    with pytest.raises(ParameterError, match=r"sif=.* is not a finite number > 0\."):
+        export(make(), tmp_path / "static", format="static", sif=a)
+
+
+def test_sif__is_for_static_alone_and_needs_counts(tmp_path):
+    with pytest.raises(ParameterError, match=r"sif=0\.001 changes nothing in text; it is for static\."):
+        export(make(), tmp_path / "a.txt", sif=1e-3)
+    nameless = Vectors(Vocabulary.from_words(["a"], [0]), np.ones((1, 2), np.float32))
+    with pytest.raises(InputError, match="have no counts"):
+        export(nameless, tmp_path / "static", format="static", sif=1e-3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_command__weighs_words(tmp_path):
+    vectors = make()
+    vectors.save(tmp_path / "model")
+    for name, more, a in (("usual", ["--sif"], 1e-3), ("given", ["--sif", "0.5"], 0.5)):
+        arguments = ["export", str(tmp_path / "model"), str(tmp_path / name), "--format", "static", *more]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        rows = load_file(tmp_path / name / "model.safetensors")["embeddings"]
+        assert np.allclose(rows[:-1], weighted(vectors, a), atol=1e-6)
 
 
 def test_gensim__there_and_back(monkeypatch):

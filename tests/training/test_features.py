@@ -65,6 +65,10 @@ def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
     np.testing.assert_array_equal(again["cookist"], spelled["cookist"])
 
 
+def test_a_prefix__has_unseen_words_too(spelled):
+    np.testing.assert_allclose(spelled.prefix(4)["cookist"], spelled["cookist"][:4], rtol=1e-6)
+
+
 def test_a_lost_part__is_found(spelled, tmp_path):
     spelled.save(tmp_path / "copy")
     (Store(str(tmp_path / "copy")) / "feature_keys").remove()

@@ -1,1 +1,1 @@
-"""Indexes for nearest neighbours: a graph (extra `ann`) and a table of int8."""
+"""Indexes for nearest neighbours: a graph (extra `ann`), and tables of small vectors."""

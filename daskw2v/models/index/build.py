@@ -9,6 +9,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.kinds import KINDS, options_of
+from daskw2v.models.index.product import MOST_PART
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.opened import open_model
@@ -33,6 +34,7 @@ def build_index(
     kind: str = "hnsw",
     connectivity: int | None = None,
     expansion: int | None = None,
+    part_size: int | None = None,
     threads: int = 0,
 ) -> IndexSummary:
     """Build the index of a finished version, and measure its recall. An existing index is replaced.
@@ -43,12 +45,16 @@ def build_index(
         As in `Vectors.open`.
     kind
         `hnsw`, a graph, finds most of the nearest words in time that hardly grows with the number of words. `int8`, a
-        table of a quarter of the vectors' size, finds what exact search finds, and needs no extra.
+        table of a quarter of the vectors' size, finds what exact search finds. `product`, a table of a 16th, and
+        `binary`, one of a 32nd, find most of it. Tables need no extra.
     connectivity
         Links of a word in the graph, 16 by default, twice as many on its lowest level. More links raise recall and take
         memory.
     expansion
         Candidates for a word's links while building, 128 by default. More candidates raise recall and take time.
+    part_size
+        Dimensions that a byte of a `product` index stands for, 4 by default. Smaller parts raise recall and take
+        memory.
     threads
         Threads to build with; all cores by default. Only one thread gives the same bits of a graph each time.
 
@@ -66,11 +72,13 @@ def build_index(
     MissingExtraError
         If usearch is needed, which is not installed.
     """
-    given = {"connectivity": connectivity, "expansion": expansion}
+    given = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
     for name, value in options_of(kind, given).items():
         at_least_one(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
+    if part_size is not None and part_size > MOST_PART:
+        raise ParameterError(f"part_size={part_size} is out of range.", f"Give 1 to {MOST_PART}.")
     return index_version(resolve(url, storage_options, version=version), kind, threads, **given)
 
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from daskw2v.extras import needed
-from daskw2v.models.index.searcher import Candidates
+from daskw2v.models.index.searcher import Candidates, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
@@ -70,4 +70,4 @@ class GraphIndex:
         keys, counts = np.atleast_2d(found.keys), np.atleast_1d(getattr(found, "counts", len(found)))
         ids = keys.astype(np.int64)
         ids[np.arange(ids.shape[1]) >= counts[:, None]] = -1
-        return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
+        return presumed(ids)

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
+from daskw2v.models.index.binary import BinaryIndex
 from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION, GraphIndex
+from daskw2v.models.index.product import PART_SIZE, ProductIndex
 from daskw2v.models.index.searcher import Searcher
 from daskw2v.models.index.table import TableIndex
 
@@ -28,6 +30,8 @@ class IndexKind(NamedTuple):
 KINDS = {
     "hnsw": IndexKind(GraphIndex, {"connectivity": CONNECTIVITY, "expansion": EXPANSION}),
     "int8": IndexKind(TableIndex, {}),
+    "binary": IndexKind(BinaryIndex, {}),
+    "product": IndexKind(ProductIndex, {"part_size": PART_SIZE}),
 }
 
 

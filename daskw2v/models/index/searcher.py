@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from daskw2v.types import Float32Array, Int64Array, UInt8Array
 
 EFFORT = 128  # default candidates of a search
@@ -21,6 +23,11 @@ class Candidates(NamedTuple):
 
     ids: Int64Array
     others: Float32Array
+
+
+def presumed(ids: Int64Array) -> Candidates:
+    """Return candidates that are taken to be the nearest words, unless a query has too few of them."""
+    return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
 
 
 class Searcher(Protocol):

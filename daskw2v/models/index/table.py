@@ -6,28 +6,19 @@ the cosine of each word, and a search that keeps the words with the largest boun
 can be nearer than those found. Any center will do; near the mean, which is long in trained vectors, errors are short.
 """
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from typing import TypeVar
 
 import numpy as np
 
+from daskw2v.models.index.scanning import kept, scan, share
 from daskw2v.models.index.searcher import Candidates
-from daskw2v.models.ranking import Ranking, cut
 from daskw2v.store.limits import refused
-from daskw2v.types import Float32Array, Int8Array, Int16Array, Int64Array, UInt8Array
+from daskw2v.types import Float32Array, Int8Array, Int16Array, UInt8Array
 
 _LARGEST, _LARGEST_QUERY, _SUM = 127, (1 << 15) - 1, (1 << 31) - 1
 _NUMBER = np.dtype("<f4")
 _SLACK = 1e-6  # of float32's rounding
-_PER_WORD = 4  # candidates for each word that is asked for; real and random vectors need fewer
-_PART = 1 << 12  # least words that are worth a thread
-_BLOCK = 1 << 16  # most words that are searched before the best are picked
-_BOUNDS = 1 << 22  # bounds in memory at once: 16 MB
 _ROWS = 256  # widened to float64 at once
-T = TypeVar("T")
 
 
 class TableIndex:
@@ -77,7 +68,7 @@ class TableIndex:
                 own = slice(start + rows.start, start + rows.stop)
                 self._codes[own], self._steps[own], self._errors[own] = quantised(units[rows] - self._center)
 
-        _share(write, len(units), threads)
+        share(write, len(units), threads)
 
     def content(self) -> UInt8Array:
         """Return the content of the index's file."""
@@ -86,23 +77,16 @@ class TableIndex:
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
         words = self._shape[0]
-        n = min(words, max(self._effort, _PER_WORD * topn))
+        n = kept(words, self._effort, topn)  # real and random vectors need fewer
         queries, scales, lost = quantised_queries(units)
         bounds = import_module("daskw2v.kernels.int8").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
         table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
 
-        def search(part: slice) -> tuple[Int64Array, Float32Array]:
-            ranking, step = Ranking(len(units), n), max(1, min(_BLOCK, _BOUNDS // max(1, len(units))))
-            for start in range(part.start, part.stop, step):
-                most = np.empty((len(units), min(step, part.stop - start)), np.float32)
-                bounds(*table, start, start + most.shape[1], queries, scales, start, most)
-                ranking.add(most, np.arange(start, start + most.shape[1]))
-            return ranking.best()
+        def score(first: int, stop: int, most: Float32Array) -> None:
+            bounds(*table, first, stop, queries, scales, first, most)
 
-        found, values = (np.concatenate(parts, axis=1) for parts in zip(*_share(search, words), strict=True))
-        best = np.argsort(-values, axis=1, kind="stable")[:, :n]
-        ids, most = np.take_along_axis(found, best, axis=1), np.take_along_axis(values, best, axis=1)
+        ids, most = scan(score, len(units), words, n)
         others = most[:, -1] + lost + units @ self._center if n < words else np.full(len(units), -np.inf, np.float32)
         return Candidates(ids, others)
 
@@ -127,10 +111,3 @@ def quantised_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Fl
     rest = units.astype(np.float64) - codes * steps[:, None].astype(np.float64)
     # A vector less its center has a length of 2 at most; rounded, of 4
     return codes, steps, (4 * np.sqrt(np.einsum("ij,ij->i", rest, rest)) + _SLACK).astype(np.float32)
-
-
-def _share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
-    """Give 0..n - 1 in parts to threads, one for each core by default; return what each returns."""
-    threads = max(1, min(threads or os.cpu_count() or 1, n // _PART))
-    with ThreadPoolExecutor(threads) as pool:
-        return [*pool.map(work, cut(n, max(1, -(-n // threads))))]

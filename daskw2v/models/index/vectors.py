@@ -62,8 +62,8 @@ class IndexedVectors(Vectors):
         url, storage_options, in_memory, store_timeout, version
             As in `Vectors.open`. The index itself is loaded into memory.
         effort
-            Candidates that a search keeps. With more candidates, an `hnsw` index has a higher recall and takes
-            longer, and fewer searches of an `int8` index are done again without it.
+            Candidates that a search keeps. With more candidates, an index has a higher recall and takes longer, and
+            fewer searches of an `int8` index are done again without it.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class IndexedVectors(Vectors):
     def nearest(
         self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to vectors by cosine: all of them with an `int8` index, most with an `hnsw` index.
+        """Find the words nearest to vectors by cosine: all of them with an `int8` index, most with others.
 
         Parameters
         ----------

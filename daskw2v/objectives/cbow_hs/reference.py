@@ -34,6 +34,6 @@ def train(
             continue
         trained += 1
         nodes, signs = path_of(prepared.tree, window.word)
-        contexts, alpha = [window.contexts], window.alpha
-        loss += train_hidden(source, contexts, output, nodes, signs[None], [], alpha, params.cbow_mean)
+        x, y, contexts = source[:, window.columns], output[:, window.columns], [window.contexts]
+        loss += train_hidden(x, contexts, y, nodes, signs[None], [], window.alpha, params.cbow_mean)
     return trained, loss

@@ -24,6 +24,7 @@ from daskw2v.objectives.cpu.negatives import NEGATIVES, draw_batches
 from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, load_int64, store_int64
 from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.prefixes import width_at
 
 
 @cache
@@ -59,9 +60,8 @@ def train(
     """
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[:-MAX_TARGETS].reshape(RUN, -1, BATCH * MAX_TARGETS)
     text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
-    groups, size, width, row = signs.shape[1], len(tile), tables.width, 4 * tables.width
+    groups, size, row = signs.shape[1], len(tile), 4 * tables.width
     room = 8 * (2 * windows.window + 1)
-    updates, zeros = work.hidden + BATCH * row, work.hidden + 2 * BATCH * row
     own = work.rows + groups * size * RUN * 8
     lengths, sentences = address(scratch.lengths), address(scratch.sentences)
     fetch_hot(tables, scratch)
@@ -73,7 +73,7 @@ def train(
             n = min(RUN, first + apart - start)
             draw_batches(segment, start, n, apart, last, negatives, there, scratch.states, rows, signs, size)
             at = 0
-        rate = 0.0
+        rate, width = 0.0, width_at(windows.prefixes, load_int64(text.positions, start), tables.width)
         for w in range(BATCH):
             center, contexts, n = start + w * apart, work.contexts + w * room, 0
             if center < last:
@@ -85,16 +85,17 @@ def train(
                 rate = alpha if w == 0 else rate
             store_int64(lengths, w, n)
             if n > 0:
-                gather(contexts, n, width, mean, work.hidden + w * row, zeros)
+                gather(contexts, n, width, mean, work.hidden + w * row, work.zeros)
                 trained += 1
             else:
                 signs[at, :, w * MAX_TARGETS : (w + 1) * MAX_TARGETS] = 0.0
         shared = WindowTargets(
             work.rows + at * 8, RUN, 8, groups, work.signs + at * groups * (4 * BATCH * MAX_TARGETS)
         )  # fmt: skip
+        updates = work.zeros - BATCH * 4 * width
         train_hidden(work, work.vectors, 1, updates, shared, own + at * 8, width, rate, batch, tile)
         for w in range(BATCH):
-            scatter(work.contexts + w * room, load_int64(lengths, w), width, mean, updates + w * row)
+            scatter(work.contexts + w * room, load_int64(lengths, w), width, mean, updates + w * 4 * width)
         at += 1
         due = rows_due(there.hot, (start - first + 1) * BATCH, BATCH)
         if due:

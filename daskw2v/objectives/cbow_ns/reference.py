@@ -52,7 +52,6 @@ def train(
             near = np.repeat(np.eye(len(batch)), params.market_negative, axis=1)
             near *= np.concatenate([told[n:] for _, told in drawn])
             signs = np.hstack([[told[1:n] for _, told in drawn], near])
-        loss += train_hidden(
-            source, contexts, output, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean
-        )
+        x, y = (table[:, windows[i].columns] for table in (source, output))
+        loss += train_hidden(x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean)
     return trained, loss

@@ -15,7 +15,7 @@ def cbow(targets: Targets, mean: bool) -> Any:
 
     @inline
     def train_window(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any, alpha: Any, tile: Any) -> Any:
-        update, zeros = scratch.hidden + 4 * width, scratch.hidden + 8 * width
+        update, zeros = scratch.zeros - 4 * width, scratch.zeros
         if n > 0:
             gather(contexts, n, width, mean, scratch.hidden, zeros)
             train_hidden(scratch, scratch.vectors, 1, update, targets, targets.rows, width, alpha, (0,), tile)

@@ -24,6 +24,7 @@ from daskw2v.objectives.cpu.steps import (
     prefetch_row,
     store_int64,
 )
+from daskw2v.objectives.prefixes import width_at
 from daskw2v.sampling.dealing import reach_of
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
@@ -200,7 +201,8 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
                 write(segment, center, min(center + RUN, last), aim, rows, scratch)
                 at = 0
             sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
-            examples += train_listed(work, n, at, rows.width, alpha, tile)
+            width = width_at(windows.prefixes, load_int64(text.positions, center), rows.width)
+            examples += train_listed(work, n, at, width, alpha, tile)
             at += 1
             due = rows_due(rows.hot, center - first + 1, 1)
             if due:

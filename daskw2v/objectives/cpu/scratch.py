@@ -31,7 +31,8 @@ class Scratch(NamedTuple):
     mantissa, exponent
         The loss as a product, shapes (SLOTS,) float32 and int32.
     hidden
-        Hidden vectors of a step, their updates, and zeros, shape ((2 * windows + 1) * width,) float32.
+        Hidden vectors of a step, their updates, and zeros, shape ((2 * windows + 1) * width,) float32. The updates end
+        where the zeros begin, however wide they are.
     vectors
         Addresses of the hidden vectors of a step, shape (windows,) int64.
     lengths, sentences
@@ -93,7 +94,10 @@ def make_scratch(
 
 
 class ScratchAddresses(NamedTuple):
-    """Addresses of what a window's step works in, as in `Scratch`, and the targets of a step, at most."""
+    """Addresses of what a window's step works in, as in `Scratch`, and the targets of a step, at most.
+
+    `zeros` is the address of the row of zeros in `hidden`.
+    """
 
     contexts: int
     values: int
@@ -103,6 +107,7 @@ class ScratchAddresses(NamedTuple):
     mantissa: int
     exponent: int
     hidden: int
+    zeros: int
     vectors: int
     copies: int
     n_targets: int
@@ -111,9 +116,11 @@ class ScratchAddresses(NamedTuple):
 @inline
 def scratch_addresses(scratch: Any) -> Any:
     """Return the addresses of what a window's step works in."""
+    hidden, windows = address(scratch.hidden), len(scratch.vectors)
+    zeros = hidden + 8 * windows * (len(scratch.hidden) // (2 * windows + 1))
     return ScratchAddresses(
         address(scratch.contexts), address(scratch.values), address(scratch.rows), address(scratch.sizes),
-        address(scratch.signs), address(scratch.mantissa), address(scratch.exponent), address(scratch.hidden),
+        address(scratch.signs), address(scratch.mantissa), address(scratch.exponent), hidden, zeros,
         address(scratch.vectors), address(scratch.copies), len(scratch.rows) // len(scratch.states),
     )  # fmt: skip
 

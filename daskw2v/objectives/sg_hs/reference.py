@@ -33,5 +33,6 @@ def train(
         pairs += len(window.contexts)
         nodes, signs = path_of(prepared.tree, window.word)
         size = spread(len(nodes))[1]
-        loss += train_targets(source, window.contexts, output, nodes, signs, window.alpha, size)
+        x, y = source[:, window.columns], output[:, window.columns]
+        loss += train_targets(x, window.contexts, y, nodes, signs, window.alpha, size)
     return pairs, loss

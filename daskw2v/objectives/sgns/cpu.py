@@ -20,6 +20,8 @@ from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
 from daskw2v.objectives.cpu.negatives import NEGATIVES, draw_targets
 from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import skip_gram, train_contexts
+from daskw2v.objectives.cpu.steps import load_int64
+from daskw2v.objectives.prefixes import width_at
 
 train = skip_gram(NEGATIVES)
 
@@ -41,6 +43,7 @@ def train_pairs(
     pairs, sentence = 0, sentence_of(segment, first)
     for center in range(first, last):
         sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts, work.copies)
+        width = width_at(windows.prefixes, load_int64(text.positions, center), there.width)
         words[:] = segment.tokens[center]
         state = draw(negatives.key, segment.positions[center])
         for i in range(n):
@@ -48,7 +51,7 @@ def train_pairs(
         draw_targets(words[:n], states, negatives, there, rows, signs)
         for i in range(n):
             targets = WindowTargets(work.rows + i * 8, most, 8, groups, work.signs + i * n_targets * 4)
-            pairs += train_contexts(work, work.contexts + i * 8, 1, targets, there.width, alpha, tile)
+            pairs += train_contexts(work, work.contexts + i * 8, 1, targets, width, alpha, tile)
         due = rows_due(there.hot, center - first + 1, 1)
         if due:
             flush_hot(tables, scratch, due)

@@ -35,8 +35,9 @@ def train(
     size, pairs, loss = len(tile_of(params)), 0, 0.0
     for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):
         pairs += len(window.contexts)
+        x, y = source[:, window.columns], output[:, window.columns]
         drawn = goals(prepared, epoch, window)
         together = [window.contexts] if len(drawn) == 1 else [[context] for context in window.contexts]
         for contexts, (targets, signs) in zip(together, drawn, strict=True):
-            loss += train_targets(source, contexts, output, targets, signs, window.alpha, size)
+            loss += train_targets(x, contexts, y, targets, signs, window.alpha, size)
     return pairs, loss

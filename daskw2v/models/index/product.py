@@ -1,0 +1,111 @@
+"""A table of product-quantised vectors (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
+
+Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means, and a word has a byte for
+each part: the number of the nearest one. A query's products with all centroids are looked up and added (section III-A).
+The words with the largest sums are candidates, which the model's float32 ranks.
+"""
+
+from importlib import import_module
+
+import numpy as np
+
+from daskw2v.models.index.clusters import CENTROIDS, centroids_of
+from daskw2v.models.index.scanning import kept, scan, share
+from daskw2v.models.index.searcher import Candidates, presumed
+from daskw2v.store.limits import refused
+from daskw2v.types import Float32Array, UInt8Array
+
+PART_SIZE, MOST_PART = 4, 64  # dimensions of a part: by default, and at most
+_HEAD, _NUMBER = np.dtype("<i4"), np.dtype("<f4")
+
+
+class ProductIndex:
+    """An index that compares queries with all words by lookups.
+
+    Parameters
+    ----------
+    shape
+        Number of words, and of dimensions of their vectors.
+    effort
+        Candidates that a search keeps, at least. More candidates raise recall and take longer.
+    part_size
+        Dimensions that a byte stands for; an index that is read has its own.
+    """
+
+    def __init__(self, shape: tuple[int, int], effort: int, part_size: int = PART_SIZE) -> None:
+        self._shape, self._effort = shape, effort
+        content = np.zeros(self._size(part_size), np.uint8)
+        content[: _HEAD.itemsize].view(_HEAD)[0] = part_size
+        self._hold(content)
+
+    def _size(self, part_size: int) -> int:
+        """Return the bytes of a file."""
+        parts = -(-self._shape[1] // part_size)
+        return _HEAD.itemsize + parts * (part_size * CENTROIDS * _NUMBER.itemsize + self._shape[0])
+
+    def _hold(self, content: UInt8Array) -> None:
+        """Use the content of a file: dimensions of a part, centroids of each part, codes of each word."""
+        self._part = int(content[: _HEAD.itemsize].view(_HEAD)[0])
+        self._parts = -(-self._shape[1] // self._part)
+        self._content, codes = content, len(content) - self._parts * self._shape[0]
+        self._books = content[_HEAD.itemsize : codes].view(_NUMBER).reshape(self._parts, self._part, CENTROIDS)
+        self._codes = content[codes:].reshape(self._shape[0], self._parts)
+
+    def read(self, content: UInt8Array, place: str) -> None:
+        """Use a file whose checksum was checked, without copying it.
+
+        Raises
+        ------
+        StoreError
+            If it says what no index of this kind has, or has another size than it says.
+        """
+        if len(content) < _HEAD.itemsize:
+            raise refused(place, f"has {len(content)} bytes, too few for an index")
+        part_size = int(content[: _HEAD.itemsize].view(_HEAD)[0])
+        if not 1 <= part_size <= MOST_PART:
+            raise refused(place, f"has parts of {part_size} dimensions")
+        if len(content) != (size := self._size(part_size)):
+            raise refused(place, f"has {len(content)} bytes, an index of this shape {size}")
+        self._hold(content)
+        if not np.isfinite(self._books).all():
+            raise refused(place, "has a centroid that is not finite")
+
+    def add(self, start: int, units: Float32Array, threads: int) -> None:
+        """Add the unit vectors of the words start, start + 1, ..., in order; the first ones make the centroids."""
+        cut = self._cut(units)
+        if start == 0:
+            for part in range(self._parts):
+                self._books[part] = centroids_of(cut[part], part)
+        assign, books = import_module("daskw2v.kernels.product").assign, self._own_books()
+
+        def write(rows: slice) -> None:
+            room, codes = np.empty(CENTROIDS, np.float32), np.empty(rows.stop - rows.start, np.uint8)
+            for part in range(self._parts):
+                assign(cut[part, rows], books[part], room, codes)
+                self._codes[start + rows.start : start + rows.stop, part] = codes
+
+        share(write, len(units), threads)
+
+    def content(self) -> UInt8Array:
+        """Return the content of the index's file."""
+        return self._content
+
+    def candidates(self, units: Float32Array, topn: int) -> Candidates:
+        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+        sums = import_module("daskw2v.kernels.product").sums  # Numba is loaded once it is needed
+        tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", self._cut(units), self._own_books()))
+
+        def score(first: int, stop: int, most: Float32Array) -> None:
+            sums(self._codes, first, stop, tables, first, most)
+
+        return presumed(scan(score, len(units), self._shape[0], kept(self._shape[0], self._effort, topn))[0])
+
+    def _cut(self, vectors: Float32Array) -> Float32Array:
+        """Return the parts of n vectors, shape (parts, n, dimensions of a part); the last is filled with zeros."""
+        parts = np.zeros((len(vectors), self._parts * self._part), np.float32)
+        parts[:, : self._shape[1]] = vectors
+        return np.ascontiguousarray(parts.reshape(len(vectors), self._parts, self._part).swapaxes(0, 1))
+
+    def _own_books(self) -> Float32Array:
+        """Return the centroids in this machine's byte order, which Numba compiles for."""
+        return np.asarray(self._books, np.float32)

@@ -1,0 +1,80 @@
+"""Words and items that a model has not seen: vectors from their letters, or from what is known of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskw2v.errors import ParameterError
+from daskw2v.models.composed import FeatureVectors
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+class UnseenWords(ABC):
+    """Vectors of words in the vocabulary and outside of it."""
+
+    vocabulary: Vocabulary
+    subwords: Subwords | None
+    features: FeatureVectors | None
+
+    @property
+    @abstractmethod
+    def vector_size(self) -> int:
+        """Dimensions of a vector."""
+
+    @abstractmethod
+    def rows(self, ids: slice | Int64Array) -> Float32Array:
+        """Return the vectors of `ids`, shape (n, D)."""
+
+    def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
+        """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
+        ids = self._ids(words)
+        known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
+        rows[known] = self.rows(ids[known])
+        if self._speller is not None and not known.all():
+            rows[~known] = self._speller.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
+        return ids, rows
+
+    @property
+    def _speller(self) -> Subwords | FeatureVectors | None:
+        """What computes vectors of words from their letters, if anything does."""
+        return self.features if self.features is not None and self.features.spells else self.subwords
+
+    def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
+        """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
+
+        It is the mean of the rows of its features. `most_similar` and `nearest` take it.
+
+        Parameters
+        ----------
+        items
+            A mapping of columns of `Params.features` to values: a category, a list of them, or a number; or n of them.
+            Categories that no word of the text has are left out.
+
+        Raises
+        ------
+        ParameterError
+            If the model has no table of features or it has no such column, or a value is of another kind.
+        UnknownWordError
+            If an item has no feature that the model was trained on.
+        """
+        if self.features is None or not self.features.keys.columns:
+            raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")
+        one = isinstance(items, Mapping)
+        given = [items] if isinstance(items, Mapping) else list(items)
+        for item in given:
+            if not isinstance(item, Mapping):
+                raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
+        rows = self.features.of(given)
+        return np.asarray(rows[0]) if one else rows
+
+    def _ids(self, words: Sequence[str]) -> Int64Array:
+        return np.array([self._id(word) for word in words], np.int64)
+
+    def _id(self, word: str) -> int:
+        if self._speller is None or not isinstance(word, str) or not word or word in self.vocabulary:
+            return self.vocabulary.id(word)
+        return -1

@@ -1,0 +1,158 @@
+"""Tables of signs and of product-quantised vectors: their kernels beside their references, recall, and damage."""
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import ParameterError, StoreError
+from daskw2v.kernels import binary, product
+from daskw2v.models.index import scanning
+from daskw2v.models.index.binary import BinaryIndex
+from daskw2v.models.index.build import build_index
+from daskw2v.models.index.clusters import CENTROIDS, centroids_of
+from daskw2v.models.index.product import ProductIndex
+from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.units import scaled
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+SMALL = [BinaryIndex, ProductIndex]
+
+
+def planted(n_words, dimensions, seed=0):
+    """Vectors as training makes them: a mean, clusters, and components that are less and less large."""
+    random = np.random.default_rng(seed)
+    centers = random.standard_normal((-(-n_words // 500), dimensions)).repeat(500, axis=0)[:n_words]
+    rows = centers + 0.7 * random.standard_normal((n_words, dimensions)) + random.standard_normal(dimensions)
+    return (rows * np.linspace(1, 0.3, dimensions)).astype(np.float32)
+
+
+def indexed_by(kind, rows, effort=128, threads=1, parts=1):
+    """Vectors with a table that was filled in some parts, in memory alone."""
+    table, units = kind(rows.shape, effort), scaled(rows)
+    for ids in np.array_split(np.arange(len(rows)), parts):
+        table.add(int(ids[0]), units[ids], threads)
+    again = kind(rows.shape, effort)
+    again.read(table.content(), "memory")
+    return IndexedVectors(Vocabulary.from_words(map(str, range(len(rows))), [1] * len(rows)), rows, searcher=again)
+
+
+def recall(vectors, rows, topn=10):
+    found, _ = vectors.nearest(rows, topn)
+    exact, _ = vectors.exact(rows, topn)
+    return np.mean([len({*a} & {*b}) / topn for a, b in zip(found.tolist(), exact.tolist(), strict=True)])
+
+
+@pytest.mark.parametrize(("words", "width", "queries"), [(1, 1, 1), (300, 2, 3), (700, 5, 2)])
+def test_agreements__are_what_their_reference_says(words, width, queries):
+    random = np.random.default_rng(words)
+    codes, asked = (random.integers(0, 1 << 64, (n, width), np.uint64) for n in (words, queries))
+    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
+    binary.agreements(codes, first, words, asked, 0, most)
+    assert np.isnan(most[:, :first]).all()
+    assert np.array_equal(most[:, first:], binary.reference(codes, asked)[:, first:])
+
+
+@pytest.mark.parametrize(("words", "parts", "queries"), [(1, 1, 1), (300, 7, 3), (130, 25, 2)])
+def test_sums__are_what_their_reference_says(words, parts, queries):
+    random = np.random.default_rng(words)
+    codes = random.integers(0, 256, (words, parts), np.uint8)
+    tables = random.standard_normal((queries, parts, 256), np.float32)
+    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
+    product.sums(codes, first, words, tables, 0, most)
+    assert np.isnan(most[:, :first]).all()
+    assert np.allclose(most[:, first:], product.sums_reference(codes, tables)[:, first:], atol=1e-4)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (500, 4), (400, 16)])
+def test_assign__finds_the_nearest_centroid(n, size):
+    random = np.random.default_rng(n)
+    vectors, centroids = random.standard_normal((n, size), np.float32), random.standard_normal((size, 256), np.float32)
+    codes = np.empty(n, np.uint8)
+    product.assign(vectors, centroids, np.empty(256, np.float32), codes)
+    assert np.array_equal(codes, product.assign_reference(vectors, centroids))
+
+
+def test_centroids__are_closer_than_drawn_vectors():
+    vectors = planted(3000, 4)
+
+    def error(centroids):
+        return np.mean((vectors - centroids[:, product.assign_reference(vectors, centroids)].T) ** 2)
+
+    drawn = vectors[np.random.default_rng(1).permutation(len(vectors))[:CENTROIDS]].T
+    assert error(centroids_of(vectors, 0)) < 0.8 * error(drawn)
+    assert np.array_equal(centroids_of(vectors, 0), centroids_of(vectors, 0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 256])
+def test_centroids__of_few_vectors_are_these(n):
+    vectors = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+    found = centroids_of(vectors, 0)
+    assert np.allclose(found[:, product.assign_reference(vectors, found)].T, vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_recall__grows_with_effort(kind):
+    rows = planted(4000, 100)
+    few, many = (recall(indexed_by(kind, rows, effort), rows[::20]) for effort in (20, 400))
+    assert few < many
+    assert many > 0.8
+    assert recall(indexed_by(kind, rows, len(rows)), rows[::200]) == 1
+
+
+@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("dimensions", [1, 3, 63, 64, 65, 100])
+def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
+    rows = planted(200, dimensions)
+    rows[7] = 0
+    found, cosines = indexed_by(kind, rows, effort=50).nearest(rows[:9], 5)
+    assert found.shape == (9, 5)
+    assert np.allclose(np.einsum("nd,nkd->nk", scaled(rows[:9]), scaled(rows)[found]), cosines, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
+    rows, found = planted(1000, 20), []
+    rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
+    monkeypatch.setattr(scanning, "_PART", 100)
+    for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
+        monkeypatch.setattr(scanning, "_BLOCK", block)
+        monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)
+        vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
+        found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
+    for one, three in zip(*found, strict=True):
+        assert np.array_equal(one, three)
+    assert recall(indexed_by(kind, rows, effort=300, parts=2), rows[:50], 2) > 0.9
+
+
+@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("n_bytes", [0, 3, 99])
+def test_read__refuses_a_file_of_another_size(kind, n_bytes):
+    with pytest.raises(StoreError, match=f"has {n_bytes} bytes|has parts of 0 dimensions"):
+        kind((30, 20), 128).read(np.zeros(n_bytes, np.uint8), "index")
+
+
+@pytest.mark.parametrize("part_size", [0, -1, 65, 2**31 - 1, 5])
+def test_read__refuses_parts_that_no_index_has(part_size):
+    content = ProductIndex((30, 20), 128).content().copy()
+    content[:4].view("<i4")[0] = part_size
+    with pytest.raises(StoreError, match=f"has parts of {part_size} dimensions|an index of this shape"):
+        ProductIndex((30, 20), 128).read(content, "index")
+
+
+def test_read__refuses_centroids_that_are_not_finite():
+    content = ProductIndex((30, 20), 128).content().copy()
+    content[4:8].view("<f4")[0] = np.nan
+    with pytest.raises(StoreError, match="a centroid that is not finite"):
+        ProductIndex((30, 20), 128).read(content, "index")
+
+
+def test_sizes__are_a_16th_and_a_32nd():
+    shape = (100_000, 128)
+    assert len(BinaryIndex(shape, 1).content()) == 100_000 * 16 + 4 * 128
+    assert len(ProductIndex(shape, 1).content()) == 100_000 * 32 + 4 + 4 * 256 * 128
+    assert len(ProductIndex(shape, 1, part_size=8).content()) == 100_000 * 16 + 4 + 4 * 256 * 128
+
+
+@pytest.mark.parametrize("part_size", [0, 65])
+def test_build__refuses_parts_out_of_range(tmp_path, part_size):
+    with pytest.raises(ParameterError, match=f"part_size={part_size} is out of range|part_size={part_size} "):
+        build_index(tmp_path, kind="product", part_size=part_size)
