@@ -143,7 +143,7 @@ def main() -> None:
     options = parsed(parser, SMOKE)
     out = sys.stderr if options.json else sys.stdout
     params = Params(vector_size=options.size)
-    segment, counts = read(params, options.parts, options.words)
+    segment, counts, _ = read(params, options.parts, options.words)
     kernels = {WINDOWS: windows(params, segment, counts)}
     variants = [(p, TNS) for p in options.partitions] + [(p, rule) for p in options.noise for rule in (SNS, BNS)]
     kernels |= {f"{p} partitions, {RULES[rule]}": buckets(params, segment, counts, p, rule) for p, rule in variants}

@@ -3,8 +3,8 @@
 The kernel alone is timed, on one thread: text, without subsampling, is in memory already. With 300 words (numbers taken
 modulo 300) both tables fit the processor's caches; there the time of a window is that of its own work, close to a line
 over the columns. What the vocabulary's tables take on top is memory. GFLOP/s are those of `benchmarks.train_speed`,
-beside the peak of `benchmarks.fma_peak`, measured in turn. At one size of vectors two variants stand for comparison:
-negatives of each pair's own (as word2vec.c), and tables in small pages.
+beside the peak of `benchmarks.fma_peak`, measured in turn. At one size of vectors three variants stand for
+comparison: negatives of each pair's own (as word2vec.c), tables in small pages, and rows of n-grams of 3 to 6 letters.
 
     python -m benchmarks.kernel_steps [--sizes 16 32 64 128 256] [--words 1000000] [--parts 10] [--times 3] [--json]
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -30,23 +30,29 @@ from benchmarks.fma_peak import measure_peak
 from benchmarks.options import Smoke, parsed
 from benchmarks.texts import encode
 from daskw2v.config.params import Params
+from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.words import WordFeatures, weighed
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import huge_zeros, padded
-from daskw2v.objectives.base import HotRows, Rate, Tables
+from daskw2v.objectives.base import HotRows, Rate, Tables, Trainer
+from daskw2v.objectives.cpu.composed import composer_of, train_composed
 from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, keep_thresholds
+from daskw2v.vocabulary.vocabulary import Vocabulary
 
 FEW = 300  # words whose tables fit the caches
 COMPARED = 128  # size of the vectors of the variants
 CACHED, WHOLE, PAIR, SMALL_PAGES = "cached", "whole vocabulary", "own negatives", "small pages"
+NGRAMS = "n-grams"
 
 
 class Text(NamedTuple):
-    """A segment, and how often each word occurs in the corpus, shape (V,) int64."""
+    """A segment, how often each word occurs in the corpus, shape (V,) int64, and the words."""
 
     segment: Segment
     counts: npt.NDArray[np.int64]
+    vocabulary: Vocabulary
 
 
 class Done(NamedTuple):
@@ -74,16 +80,17 @@ def read(params: Params, parts: float, words: int) -> Text:
     """Return the first positions of the corpus, subsampled, and the counts of all of it."""
     with tempfile.TemporaryDirectory() as folder:
         text = encode(Path(folder), parts)
-        counts = text.vocabulary.load().counts
+        vocabulary = text.vocabulary.load()
+        counts = vocabulary.counts
         keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
         stop = min(words, text.corpus.n_tokens)
         segment, _ = SegmentReader(text.work, text.corpus, text.vocabulary).read(0, stop, params.window, keep, key)
-    return Text(segment, counts)
+    return Text(segment, counts, vocabulary)
 
 
 def with_few_words(text: Text) -> Text:
     tokens = text.segment.tokens % np.int32(FEW)
-    return Text(text.segment._replace(tokens=tokens), np.bincount(tokens, minlength=FEW))
+    return text._replace(segment=text.segment._replace(tokens=tokens), counts=np.bincount(tokens, minlength=FEW))
 
 
 def small_zeros(n: int) -> npt.NDArray[np.float32]:
@@ -94,6 +101,25 @@ def small_zeros(n: int) -> npt.NDArray[np.float32]:
     return np.frombuffer(memory, np.float32, n)
 
 
+def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int], npt.NDArray[np.float32]]) -> Trainer:
+    """Return a trainer of rows that are composed of the n-grams of words."""
+    width, vocabulary = padded(params.vector_size), text.vocabulary
+    offsets, buckets = ngrams_in(vocabulary.data, vocabulary.offsets, params.minn, params.maxn, params.bucket)
+    used, rows = np.unique(buckets, return_inverse=True)
+    ones = np.ones(len(vocabulary), np.float32)
+    found = WordFeatures(offsets, rows.astype(np.int32), np.zeros(0, np.float32), ones)
+    features = weighed(found, text.counts, params.prior_count)
+    table, composer = zeros(len(used) * width), composer_of(features, len(used), params.window, width)
+
+    def train(
+        segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any, /
+    ) -> tuple[int, float]:
+        work = (segment, first, last, tables, rate, epoch, prepared)
+        return train_composed(trainer, *work, features, table, composer, params.window)
+
+    return train
+
+
 def timer(
     text: Text, params: Params, zeros: Callable[[int], npt.NDArray[np.float32]] = huge_zeros
 ) -> tuple[Callable[[], float], Done]:
@@ -102,7 +128,10 @@ def timer(
     source, output = zeros(n_words * width), zeros(n_words * width)
     source.reshape(-1, width)[:, : params.vector_size] = objective.initial(params, "input", np.arange(n_words))
     memory, rate = Tables(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
-    trainer, prepared, n = find_trainer(objective, "cpu"), objective.prepare(params, text.counts), len(text.segment[0])
+    prepared, n = objective.prepare(params, text.counts), len(text.segment[0])
+    trainer = find_trainer(objective, "cpu")
+    if params.maxn:
+        trainer = composing(trainer, text, params, zeros)
 
     def measure() -> float:
         began = time.perf_counter()
@@ -126,6 +155,7 @@ def compare(text: Text, sizes: Sequence[int], times: int) -> list[Row]:
     params = sgns.replace(vector_size=COMPARED)
     made[PAIR, COMPARED] = timer(text, params.replace(negative_sharing="pair"))
     made[SMALL_PAGES, COMPARED] = timer(text, params, small_zeros)
+    made[NGRAMS, COMPARED] = timer(text, params.replace(maxn=6))
     names = {key: f"{key[0]} {key[1]}" for key in made}
     runs: dict[str, Callable[[], float]] = {names[key]: measure for key, (measure, _) in made.items()}
     runs["peak"] = partial(measure_peak, 1)
@@ -173,7 +203,7 @@ def report(rows: Sequence[Row], out: TextIO) -> None:
 
 SMOKE = Smoke(
     {"sizes": [16, 32], "words": 50_000, "parts": 0.1, "times": 1},
-    (CACHED, WHOLE, PAIR, SMALL_PAGES),
+    (CACHED, WHOLE, PAIR, SMALL_PAGES, NGRAMS),
 )
 
 

@@ -8,6 +8,7 @@ from daskw2v.errors import ParameterError
 
 FEATURES = "features"  # the name of the table of their rows
 _NGRAMS = 12  # rows of n-grams a word of a vocabulary, at most, by estimate
+_EACH, _COLUMNS = 25, 8  # n-grams of a word, and features that a table gives it, by estimate
 
 
 def has_features(params: Params) -> bool:
@@ -40,6 +41,15 @@ def check_features(params: Params) -> None:
             f"frozen_words={params.frozen_words!r} cannot hold vectors whose n-grams or features other words move.",
             "Leave frozen_words out, or maxn and features.",
         )
+
+
+def features_bytes(params: Params, n_words: int) -> dict[str, int]:
+    """Return the bytes of the features of n words, and of their numbers in a thread, by estimate, by what they are."""
+    if not has_features(params):
+        return {}
+    each = (_EACH if params.maxn else 0) + (_COLUMNS if params.features else 0)
+    weights = 4 if params.features else 0
+    return {"features of words": n_words * (8 + 4 + each * (4 + weights)) + 4 * (n_words + most_rows(params, n_words))}
 
 
 def most_rows(params: Params, n_words: int) -> int:

@@ -106,6 +106,10 @@ class FeatureKeys:
             for first, column in zip(firsts, self.columns, strict=False)
         ]
 
+    def first(self, rows: int) -> "FeatureKeys":
+        """Return the keys of the table and of the most frequent n-grams, so many rows in all; none of the table go."""
+        return FeatureKeys(self.columns, self.ngrams, self.buckets[: max(0, rows - self._first_ngram)])
+
     def of_words(self, words: Sequence[str]) -> WordFeatures:
         """Return the n-grams of words; a row of -1 is that of one that no row stands for.
 

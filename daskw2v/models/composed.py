@@ -38,6 +38,11 @@ class FeatureVectors:
         """Whether words have n-grams."""
         return self.keys.ngrams.maxn > 0
 
+    def first(self, rows: int) -> "FeatureVectors":
+        """Return the rows of the table and of the most frequent n-grams, so many in all, in memory."""
+        keys = self.keys.first(rows)
+        return FeatureVectors(keys, np.ascontiguousarray(self.rows[: len(keys)]))
+
     def prefix(self, columns: int) -> "FeatureVectors":
         """Return the same with the first columns, in memory."""
         return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))

@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.queries import at_least_one
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -42,6 +44,25 @@ class UnseenWords(ABC):
     def _speller(self) -> Subwords | FeatureVectors | None:
         """What computes vectors of words from their letters, if anything does."""
         return self.features if self.features is not None and self.features.spells else self.subwords
+
+    def prune(self, features: int) -> Self:
+        """Return the model with the rows of the most frequent n-grams alone, as fastText's small models have them.
+
+        Vectors of its words stay. Those of new words are made of the n-grams that are left.
+
+        Parameters
+        ----------
+        features
+            Rows that are kept, those of a table of features among them, which all stay.
+
+        Raises
+        ------
+        ParameterError
+            If it is below 1, or the model has no features.
+        """
+        if self.features is None:
+            raise ParameterError("The model has no features to leave out.", "Train it with maxn=6, or keep it whole.")
+        return replace(self, features=self.features.first(at_least_one("features", features)))  # type: ignore[type-var]
 
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).

@@ -6,7 +6,7 @@ from daskw2v.models.index.files import FOLDER as INDEX
 from daskw2v.models.index.files import read_file, read_summary
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.sources import read_sources
-from daskw2v.models.store import open_tables, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.store import open_tables, read_features, read_ids, read_subwords, read_vocabulary
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
@@ -62,7 +62,7 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
         check_attempt(version, read_finished(version) or {})
         read_sources(version)
         if full:
-            for read in (read_vocabulary, read_subwords, read_ids):
+            for read in (read_vocabulary, read_subwords, read_features, read_ids):
                 read(version)
     except DamageError as damage:
         return [damage]

@@ -65,6 +65,19 @@ def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
     np.testing.assert_array_equal(again["cookist"], spelled["cookist"])
 
 
+def test_a_pruned_model__has_the_most_frequent_ngrams(spelled, tmp_path):
+    small = spelled.prune(50)
+    small.save(tmp_path / "small")
+    again = Vectors.open(tmp_path / "small")
+    np.testing.assert_array_equal(again["cooking"], spelled["cooking"])
+    assert again.features.rows.shape == (50, 16)
+    np.testing.assert_array_equal(again.features.rows[:], spelled.features.rows[:50])
+    cosine = np.vecdot(again["cookist"], spelled["cookist"])
+    assert cosine / np.linalg.norm(again["cookist"]) / np.linalg.norm(spelled["cookist"]) > 0.5
+    with pytest.raises(ParameterError, match="features=0"):
+        spelled.prune(0)
+
+
 def test_a_prefix__has_unseen_words_too(spelled):
     np.testing.assert_allclose(spelled.prefix(4)["cookist"], spelled["cookist"][:4], rtol=1e-6)
 

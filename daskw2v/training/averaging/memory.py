@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.features.choice import features_bytes
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.merge import find_merge_rule, most_exchanged
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
@@ -59,6 +60,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     kept: Sizes = {
         "model": tables,
         **prepared,
+        **features_bytes(params, text.vocabulary),
         "counts and thresholds": 2 * LONG * text.vocabulary,
         "open shards": open_shards(text),
     }
