@@ -117,6 +117,8 @@ def _read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
                 f"{url} has a word that is not UTF-8: {bytes(word[:60])!r}.", "Train it on text in UTF-8, or skip it."
             ) from None
         count, _ = _unpack(f, url, _COUNT)
+        if count < 0:
+            raise _no_model(url, f"counts {count} of {words[-1]!r}")
         counts.append(count)
     return words, counts
 
@@ -129,11 +131,14 @@ def _read_rows(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
 
 
 def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> FeatureVectors:
+    """Read the rows of buckets; those of zeros are left out, as `write_fasttext` adds them."""
     rows = _read_rows(f, url, ngrams.bucket, columns)
     for some in _slices(len(rows), columns):
         if not np.isfinite(rows[some]).all():
             raise InputError(f"A row of n-grams in {url} is not finite.", "Train again with a lower learning rate.")
-    return FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=np.arange(len(rows), dtype=np.int32)), rows)
+    trained = rows.any(axis=1)
+    keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
+    return FeatureVectors(keys, rows if trained.all() else rows[trained])
 
 
 def _compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:

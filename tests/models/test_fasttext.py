@@ -18,7 +18,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 fasttext = pytest.importorskip("fasttext")
 
 WORDS = ["the", "</s>", "naïve", "日本", "no\u00a0break", "word", "words", "a"]
-UNSEEN = ["wordy", "native", "日本語", "theword", "b"]
+UNSEEN = ["wordy", "native", "日本語", "theword", "away"]
 NEAR = {"rtol": 0, "atol": 1e-5}
 NGRAMS = NGrams(minn=2, maxn=4, bucket=500)
 
@@ -121,6 +121,10 @@ def test_export__is_imported_as_it_was(tmp_path):
     found = import_vectors(tmp_path / "m.bin")
     np.testing.assert_allclose(found.vectors, vectors.vectors, **NEAR)
     np.testing.assert_allclose(found[UNSEEN], vectors[UNSEEN], **NEAR)
+    assert found.features.keys.buckets.tolist() == sorted(vectors.features.keys.buckets)
+    for each in (found, vectors):
+        with pytest.raises(UnknownWordError, match="no n-gram"):  # where fastText gives zeros
+            each["b"]
     export(found, tmp_path / "again.bin", format="fasttext")
     np.testing.assert_allclose(import_vectors(tmp_path / "again.bin")[UNSEEN], vectors[UNSEEN], **NEAR)
 
@@ -185,7 +189,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
 
 
 def content(rows, words=(b"a", b"bc"), magic=793712314, version=12, model=2, labels=0, pruned=-1, quantized=False,
-            entries=None, **args):  # fmt: skip
+            entries=None, count=4, **args):  # fmt: skip
     """Return the bytes of a model of words of two dimensions."""
     args = {"dim": 2, "bucket": 3, "minn": 1, "maxn": 2, **args}
     numbers = (args["dim"], 5, 5, 1, 5, 1, 2, model, args["bucket"], args["minn"], args["maxn"], 100)
@@ -193,7 +197,7 @@ def content(rows, words=(b"a", b"bc"), magic=793712314, version=12, model=2, lab
     return b"".join([
         struct.pack("<14id", magic, version, *numbers, 1e-4),
         struct.pack("<3i2q", entries + labels, entries, labels, 9, pruned),
-        *(word + b"\0" + struct.pack("<qb", 4, 0) for word in words),
+        *(word + b"\0" + struct.pack("<qb", count, 0) for word in words),
         struct.pack("<?2q", quantized, *rows.shape), rows.tobytes(),
     ])  # fmt: skip
 
@@ -212,6 +216,7 @@ WRONG = [
     ({"bucket": -1}, "tells of 2 words, 2 dimensions, -1 buckets"),
     ({"maxn": 300}, "n-grams of 300 characters"),
     ({"entries": -1}, "tells of -1 words"),
+    ({"count": -3}, "counts -3 of 'a'"),
     ({"words": (b"a", b"a")}, "holds 'a' twice"),
     ({"words": (b"a", b"\xff")}, "a word that is not UTF-8"),
     ({"words": (b"a", b"b" * 70_000)}, "has no end of word 2"),
@@ -243,12 +248,3 @@ def test_import__refuses_more_than_memory(tmp_path):
                                      + struct.pack("<?2q", False, 2**31 - 1, 1 << 16))  # fmt: skip
     with pytest.raises(StoreError, match="of memory are free"):
         import_vectors(tmp_path / "m.bin")
-
-
-def test_unseen_word__without_a_known_n_gram_is_an_error():
-    """Where fastText gives zeros."""
-    keys = FeatureKeys(ngrams=NGRAMS, buckets=np.zeros(0, np.int32))
-    features = FeatureVectors(keys, np.empty((0, 5), np.float32))
-    vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 5), np.float32), features=features)
-    with pytest.raises(UnknownWordError, match="no n-gram"):
-        vectors["other"]
