@@ -19,9 +19,9 @@ from daskw2v.models.export import export
 def export_command(model: str, url: str, format: str | None, storage_options: dict[str, Any]) -> None:
     """Write MODEL to URL in a format of another tool.
 
-    Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; parquet; safetensors; faiss, with the words
-    in URL.words; lance; projector, for TensorBoard; static, for sentence-transformers, model2vec and the
-    Hugging Face Hub.
+    Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; parquet;
+    safetensors; faiss, with the words in URL.words; lance; projector, for TensorBoard; static, for
+    sentence-transformers, model2vec and the Hugging Face Hub.
     """
     export(open_once(model, storage_options), url, format, storage_options)
     say(url)
