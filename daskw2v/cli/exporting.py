@@ -32,9 +32,9 @@ def export_command(
 ) -> None:
     """Write MODEL to URL in a format of another tool.
 
-    Formats: text (.txt, .vec) and binary (.bin) of word2vec; parquet; safetensors; faiss, with the words
-    in URL.words; lance; projector, for TensorBoard; static, for sentence-transformers, model2vec and the
-    Hugging Face Hub.
+    Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; parquet;
+    safetensors; faiss, with the words in URL.words; lance; projector, for TensorBoard; static, for
+    sentence-transformers, model2vec and the Hugging Face Hub.
     """
     vectors = open_once(model, storage_options)
     export(vectors if prefix is None else vectors.prefix(prefix), url, format, storage_options, sif=sif)

@@ -8,6 +8,7 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.models.faiss import write_faiss
+from daskw2v.models.fasttext import write_fasttext
 from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema
 from daskw2v.models.lance import write_lance
@@ -38,11 +39,12 @@ def export(
     url
         File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
     format
-        text or binary (word2vec's formats; compressed if the name ends in .gz), parquet, safetensors, faiss (a flat
-        index of unit vectors, whose inner products are cosines, and its words in `<url>.words`), lance (a dataset with
-        the columns of parquet), projector (for TensorBoard) or static (for sentence-transformers, model2vec and the
-        Hugging Face Hub, whose model card names no license). By default, the suffix decides: .txt or .vec, .bin,
-        .parquet, .safetensors, .faiss, .lance.
+        text or binary (word2vec's formats; compressed if the name ends in .gz), fasttext (a model of fastText's, with
+        the n-grams of words), parquet, safetensors, faiss (a flat index of unit vectors, whose inner products are
+        cosines, and its words in `<url>.words`), lance (a dataset with the columns of parquet), projector (for
+        TensorBoard) or static (for sentence-transformers, model2vec and the Hugging Face Hub, whose model card names
+        no license). By default, the suffix decides: .txt or .vec, .bin for binary, .parquet, .safetensors, .faiss,
+        .lance.
     storage_options
         Options for fsspec.
     sif
@@ -55,8 +57,8 @@ def export(
         If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if `sif` is not a
         finite number above 0, or is for another format; if a Lance dataset would not be on this machine.
     InputError
-        If the format cannot represent one of the words, or the model's tokenizer; if `sif` needs counts of words, and
-        there are none.
+        If the format cannot represent one of the words, the model's tokenizer or its table of features; if `sif` needs
+        counts of words, and there are none.
     StoreError
         If there is something in the folder of a Lance dataset, or a vector is not finite.
     MissingExtraError
@@ -130,6 +132,7 @@ _WRITERS: dict[str, Callable[[Vectors, BinaryIO], None]] = {
     "binary": write_binary,
     "parquet": _write_parquet,
     "safetensors": _write_safetensors,
+    "fasttext": write_fasttext,
 }
 _SEVERAL_FILES: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], None]] = {
     "projector": _write_projector,

@@ -23,9 +23,9 @@ def import_vectors(
     url
         Any fsspec URL or local path.
     format
-        text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin: each word's vector with
-        its n-grams) or safetensors (as `export` writes it). By default the suffix decides; what a .bin file is, its
-        first bytes tell.
+        text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin, with the rows of
+        n-grams) or safetensors (as `export` writes it). By default the suffix decides; what a .bin file is, its first
+        bytes tell.
     storage_options
         Options for fsspec.
 

@@ -16,7 +16,7 @@ from daskw2v.models.frames import arrow_schema, frame, pa, read_frame, read_rows
 from daskw2v.models.ranking import cut
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import finish, write_features, write_subwords, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
+from daskw2v.models.tables import create_model, open_table, table_names, write_table_rows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -27,6 +27,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
 
 _SHOWN = 10  # words in a notebook
+_OUTPUT = "output"
 
 
 class Outputs(ABC):
@@ -108,6 +109,17 @@ class Outputs(ABC):
                 write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
             write_features(store, self.features.keys)
         finish(store, self.metadata)
+
+    def output_rows(self) -> StoredRows | None:
+        """Return what words were trained against, shape (V, D), of a version that was opened.
+
+        None where the version has no row of it for each word, such as those of hierarchical softmax, and of vectors in
+        memory alone.
+        """
+        if self._store is None or _OUTPUT not in table_names(self._store):
+            return None
+        rows = open_table(self._store, _OUTPUT)
+        return rows if len(rows) == len(self.vocabulary) else None
 
     def record_batches(self) -> Iterator[Any]:
         """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does."""

@@ -213,7 +213,7 @@ def refuse_words(vectors: Vectors, pattern: str, formats: str) -> None:
     ]
     if bad:
         raise InputError(
-            f"{formats} cannot represent {len(bad)} of the words, which are empty or contain whitespace: "
+            f"{formats} cannot represent {len(bad)} of the words, which are empty or contain what ends a word: "
             f"{', '.join(map(repr, bad[:5]))}{', ...' if len(bad) > 5 else ''}.",
             "Export as parquet or safetensors, or train without these words.",
         )

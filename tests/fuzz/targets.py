@@ -5,6 +5,7 @@ says which.
 """
 
 import gzip
+import io
 import json
 import shutil
 import tempfile
@@ -40,7 +41,11 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
+from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.difference import differences
+from daskw2v.models.fasttext import write_fasttext
+from daskw2v.models.importing import import_vectors
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.phrases import Phrases
@@ -216,6 +221,24 @@ def _word2vecs() -> list[bytes]:
     numbers = np.arange(4, dtype="<f4").reshape(2, 2)
     binary = b"2 2\n" + b"".join(b"%s %s\n" % (w, r.tobytes()) for w, r in zip((b"a", b"b"), numbers, strict=True))
     return [b"\0" + text, b"\1" + binary, b"\2" + gzip.compress(text, mtime=0), b"\3" + gzip.compress(binary, mtime=0)]
+
+
+def _fasttext(data: bytes) -> None:
+    packed = (data[:1] or b"\0")[0] % 2 == 1
+    vectors = import_vectors(_memory("model.bin.gz" if packed else "model.bin", data[1:]), "fasttext")
+    if vectors.features is not None:
+        vectors.features.keys.of_words(["king"])
+
+
+def _fasttexts() -> list[bytes]:
+    words, rows = Vocabulary.from_words(["a", "b"], [2, 1]), np.arange(8, dtype=np.float32).reshape(4, 2) + 1
+    features = FeatureVectors(FeatureKeys(ngrams=NGrams(1, 3, 5), buckets=np.arange(4, dtype=np.int32)), rows)
+    files = list[bytes]()
+    for vectors in (Vectors(words, rows[:2]), Vectors(words, rows[:2], features=features)):
+        file = io.BytesIO()
+        write_fasttext(vectors, file)
+        files += [b"\0" + file.getvalue(), b"\1" + gzip.compress(file.getvalue(), mtime=0)]
+    return files
 
 
 def _word_list(data: bytes) -> None:
@@ -515,6 +538,7 @@ TARGETS = {
     "sets": Target(_evaluation_set, _evaluation_sets),
     "words": Target(_word_list, lambda: [b"\0king\nqueen\n", b"\1" + gzip.compress(b"king\n", mtime=0)]),
     "word2vec": Target(_word2vec, _word2vecs),
+    "fasttext": Target(_fasttext, _fasttexts),
     "config": Target(_config, lambda: [b"vector_size = 200\nworkers = 2\nalpha = 0.1\n[storage_options]\nkey = 'x'\n"]),
     "model": _of_folder(write_model, ask_model),
     "corpus": _of_folder(write_corpus, read_corpus),

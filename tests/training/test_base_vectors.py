@@ -8,7 +8,7 @@ from gensim.models.fasttext import FastText, ft_ngram_hashes, save_facebook_mode
 
 from daskw2v import Params, Resources, Vectors, export, import_vectors, retrain, to_gensim, train
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
-from daskw2v.models.fasttext import hashes_of
+from daskw2v.features.ngrams import hashes_of
 from daskw2v.models.tables import read_table
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
