@@ -15,6 +15,7 @@ from dask.system import CPU_COUNT
 
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.resources import Resources
+from daskw2v.features.choice import has_features
 from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.training.devices import find_device
 from daskw2v.training.strategies import find_strategy, usable
@@ -85,8 +86,9 @@ def _foreseen(params: Params, resources: Resources) -> Params | None:
 
 
 def mark(params: Params) -> Path:
-    """Return the file that says that the kernel of an objective and a strategy was compiled."""
-    name = f"{params.objective}-{params.strategy}-{sys.implementation.cache_tag}"
+    """Return the file that says that the kernel of an objective and a strategy was compiled, and that for features."""
+    features = "-features" if has_features(params) else ""
+    name = f"{params.objective}-{params.strategy}{features}-{sys.implementation.cache_tag}"
     return Path(cache_folder()) / f"{name}.txt"
 
 

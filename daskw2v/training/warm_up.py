@@ -50,7 +50,7 @@ class WarmUp(NamedTuple):
 
 
 def trainings() -> Iterator[Params]:
-    """Yield Params of a small training for each objective and strategy that go together, the longest first."""
+    """Yield Params of a small training for each objective and strategy that go together, and for n-grams."""
     for strategy in reversed(STRATEGIES):
         for objective in OBJECTIVES:
             params = _SMALL.replace(objective=objective, strategy=strategy)
@@ -59,6 +59,7 @@ def trainings() -> Iterator[Params]:
             except ParameterError:
                 continue
             yield params
+    yield _SMALL.replace(maxn=4, strategy="averaging")  # what composes rows is the same for all objectives
 
 
 def warm_up(processes: int | None = None) -> WarmUp:

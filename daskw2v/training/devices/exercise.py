@@ -3,6 +3,8 @@
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.features.choice import FEATURES, has_features
+from daskw2v.features.words import WordFeatures
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.dealing import WindowSize, deal_pairs
@@ -27,11 +29,20 @@ def _counts(partition: int = 0) -> Int64Array:
 def exercise_replica(params: Params) -> None:
     """Train a sentence by the kernel for text."""
     objective = find_objective(params.objective)
-    tables = objective.tables(params, _WORDS)
+    features = _features(params)
+    tables = objective.tables(params, _WORDS) | ({} if features is None else {FEATURES: 1})
     blocks = {name: [np.zeros((rows, params.vector_size), np.float32)] for name, rows in tables.items()}
     prepared = objective.prepare(params, _counts())
-    trainer = CpuReplicaTrainer(objective, params, prepared, dict, blocks, Threads(1))
+    trainer = CpuReplicaTrainer(objective, params, prepared, dict, blocks, Threads(1), features=features)
     trainer.train([lambda: TextPiece(_SENTENCE, 0, _TOKENS, Rate(_ALPHA, 0.0, 0), 0)])
+
+
+def _features(params: Params) -> WordFeatures | None:
+    """Return one feature of each word, with weights where a run's have some; None where words have none."""
+    if not has_features(params):
+        return None
+    ones, rows = np.ones(_WORDS, np.float32), np.zeros(_WORDS, np.int32)
+    return WordFeatures(np.arange(_WORDS + 1), rows, ones if params.features else ones[:0], ones)
 
 
 def exercise_partitions(params: Params) -> None:
