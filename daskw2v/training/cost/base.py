@@ -69,6 +69,8 @@ class Load:
         Pairs of all epochs.
     top
         How often the most frequent words are in pairs, as shares of them all.
+    more
+        Rows besides those of both tables: those of words' features.
     """
 
     words: float
@@ -76,11 +78,12 @@ class Load:
     d: int
     pairs: float
     top: Float64Array
+    more: int = 0
 
     @property
     def tables(self) -> float:
-        """Bytes of both tables."""
-        return 2.0 * self.types * 4 * self.d
+        """Bytes of all tables."""
+        return (2.0 * self.types + self.more) * 4 * self.d
 
 
 class Forecast(NamedTuple):

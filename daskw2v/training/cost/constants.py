@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from daskw2v.config.params import Params
+from daskw2v.features.choice import has_features
 
 
 class Line(NamedTuple):
@@ -76,12 +77,14 @@ MACHINE_B = Constants(
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5
+_COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon, `python -m benchmarks.kernel_steps`)
 
 
 def constants_of(params: Params, device: str) -> Constants | None:
     """Return the constants with the kernels of these Params, which take longer with more negatives.
 
-    None for an objective and device whose kernels were not measured.
+    Windows whose rows are composed of features' take longer too. None for an objective and device whose kernels were not
+    measured.
     """
     if (params.objective, device) not in _MEASURED or params.negative_sharing != "shared":
         return None
@@ -90,4 +93,7 @@ def constants_of(params: Params, device: str) -> Constants | None:
         Line(times * line.fixed, times * line.column)
         for line in (MACHINE_B.window, MACHINE_B.far, MACHINE_B.warm, MACHINE_B.cold)
     )
+    if has_features(params):
+        pairs = params.window + 1 if params.shrink_windows else 2 * params.window  # of a window
+        window, far = (line._replace(column=line.column + _COMPOSED / pairs) for line in (window, far))
     return replace(MACHINE_B, window=window, far=far, warm=warm, cold=cold)

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.features.choice import most_rows
 from daskw2v.training.cost.base import Load
 from daskw2v.training.memory.text import Text
 from daskw2v.types import Float64Array
@@ -53,7 +54,7 @@ def _top(types: int, params: Params) -> tuple[Float64Array, Float64Array]:
 
 def _load(words: float, share: float, types: int, params: Params, top: Float64Array) -> Load:
     contexts = contexts_of(np.array([SENTENCE * share]), params)
-    return Load(words, types, params.vector_size, words * share * contexts, top)
+    return Load(words, types, params.vector_size, words * share * contexts, top, most_rows(params, types))
 
 
 @lru_cache(2)  # many plans are compared for the same load
