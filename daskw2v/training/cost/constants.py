@@ -83,8 +83,8 @@ _COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon, `
 def constants_of(params: Params, device: str) -> Constants | None:
     """Return the constants with the kernels of these Params, which take longer with more negatives.
 
-    Windows whose rows are composed of features' take longer too. None for an objective and device whose kernels were not
-    measured.
+    Windows whose rows are composed of features' take longer too. None for an objective and device whose kernels were
+    not measured.
     """
     if (params.objective, device) not in _MEASURED or params.negative_sharing != "shared":
         return None
