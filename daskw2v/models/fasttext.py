@@ -227,7 +227,7 @@ def _reads(objective: str, name: str) -> bool:
 def _write_words(vocabulary: Vocabulary, f: BinaryIO) -> None:
     counts = np.maximum(1, vocabulary.counts)
     f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), -1))
-    for word, count in zip(vocabulary, counts.tolist(), strict=True):
+    for word, count in zip(vocabulary, map(int, counts), strict=True):
         f.write(word.encode() + b"\0" + _COUNT.pack(count, 0))
 
 
