@@ -88,14 +88,19 @@ class FeatureKeys:
         return sum(column.size for column in self.columns)
 
     @cached_property
-    def _row_of_bucket(self) -> Int32Array:
-        rows = np.full(self.ngrams.bucket, -1, np.int32)
-        rows[self.buckets] = self._first_ngram + np.arange(len(self.buckets), dtype=np.int32)
-        return rows
+    def _in_order(self) -> tuple[Int32Array, Int64Array]:
+        """The buckets in ascending order, and the number of each."""
+        order = np.argsort(self.buckets)
+        return self.buckets[order], order
 
     def rows_of(self, buckets: Int32Array) -> Int32Array:
         """Return the row of each bucket, -1 where there is none."""
-        return self._row_of_bucket[buckets]
+        known, order = self._in_order
+        if not len(known):
+            return np.full(len(buckets), -1, np.int32)
+        places = np.minimum(np.searchsorted(known, buckets), len(known) - 1)
+        rows: Int32Array = np.where(known[places] == buckets, self._first_ngram + order[places], -1).astype(np.int32)
+        return rows
 
     @cached_property
     def _places(self) -> list[tuple[int, dict[str, int]]]:

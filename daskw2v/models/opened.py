@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
 from daskw2v.features.choice import FEATURES
+from daskw2v.features.keys import FeatureKeys
 from daskw2v.models.attempts import check_attempt
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.manifest import read_finished
@@ -52,6 +53,13 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
     if manifest is not None:
         check_attempt(store, manifest)
     keys = read_features(store)
-    features = None if keys is None else FeatureVectors(keys, open_table(store, FEATURES))
+    features = None if keys is None else _features(store, keys, in_memory)
     stable_ids = None if ids is None else ids.ids
     return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), stable_ids, features)
+
+
+def _features(store: Store, keys: FeatureKeys, in_memory: bool) -> FeatureVectors:
+    """Return the rows of features, in memory where those of words are."""
+    rows = open_table(store, FEATURES)
+    mapped = PiecedRows(rows.array) if in_memory and PiecedRows.can_hold(rows.array) else rows
+    return FeatureVectors(keys, mapped[:] if in_memory and mapped is rows else mapped)

@@ -7,6 +7,8 @@ directory, so that workers read the rows that they need, and no more. Settled Pa
 import hashlib
 from typing import Any
 
+import numpy as np
+
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
@@ -30,6 +32,7 @@ from daskw2v.vocabulary.count import read_list
 
 LAYOUT = Layout("base/<vectors>")
 _KNOWN = "known"
+_ROWS = 1 << 16  # of features that are read at once
 
 
 def with_base_vectors(params: Params, work: Store, resources: Resources, listener: Listener) -> Params:
@@ -152,4 +155,9 @@ def _digest_of(vectors: Vectors) -> str:
     digest = hashlib.blake2b(vectors.vocabulary.data.tobytes() + vectors.vocabulary.offsets.tobytes(), digest_size=10)
     for ids in vectors.slices():
         digest.update(vectors.rows(ids).tobytes())
+    if vectors.features is not None:  # rows of n-grams begin with theirs
+        keys = vectors.features.keys
+        digest.update(repr((keys.columns, keys.ngrams)).encode() + keys.buckets.tobytes())
+        for start in range(0, len(keys), _ROWS):
+            digest.update(np.asarray(vectors.features.rows[start : start + _ROWS]).tobytes())
     return digest.hexdigest()
