@@ -4,8 +4,8 @@ Words of 50 to 500 occurrences, of letters alone, are taken out of the text; a m
 says what their vectors should be near. Figures: of its ten nearest words, how many are among the ten nearest to the
 vector from letters (overlap), and the rank there of the first of them (median); both among the most frequent words that
 are in the text. Beside them, scores of words that are in the text. Each row is trained on the same text with the same
-settings: n-grams of 3 to 6 characters, 2,000,000 buckets. fastText runs with the same number of threads, unseeded;
-ours with the seed that is told.
+settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
+(`Vectors.with_ngrams`). fastText runs with the same number of threads, unseeded; ours with the seed that is told.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
         [--prior-counts 2000 0] [--tools daskw2v fasttext] [--json]
@@ -40,7 +40,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 COUNTS, POOL, NEAREST, QUERIES = (50, 500), 20_000, 10, 256
 SIMILARITY = [DATA / "eval" / f"{name}.tsv" for name in ("ws353", "simlex999", "mturk287")]
-PLAIN = "sgns, plain"
+PLAIN, FITTED = "sgns, plain", "sgns, plain; n-grams fitted"
 FASTTEXT = "import fasttext, json, sys; fasttext.train_unsupervised(**json.loads(sys.argv[1])).save_model(sys.argv[2])"
 
 Rows = npt.NDArray[np.float32]
@@ -132,7 +132,12 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
     def ours(own: Params) -> Callable[[int], Trained]:
         return lambda seed: train_ours(part, folder / "work", own.replace(seed=seed), options.threads, client)
 
-    ways = {PLAIN: ours(params)}
+    def fitted(seed: int) -> Trained:
+        vectors = ours(params)(seed)[0].with_ngrams(bucket=options.buckets)
+        assert vectors.features is not None
+        return vectors, vectors.features.vectors
+
+    ways = {PLAIN: ours(params), FITTED: fitted}
     for prior in options.prior_counts:
         ways[f"sgns, n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
     if "fasttext" in options.tools:
@@ -170,7 +175,7 @@ def _spread(values: Sequence[float | None]) -> float:
 
 SMOKE = Smoke(
     {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "threads": 1},
-    (PLAIN, "prior_count=2000", "prior_count=0", "fastText"),
+    (PLAIN, FITTED, "prior_count=2000", "prior_count=0", "fastText"),
 )
 
 

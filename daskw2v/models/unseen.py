@@ -1,15 +1,17 @@
 """Words and items that a model has not seen: vectors from their letters, or from what is known of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
+from daskw2v.features.keys import NGrams
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.queries import at_least_one
+from daskw2v.models.spelling import fit_ngrams
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -28,6 +30,10 @@ class UnseenWords(ABC):
         """Dimensions of a vector."""
 
     @abstractmethod
+    def slices(self, limit: int | None = None) -> Iterator[slice]:
+        """Divide the ids below `limit`, all by default, into ranges to read at once."""
+
+    @abstractmethod
     def rows(self, ids: slice | Int64Array) -> Float32Array:
         """Return the vectors of `ids`, shape (n, D)."""
 
@@ -44,6 +50,32 @@ class UnseenWords(ABC):
     def _speller(self) -> Subwords | FeatureVectors | None:
         """What computes vectors of words from their letters, if anything does."""
         return self.features if self.features is not None and self.features.spells else self.subwords
+
+    def with_ngrams(self, minn: int = 3, maxn: int = 6, bucket: int = 2_000_000) -> Self:
+        """Return the model with rows of n-grams that are fitted to its vectors: unseen words have vectors then.
+
+        Any model can have them, also one that was imported. Vectors of its words stay. It takes some seconds and six
+        times the memory of the rows of n-grams.
+
+        Parameters
+        ----------
+        minn, maxn, bucket
+            As in `Params`.
+
+        Raises
+        ------
+        ParameterError
+            If a number is below 1, `minn` is above `maxn`, no word has an n-gram of that length, or the model has a
+            table of features.
+        """
+        given = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
+        if minn > maxn:
+            raise ParameterError(f"minn={minn} is above maxn={maxn}: no n-gram is as long.", "Give a smaller minn.")
+        if self.features is not None and self.features.keys.columns:
+            raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
+        parts = ((ids, self.rows(ids)) for ids in self.slices())
+        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*given))
+        return replace(self, features=fitted)  # type: ignore[type-var]
 
     def prune(self, features: int) -> Self:
         """Return the model with the rows of the most frequent n-grams alone, as fastText's small models have them.

@@ -1,0 +1,64 @@
+"""N-grams for any model: rows of them are fitted to its vectors, and words that it has not seen are made of these."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from daskw2v.errors import ParameterError
+from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.features.words import WordFeatures
+from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.units import scaled
+from daskw2v.types import Float32Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_SURE = 200  # occurrences of a word from which on its vector counts in full
+
+
+def fit_ngrams(
+    vocabulary: Vocabulary, pieces: Iterable[tuple[slice, Float32Array]], columns: int, ngrams: NGrams
+) -> FeatureVectors:
+    """Return rows of n-grams whose means are like the directions of words' vectors.
+
+    The mean of all directions is in each row, and the fit is of what is left. Words of fewer occurrences count less:
+    the root of their share of _SURE. The most frequent n-grams come first, as in a model that is trained with n-grams.
+
+    Parameters
+    ----------
+    vocabulary
+        The words.
+    pieces
+        Ranges of their ids, and the vectors, shape (n, D).
+    columns
+        D.
+    ngrams
+        Which n-grams.
+
+    Raises
+    ------
+    ParameterError
+        If no word has an n-gram of that length.
+    """
+    from daskw2v.features.fitting import fit_rows  # loads Numba, which queries do not
+    from daskw2v.features.ngram_kernel import ngrams_in
+
+    units = np.empty((len(vocabulary), columns), np.float32)
+    for ids, vectors in pieces:
+        units[ids] = scaled(vectors)
+    offsets, buckets = ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
+    if not len(buckets):
+        raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
+    often = vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)
+    used, places = np.unique(buckets, return_inverse=True)
+    order = np.argsort(-np.bincount(places, np.repeat(often, np.diff(offsets))), kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
+    features = WordFeatures(offsets, rank[places], none, ones)
+    sure = np.sqrt(np.minimum(1.0, often / _SURE)).astype(np.float32) if vocabulary.counts.any() else ones
+    mean = units.mean(axis=0)
+    units -= mean
+    rows = fit_rows(features, len(used), units, sure)
+    rows *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
+    rows += mean
+    return FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32)), rows)
