@@ -1,8 +1,9 @@
 """Rows of n-grams that are fitted to words' vectors: any model then has vectors of words that it has not seen.
 
 A word's vector is taken for a sum of the rows of its n-grams. They are found by least squares with a ridge, by
-conjugate gradients, preconditioned by the diagonal (Jacobi; Shewchuk 1994, section 12): n-grams stand in from one to thousands of
-words. Learning the spelling of trained vectors is that of Mimick (Pinter et al. 2017), which has a network for it.
+conjugate gradients, preconditioned by the diagonal (Jacobi; Shewchuk 1994, section 12): n-grams stand in from one to
+thousands of words. Learning the spelling of trained vectors is that of Mimick (Pinter et al. 2017), which has a network
+for it.
 
 Columns are problems of their own, so threads share them out with the same bits.
 """

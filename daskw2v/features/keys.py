@@ -10,7 +10,7 @@ import zarr
 
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.features.ngrams import ngrams_of
-from daskw2v.features.words import WordFeatures, joined
+from daskw2v.features.words import WordFeatures
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
 from daskw2v.types import Int32Array, Int64Array
@@ -154,7 +154,7 @@ class FeatureKeys:
     def of_keys(self, other: "FeatureKeys") -> WordFeatures:
         """Return, for each row of another table, the rows of this one that stand for the same.
 
-        Those are of the same category, of the knots around a knot, or of the same bucket of the same n-grams.
+        Those are of the same category, of the knots around a knot, or of the same bucket of as many.
         """
         mine = {column.name for column in self.columns}
         values = [
@@ -165,7 +165,8 @@ class FeatureKeys:
         alike = {column.name for column in other.columns if kinds.get(column.name) == bool(column.knots)}
         of_table = self.of_values([item if item.keys() <= alike else {} for item in values])
         n = len(other.buckets)
-        rows = self.rows_of(other.buckets) if self.ngrams == other.ngrams else np.full(n, -1, np.int32)
+        alike_numbered = self.ngrams.bucket == other.ngrams.bucket  # whatever their lengths are
+        rows = self.rows_of(other.buckets) if alike_numbered else np.full(n, -1, np.int32)
         known = rows >= 0
         offsets = np.concatenate([of_table.offsets, of_table.offsets[-1] + np.cumsum(known)])
         weights = np.concatenate([of_table.weights, np.ones(known.sum(), np.float32)])
@@ -218,10 +219,3 @@ class FeatureKeys:
 def category(value: Any) -> str:
     """Return the text that stands for a category."""
     return value if isinstance(value, str) else str(value)
-
-
-def both(first: WordFeatures, second: WordFeatures) -> WordFeatures:
-    """Return the features of the same words from a table and from their letters."""
-    if not len(first.rows):
-        return second
-    return joined(first, second) if len(second.rows) else first

@@ -25,7 +25,7 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
     minn, maxn
         Fewest and most characters of an n-gram, marks included; a mark alone is none.
     """
-    characters = [character.encode() for character in (_BEGIN, *word, _END)]
+    characters = [character.encode("utf-8", "surrogatepass") for character in (_BEGIN, *word, _END)]
     for start in range(len(characters)):
         hash = OFFSET
         for n, character in enumerate(characters[start : start + maxn], 1):

@@ -39,6 +39,8 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 
     def choose(given: Sequence[str], url: str) -> list[str]:
         word = word_tables.word_column(given, url, _COLUMNS)
+        if sum(name in given for name in word_tables.NAMES) > 1:
+            raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
         names[:] = [word_tables.single(given, name, url, _COLUMNS) for name in given if name != word]
         if not names:
             raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
@@ -83,6 +85,7 @@ class TableFeatures:
     def __init__(self, vocabulary: Vocabulary, weights: Mapping[str, float]) -> None:
         self._vocabulary, self._weights = vocabulary, weights
         self._columns: dict[str, _Categories | _Numbers] = {}
+        self._knows = False
 
     def add(self, words: Any, columns: Mapping[str, Any], url: str) -> None:
         """Add a batch that `read_table` yields; other words are passed over.
@@ -94,6 +97,7 @@ class TableFeatures:
         """
         ids = self._vocabulary.find_all(Vocabulary(*strings_of(words), np.zeros(len(words), np.int64)))
         known = np.flatnonzero(ids >= 0)
+        self._knows = self._knows or len(known) > 0
         for name, column in columns.items():
             if self._weights.get(name, 1.0) == 0:
                 continue
@@ -123,9 +127,13 @@ class TableFeatures:
             first += column.size
         owners = np.concatenate(ids) if ids else np.empty(0, np.int64)
         if not len(owners):
+            words = counted(len(counts), "word")
             raise InputError(
-                f"The table has features of none of the {counted(len(counts), 'word')} of the vocabulary.",
-                "Give the words as they are in the text.",
+                f"The table has no feature of the {words} of the vocabulary that it names: all columns weigh 0 or are "
+                "empty."
+                if self._knows
+                else f"The table has features of none of the {words} of the vocabulary.",
+                "Give values, and weights above 0." if self._knows else "Give the words as they are in the text.",
             )
         order = np.argsort(owners, kind="stable")
         offsets = np.searchsorted(owners[order], np.arange(len(counts) + 1))

@@ -1,6 +1,7 @@
 """N-grams for any model: rows of them are fitted to its vectors, and words that it has not seen are made of these."""
 
 from collections.abc import Iterable
+from importlib import import_module
 
 import numpy as np
 
@@ -39,13 +40,12 @@ def fit_ngrams(
     ParameterError
         If no word has an n-gram of that length.
     """
-    from daskw2v.features.fitting import fit_rows  # loads Numba, which queries do not
-    from daskw2v.features.ngram_kernel import ngrams_in
-
+    # They load Numba, which queries do not
+    fitting, kernel = map(import_module, ("daskw2v.features.fitting", "daskw2v.features.ngram_kernel"))
     units = np.empty((len(vocabulary), columns), np.float32)
     for ids, vectors in pieces:
         units[ids] = scaled(vectors)
-    offsets, buckets = ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
+    offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
     often = vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)
@@ -58,7 +58,7 @@ def fit_ngrams(
     sure = np.sqrt(np.minimum(1.0, often / _SURE)).astype(np.float32) if vocabulary.counts.any() else ones
     mean = units.mean(axis=0)
     units -= mean
-    rows = fit_rows(features, len(used), units, sure)
+    rows = fitting.fit_rows(features, len(used), units, sure)
     rows *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
     rows += mean
     return FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32)), rows)

@@ -24,6 +24,7 @@ from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
+from daskw2v.models.attempts import attempt_of
 from daskw2v.models.store import read_features
 from daskw2v.models.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
@@ -34,7 +35,7 @@ from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.training.named_tables import find_table, is_settled, open_table
 from daskw2v.training.strategy import ModelRows, TableParts
-from daskw2v.types import Float32Array, Int64Array, RowIds
+from daskw2v.types import Float32Array, Int32Array, Int64Array, RowIds
 
 _RANGE = 1 << 20  # words of a task
 _KEYS, _TABLE = "keys", "table"
@@ -74,27 +75,36 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources) -
     home.create_group()
     ranges = dict(enumerate(cut(0, run.vocabulary.size, _RANGE))) if run.params.maxn else {}
     jobs = {number: (home, run, number, start, stop) for number, (start, stop) in ranges.items()}
-    totals = np.zeros(run.params.bucket if jobs else 0, np.int64)
+    found = np.empty(0, np.int32), np.empty(0, np.int64)
     for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
-        totals += counted
+        found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
+    buckets, counts = found
     key = f"features-{uuid.uuid4().hex}"
-    job = {key: (home, run, resources, np.flatnonzero(totals)[np.argsort(-totals[totals > 0], kind="stable")])}
+    job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
     ((_, rows),) = run_tasks(client, "features", _write_keys, job)
     return RunFeatures(home, rows)
 
 
-def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> Int64Array:
-    """Task: write the buckets of the n-grams of some words; return how often each bucket occurs in the text."""
+def _add_up(buckets: Int32Array, counts: Int64Array) -> tuple[Int32Array, Int64Array]:
+    """Return each bucket once, ascending, and the sum of its counts."""
+    found, places = np.unique(buckets, return_inverse=True)
+    totals = np.zeros(len(found), np.int64)
+    np.add.at(totals, places, counts)
+    return found, totals
+
+
+def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
+    """Task: write the buckets of the n-grams of some words; return these, and how often each occurs in the text."""
     params = run.params
     starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), params.minn, params.maxn, params.bucket)
     group = (home / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
     counts = np.repeat(run.vocabulary.read_counts(start, stop), np.diff(starts))
-    return np.bincount(buckets, counts, params.bucket).astype(np.int64)
+    return _add_up(buckets, counts)
 
 
-def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int64Array) -> int:
+def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> int:
     """Task: write what each row of the table stands for, and what the user's table says of words; return the rows."""
     params, columns = run.params, tuple[Column, ...]()
     if params.features is not None:
@@ -107,7 +117,7 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int64Array
         for name in _ARRAYS:
             write_array(group, name, getattr(found, name))
     ngrams = NGrams(params.minn, params.maxn, params.bucket) if params.maxn else NGrams()
-    keys = FeatureKeys(columns, ngrams, buckets.astype(np.int32))
+    keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())
     return len(keys)
 
@@ -164,7 +174,10 @@ def _of_base(run: Run) -> tuple[WordFeatures, Float32Array] | None:
     """Return what each row of features begins with, as features of the base, and the base's table; None without one."""
     assert run.base is not None
     theirs = read_features(run.base.model)
-    return None if theirs is None else (theirs.of_keys(keys_of(run)), _all_features(run.base.model))
+    if theirs is None:
+        return None
+    model = run.base.model
+    return theirs.of_keys(keys_of(run)), _all_features(model, attempt_of(model))
 
 
 def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
@@ -179,12 +192,15 @@ def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return rows of a trained model as its version has them: those of words are composed."""
-    return rows if table != "input" else _compose(run, rows, ids, _all_features(trained))
+    return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, attempt_of(trained)))
 
 
 @lru_cache(maxsize=1)
-def _all_features(trained: Store) -> Float32Array:
-    """Return the table of features of a trained model. Only a cache: each task composes some of its words."""
+def _all_features(trained: Store, attempt: str) -> Float32Array:
+    """Return the table of features of a trained model of some attempt.
+
+    Only a cache: each task composes some of its words.
+    """
     return open_rows(trained, FEATURES)[:]
 
 

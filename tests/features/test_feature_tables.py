@@ -93,6 +93,9 @@ def test_a_word_of_several_rows__has_the_features_of_all(tmp_path):
         ("word,x,x\na,1,2\n", "no single column 'x'"),
         ("", "cannot be read as csv"),
         ("word,brand\nunheard,x\n", "features of none of the 4 words"),
+        ("word,brand\n", "features of none of the 4 words"),
+        ("word,brand\na,\n", "no feature of the 4 words of the vocabulary that it names"),
+        ("word,item,brand\na,b,x\n", "word and item, which both name words"),
     ],
 )
 def test_wrong_tables__are_refused(tmp_path, content, message):

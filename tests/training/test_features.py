@@ -8,9 +8,12 @@ import pytest
 from daskw2v import Params, Resources, Vectors, retrain, train
 from daskw2v.errors import DamageError, ParameterError, UnknownWordError
 from daskw2v.features.words import composed, sums, total_weights, weighed
+from daskw2v.models.attempts import attempt_of, finish_tables
+from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.storage import Store
+from daskw2v.training.features import _all_features
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
@@ -46,8 +49,9 @@ def test_unseen_words__are_near_those_that_are_spelled_like_them(spelled):
 
 
 def test_a_word_without_a_known_ngram__is_unknown(spelled):
-    with pytest.raises(UnknownWordError, match="'QQ' has no n-gram"):
-        spelled["QQ"]
+    for word in ("QQ", "\ud800"):
+        with pytest.raises(UnknownWordError, match="has no n-gram"):
+            spelled[word]
 
 
 def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
@@ -219,6 +223,19 @@ def test_gpus__are_refused(tmp_path):
 def test_models_without_a_table__have_no_items(spelled):
     with pytest.raises(ParameterError, match="trained without a table of features"):
         spelled.of_features({"brand": "x"})
+
+
+def test_a_table_of_features__is_read_anew_where_another_attempt_lies(tmp_path):
+    """A worker that trains the same run again must not compose its rows of the features of the attempt before."""
+    store, tables = Store(str(tmp_path / "trained")), []
+    for value in (1.0, 2.0):
+        create_model(store, {"input": (3, 2), "features": (4, 2)}, row_block=4)
+        written = [write_table_rows(store, name, 0, np.full((n, 2), value, np.float32))
+                   for name, n in (("input", 3), ("features", 4))]  # fmt: skip
+        finish_tables(store, written)
+        tables.append(_all_features(store, attempt_of(store)))
+    assert (tables[0] == 1).all()
+    assert (tables[1] == 2).all()
 
 
 def test_stems__lie_together(spelled):
