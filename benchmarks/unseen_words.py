@@ -5,10 +5,10 @@ says what their vectors should be near. Figures: of its ten nearest words, how m
 vector from letters (overlap), and the rank there of the first of them (median); both among the most frequent words that
 are in the text. Beside them, scores of words that are in the text. Each row is trained on the same text with the same
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
-(`Vectors.with_ngrams`). fastText runs with the same number of threads, unseeded; ours with the seed that is told.
+(`Vectors.with_ngrams`). fastText runs on some threads, unseeded; ours on one, seeded.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
-        [--prior-counts 2000 0] [--tools daskw2v fasttext] [--json]
+        [--prior-counts 2000 0] [--tools daskw2v fasttext] [--objective sgns] [--json]
 """
 
 import argparse
@@ -28,7 +28,7 @@ from distributed import Client
 
 from benchmarks.common import ANALOGY, DATA, one_thread, print_rows, write_text
 from benchmarks.options import Smoke, parsed
-from benchmarks.peers import FRESH, fasttext_arguments
+from benchmarks.peers import FRESH, KINDS, fasttext_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
@@ -40,7 +40,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 COUNTS, POOL, NEAREST, QUERIES = (50, 500), 20_000, 10, 256
 SIMILARITY = [DATA / "eval" / f"{name}.tsv" for name in ("ws353", "simlex999", "mturk287")]
-PLAIN, FITTED = "sgns, plain", "sgns, plain; n-grams fitted"
+PLAIN, FITTED = "plain", "plain; n-grams fitted"
 FASTTEXT = "import fasttext, json, sys; fasttext.train_unsupervised(**json.loads(sys.argv[1])).save_model(sys.argv[2])"
 
 Rows = npt.NDArray[np.float32]
@@ -88,7 +88,7 @@ class Judge:
         return float(np.mean(shared)) / NEAREST, float(np.median(ranks)) + 1
 
 
-def hold_out(text: Path, target: Path, n: int, params: Params) -> list[str]:
+def hold_out(text: Path, target: Path, n: int) -> list[str]:
     """Write a text without some words, which it returns: drawn among those that are spelled with letters."""
     lines = text.read_text().splitlines()
     words, counts = np.unique([word for line in lines for word in line.split()], return_counts=True)
@@ -99,8 +99,8 @@ def hold_out(text: Path, target: Path, n: int, params: Params) -> list[str]:
     return held
 
 
-def train_ours(text: Path, work: Path, params: Params, threads: int, client: Client) -> Trained:
-    vectors = train(text, work=work, params=params, resources=Resources(threads=threads), client=client, listener=None)
+def train_ours(text: Path, work: Path, params: Params, client: Client) -> Trained:
+    vectors = train(text, work=work, params=params, resources=Resources(threads=1), client=client, listener=None)
     return vectors, None if vectors.features is None else vectors.features.vectors
 
 
@@ -122,15 +122,17 @@ def scores_of(vectors: Vectors) -> dict[str, float]:
 
 
 def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterator[Row]:
-    params = Params(epochs=options.epochs, sample=1e-4, alpha=0.05, strategy="averaging")
-    ngrams = params.replace(maxn=6, bucket=options.buckets)
+    teaching = Params(epochs=options.epochs, sample=1e-4, alpha=0.05, strategy="averaging")
+    of_text = options.objective in KINDS
+    matrix = Params(epochs=options.epochs, strategy="columns")
+    params = (teaching if of_text else matrix).replace(objective=options.objective)
     text, part = write_text(folder / "all.txt", options.parts), folder / "part.txt"
-    held = hold_out(text, part, options.held, params)
-    teacher, _ = train_ours(text, folder / "teacher", params.replace(seed=9), options.threads, client)
+    held = hold_out(text, part, options.held)
+    teacher, _ = train_ours(text, folder / "teacher", teaching.replace(seed=9), client)
     judge = Judge(teacher, [word for word in held if word in teacher])
 
     def ours(own: Params) -> Callable[[int], Trained]:
-        return lambda seed: train_ours(part, folder / "work", own.replace(seed=seed), options.threads, client)
+        return lambda seed: train_ours(part, folder / "work", own.replace(seed=seed), client)
 
     def fitted(seed: int) -> Trained:
         vectors = ours(params)(seed)[0].with_ngrams(bucket=options.buckets)
@@ -138,9 +140,10 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
         return vectors, vectors.features.vectors
 
     ways = {PLAIN: ours(params), FITTED: fitted}
-    for prior in options.prior_counts:
-        ways[f"sgns, n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
-    if "fasttext" in options.tools:
+    ngrams = params.replace(maxn=6, bucket=options.buckets) if of_text else params
+    for prior in options.prior_counts if of_text else ():
+        ways[f"n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
+    if "fasttext" in options.tools and of_text:
         ways["fastText"] = lambda seed: train_fasttext(part, ngrams, options.threads)
     for tool, run in ways.items():
         found: list[dict[str, float | None]] = []
@@ -182,9 +185,10 @@ SMOKE = Smoke(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--objective", default="sgns", help="context_matrix: its rows, and n-grams fitted to them")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="of fastText")
     parser.add_argument("--held", type=int, default=2000, help="words that are held out")
     parser.add_argument("--buckets", type=int, default=2_000_000)
     parser.add_argument("--prior-counts", type=int, nargs="+", default=[2000, 0])
