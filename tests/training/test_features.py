@@ -13,6 +13,7 @@ from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.features import _all_features
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -104,6 +105,34 @@ def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
                                listener=None))  # fmt: skip
         np.testing.assert_array_equal(found[0].vectors, found[1].vectors)
         np.testing.assert_array_equal(found[0].features.rows[:], found[1].features.rows[:])
+
+
+def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, monkeypatch):
+    """Its second call finds the features anew, and goes on from a checkpoint of their rows."""
+
+    class StoppedError(Exception):
+        pass
+
+    text, play = text_of_stems(tmp_path / "text.txt", lines=300), AveragingRun.play
+
+    def stop(run, number, looked_at):
+        if number == 4:
+            raise StoppedError
+        return play(run, number, looked_at)
+
+    given = {
+        "params": NGRAMS.replace(n_replicas=2, warmup=0.0, rounds_per_epoch=2), "client": client, "listener": None,
+        "resources": ONE.replace(checkpoint_seconds=0),
+    }  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(AveragingRun, "play", stop)
+        with pytest.raises(StoppedError):
+            train(text, work=tmp_path / "stopped", **given)
+    (run,) = (tmp_path / "stopped" / "runs").iterdir()
+    assert list((run / "checkpoints").iterdir())
+    again, whole = (train(text, work=tmp_path / name, **given) for name in ("stopped", "whole"))
+    np.testing.assert_array_equal(again.vectors, whole.vectors)
+    np.testing.assert_array_equal(again.features.rows[:], whole.features.rows[:])
 
 
 @pytest.mark.parametrize("objective", ["sgns", "cbow_ns", "sg_hs", "cbow_hs"])
