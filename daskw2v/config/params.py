@@ -313,6 +313,7 @@ class Params(TextParams):
         # Not dataclasses.asdict: it would copy the tokenizer.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["filters"] = [[list(condition) for condition in group] for group in self.filters]
+        values["prefix_sizes"] = list(self.prefix_sizes)
         values["feature_weights"] = [list(pair) for pair in self.feature_weights]
         base = values["base_vectors"]
         if not (base is None or isinstance(base, str)):

@@ -9,6 +9,7 @@ from daskw2v.errors import ParameterError
 
 STEP = 16  # columns that a processor's kernels take at once
 MOST = 7  # prefixes that kernels have room for
+LARGEST = 65520  # below the largest vector_size
 
 
 def _size(value: Any) -> int:
@@ -32,11 +33,11 @@ def _are_sizes(values: Any) -> bool:
     except (TypeError, ValueError):
         return False
     rises = all(a < b for a, b in pairwise((0, *sizes)))
-    return len(sizes) <= MOST and rises and not any(size % STEP for size in sizes)
+    return len(sizes) <= MOST and rises and not any(size % STEP or size > LARGEST for size in sizes)
 
 
 PREFIX_SIZES = Constraint(
-    _are_sizes, f"a list of at most {MOST} rising multiples of {STEP}", _sizes, item="COLUMNS"
+    _are_sizes, f"a list of at most {MOST} rising multiples of {STEP}, {LARGEST:,} at most", _sizes, item="COLUMNS"
 )  # fmt: skip
 
 

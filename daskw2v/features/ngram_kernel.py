@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.features.ngrams import OFFSET, PRIME
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
+
+_OFFSET, _PRIME = 2166136261, 16777619  # of FNV-1a, as in `ngrams`: a cached kernel depends on its own file
 
 
 def ngrams_in(
@@ -53,7 +54,7 @@ def _walk(
             for start in range(length):
                 if (marked[start] & 0xC0) == 0x80:
                     continue
-                hash, at, characters = np.uint32(OFFSET), start, 0
+                hash, at, characters = np.uint32(_OFFSET), start, 0
                 while at < length and characters < maxn:
                     hash = _with_byte(hash, marked[at])
                     at += 1
@@ -71,7 +72,7 @@ def _walk(
 @inline
 def _with_byte(hash: Any, byte: Any) -> Any:
     signed = np.uint32(np.int32(np.int8(byte)))
-    return np.uint32((hash ^ signed) * np.uint32(PRIME))
+    return np.uint32((hash ^ signed) * np.uint32(_PRIME))
 
 
 @inline

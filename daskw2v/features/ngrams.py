@@ -12,7 +12,7 @@ from daskw2v.types import Int32Array, Int64Array
 
 _BEGIN, _END = "<", ">"
 END_OF_SENTENCE = "</s>"  # a word of fastText's that has no n-grams
-OFFSET, PRIME = 2166136261, 16777619
+_OFFSET, _PRIME = 2166136261, 16777619
 
 
 def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
@@ -27,10 +27,10 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
     """
     characters = [character.encode("utf-8", "surrogatepass") for character in (_BEGIN, *word, _END)]
     for start in range(len(characters)):
-        hash = OFFSET
+        hash = _OFFSET
         for n, character in enumerate(characters[start : start + maxn], 1):
             for byte in character:
-                hash = ((hash ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * PRIME) & 0xFFFFFFFF
+                hash = ((hash ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * _PRIME) & 0xFFFFFFFF
             if n >= minn and not (n == 1 and start in (0, len(characters) - 1)):
                 yield hash
 

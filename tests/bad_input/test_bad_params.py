@@ -93,7 +93,7 @@ BAD = {
 FIELDS = {f.name: (cls, f) for cls in (Params, Resources) for f in dataclasses.fields(cls)}
 
 # Fields that limit each other: the other end, out of the way.
-OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}}
+OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}, "prefix_sizes": {"vector_size": 65536}}
 
 
 def make(name, value):

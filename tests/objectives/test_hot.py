@@ -27,7 +27,7 @@ def threads():
 
 def rows_of(thread, copies):
     """Return views of the thread's own copies, or of the rows that they are copies of, in both tables."""
-    source, output, width, hot, _ = thread[0]
+    source, output, width, hot = thread[0][:4]
     starts = (hot.source, hot.output) if copies else (0, 0)
     return [
         table.reshape(-1, width)[start : start + HOT] for table, start in zip((source, output), starts, strict=True)

@@ -39,7 +39,11 @@ _IMPORTERS = {
     "cli/program.py",
     "cli/training.py",
     "kernels/cuda/__init__.py",
+    "models/index/binary.py",
+    "models/index/clusters.py",
+    "models/index/product.py",
     "models/index/table.py",
+    "models/spelling.py",
     "extras.py",
 }
 
