@@ -52,7 +52,7 @@ class Version(NamedTuple):
     @property
     def words(self) -> int:
         """Number of its words; raises as `created` does."""
-        match self.manifest["tables"]:
+        match self.manifest.get("tables"):
             case {"input": [int(words), int()]}:
                 return words
         raise self._damaged("tables")

@@ -13,7 +13,7 @@ from daskw2v.models.resolving import resolve
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions, latest_version, point_to, publish
+from daskw2v.models.versions import Version, Versions, latest_version, point_to, publish
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -214,3 +214,9 @@ def test_resolve__refuses_a_newer_format(models):
     (models / "v0001-a").write_bytes("manifest.json", json.dumps(newer).encode())
     with pytest.raises(StoreError, match="format_version=99"):
         resolve(models.url)
+
+
+@pytest.mark.parametrize("manifest", [{}, {"tables": 3}, {"tables": {"input": [1]}}])
+def test_words__of_a_manifest_without_tables_are_refused(manifest):
+    with pytest.raises(StoreError, match="The manifest of v0001-a holds tables="):
+        _ = Version("v0001-a", manifest, (), False).words
