@@ -27,7 +27,7 @@ class NGrams(NamedTuple):
     bucket: int = 1
 
 
-class Column(NamedTuple):
+class FeatureColumn(NamedTuple):
     """A column of a table of features.
 
     Parameters
@@ -75,7 +75,7 @@ class FeatureKeys:
         N-grams, and the bucket of each of the rows that follow, shape (n,) int32.
     """
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[FeatureColumn, ...] = ()
     ngrams: NGrams = NGrams()
     buckets: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
 
@@ -213,7 +213,7 @@ class FeatureKeys:
         fits = buckets.dtype == np.int32 and buckets.ndim == 1 and ngrams.minn <= ngrams.maxn and ngrams.bucket >= 1
         if not fits or (len(buckets) and not 0 <= buckets.min() <= buckets.max() < ngrams.bucket):
             raise DamageError.of(url, f"has buckets that are not of {ngrams}")
-        return cls(tuple(typed(Column, one, url) for one in listed), ngrams, buckets)
+        return cls(tuple(typed(FeatureColumn, one, url) for one in listed), ngrams, buckets)
 
 
 def category(value: Any) -> str:

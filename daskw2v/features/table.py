@@ -15,7 +15,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats.columns import is_string, strings_of
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
-from daskw2v.features.keys import Column, category, shares_of
+from daskw2v.features.keys import FeatureColumn, category, shares_of
 from daskw2v.features.words import WordFeatures
 from daskw2v.types import Float64Array, Int64Array
 from daskw2v.vocabulary import word_tables
@@ -107,7 +107,7 @@ class TableFeatures:
                 raise InputError(f"Column {name!r} of {url} is {column.type}.", "Give one type in all of its files.")
             collected.add(ids[known].astype(np.int64), column.take(pa.array(known)))
 
-    def finish(self) -> tuple[tuple[Column, ...], WordFeatures]:
+    def finish(self) -> tuple[tuple[FeatureColumn, ...], WordFeatures]:
         """Return the columns, and the features of each word; weights of own rows are 1.
 
         Raises
@@ -115,7 +115,7 @@ class TableFeatures:
         InputError
             If no word has a feature.
         """
-        counts, columns, first = self._vocabulary.counts, list[Column](), 0
+        counts, columns, first = self._vocabulary.counts, list[FeatureColumn](), 0
         ids, rows, weights = list[Int64Array](), list[Int64Array](), list[Float64Array]()
         for name, collected in self._columns.items():
             weight = self._weights.get(name, 1.0)
@@ -164,7 +164,7 @@ class _Categories:
 
     def finish(
         self, name: str, weight: float, counts: Int64Array
-    ) -> tuple[Column, Int64Array, Int64Array, Float64Array]:
+    ) -> tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]:
         """Return the column, most frequent categories first, and of each pair the word, the category and its share."""
         pairs = np.unique(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
@@ -173,7 +173,7 @@ class _Categories:
         order = np.lexsort((values.astype(str), -often))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        return Column(name, weight, values=tuple(values[order])), ids, rank[codes], np.ones(len(ids))
+        return FeatureColumn(name, weight, values=tuple(values[order])), ids, rank[codes], np.ones(len(ids))
 
 
 class _Numbers:
@@ -190,19 +190,19 @@ class _Numbers:
 
     def finish(
         self, name: str, weight: float, counts: Int64Array
-    ) -> tuple[Column, Int64Array, Int64Array, Float64Array]:
+    ) -> tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]:
         """Return the column, and of each word the knots around its number, and their shares."""
         ids, places = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids]), return_inverse=True)
         values = np.concatenate([np.empty(0), *self._values])
         means = np.bincount(places, values, len(ids)) / np.maximum(1, np.bincount(places, minlength=len(ids)))
         if not len(ids):
-            return Column(name, weight), ids, ids, means
+            return FeatureColumn(name, weight), ids, ids, means
         knots = np.unique(np.quantile(means, np.linspace(0, 1, KNOTS)))
         below, share = shares_of(means, knots)
         both, rows = np.concatenate([ids, ids]), np.concatenate([below, below + 1])
         shares = np.concatenate([1.0 - share, share])
         used = shares > 0
-        return Column(name, weight, knots=tuple(knots.tolist())), both[used], rows[used], shares[used]
+        return FeatureColumn(name, weight, knots=tuple(knots.tolist())), both[used], rows[used], shares[used]
 
 
 def _kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
 from daskw2v.features.choice import FEATURES
-from daskw2v.features.keys import FeatureKeys
 from daskw2v.models.attempts import check_attempt
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.manifest import read_finished
@@ -46,20 +45,20 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
             f"{store.url} has {counted(len(vocabulary), 'word')} and {counted(len(stored), 'input row')}.",
             "It is damaged: take it from a copy, or delete it and train again.",
         )
+    keys = read_features(store)
+    more = None if keys is None else open_table(store, FEATURES)
     if in_memory is None:
-        in_memory = stored.nbytes < free_memory() / 2
-    rows = stored if not in_memory else PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]
+        in_memory = stored.nbytes + (0 if more is None else more.nbytes) < free_memory() / 2
     ids, manifest = read_ids(store), read_finished(store)
     if manifest is not None:
         check_attempt(store, manifest)
-    keys = read_features(store)
-    features = None if keys is None else _features(store, keys, in_memory)
-    stable_ids = None if ids is None else ids.ids
+    features = None if keys is None or more is None else FeatureVectors(keys, _held(more, in_memory))
+    rows, stable_ids = _held(stored, in_memory), None if ids is None else ids.ids
     return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), stable_ids, features)
 
 
-def _features(store: Store, keys: FeatureKeys, in_memory: bool) -> FeatureVectors:
-    """Return the rows of features, in memory where those of words are."""
-    rows = open_table(store, FEATURES)
-    mapped = PiecedRows(rows.array) if in_memory and PiecedRows.can_hold(rows.array) else rows
-    return FeatureVectors(keys, mapped[:] if in_memory and mapped is rows else mapped)
+def _held(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:
+    """Return rows as they are held: in the store; or in memory, as files that are mapped where these can be."""
+    if not in_memory:
+        return stored
+    return PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]

@@ -19,7 +19,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import FEATURES
-from daskw2v.features.keys import Column, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
@@ -106,7 +106,7 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
 
 def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> int:
     """Task: write what each row of the table stands for, and what the user's table says of words; return the rows."""
-    params, columns = run.params, tuple[Column, ...]()
+    params, columns = run.params, tuple[FeatureColumn, ...]()
     if params.features is not None:
         table = TableFeatures(run.vocabulary.load(), dict(params.feature_weights))
         for source in open_table(params.features, resources, "features"):
@@ -159,9 +159,9 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     """Return rows of features before training, shape (n, D): those of the base that has them, others are drawn."""
     rows = drawn_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
-    if base is not None and len(ids):
-        theirs, table = base
-        found = theirs.of(np.asarray(ids, np.int64))
+    if run.base is not None and base is not None and len(ids):
+        found, model = base.of(np.asarray(ids, np.int64)), run.base.model
+        table = _all_features(model, attempt_of(model))
         totals = total_weights(found)[:, None]
         rows = np.where(
             totals > 0, sums(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
@@ -170,14 +170,11 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
 
 
 @lru_cache(maxsize=1)
-def _of_base(run: Run) -> tuple[WordFeatures, Float32Array] | None:
-    """Return what each row of features begins with, as features of the base, and the base's table; None without one."""
+def _of_base(run: Run) -> WordFeatures | None:
+    """Return what each row of features begins with, as features of the base; None where that has none."""
     assert run.base is not None
     theirs = read_features(run.base.model)
-    if theirs is None:
-        return None
-    model = run.base.model
-    return theirs.of_keys(keys_of(run)), _all_features(model, attempt_of(model))
+    return None if theirs is None else theirs.of_keys(keys_of(run))
 
 
 def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:

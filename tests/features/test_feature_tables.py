@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError
-from daskw2v.features.keys import Column
+from daskw2v.features.keys import FeatureColumn
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -38,7 +38,7 @@ def test_tables__of_several_formats_say_the_same(tmp_path):
     (tmp_path / "d.tsv").write_text(lines.replace(",", "\t"))
     for path in tmp_path.iterdir():
         columns_found, found = features_in(path)
-        assert columns_found == (Column("brand", 1.0, values=("zorg", "acme")),), "the most frequent first"
+        assert columns_found == (FeatureColumn("brand", 1.0, values=("zorg", "acme")),), "the most frequent first"
         assert of_each(found) == [{}, {0: 1.0}, {1: 1.0}, {1: 1.0}]
 
 

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
-from daskw2v.features.keys import Column, FeatureKeys, NGrams, shares_of
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams, shares_of
 from daskw2v.features.ngrams import ngrams_of
 from daskw2v.features.words import composed, own_rows, sums, total_weights, weighed
 from daskw2v.store.storage import Store
 
-COLUMNS = (Column("brand", 2.0, values=("acme", "zorg", "7")), Column("price", 1.0, knots=(1.0, 2.0, 4.0)))
+COLUMNS = (
+    FeatureColumn("brand", 2.0, values=("acme", "zorg", "7")),
+    FeatureColumn("price", 1.0, knots=(1.0, 2.0, 4.0)),
+)
 NGRAMS = NGrams(3, 4, 50)
 
 
@@ -79,7 +82,11 @@ def test_lost_buckets__are_refused(tmp_path):
 def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
     base = keys()
     other = FeatureKeys(
-        (Column("price", 1.0, knots=(2.0, 3.0)), Column("brand", 1.0, values=("zorg", "new")), Column("x", 1, ("a",))),
+        (
+            FeatureColumn("price", 1.0, knots=(2.0, 3.0)),
+            FeatureColumn("brand", 1.0, values=("zorg", "new")),
+            FeatureColumn("x", 1, ("a",)),
+        ),
         NGRAMS, np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
     )  # fmt: skip
     found = base.of_keys(other)

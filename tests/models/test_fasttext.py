@@ -8,7 +8,7 @@ from gensim.models.fasttext import FastText, load_facebook_model, load_facebook_
 
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
-from daskw2v.features.keys import Column, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models import fasttext as module
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.tables import read_table
@@ -180,7 +180,7 @@ def test_export__refuses_words_that_end_early(tmp_path, word):
 
 
 def test_export__refuses_a_table_of_features(tmp_path):
-    keys = FeatureKeys((Column("brand", 1.0, ("x", "y")),))
+    keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
     features = FeatureVectors(keys, np.ones((2, 2), np.float32))
     vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
     with pytest.raises(InputError, match="no place for a table of features"):

@@ -119,7 +119,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
             done: tuple[int, float]
-            if self._features is None or composer is None:
+            if composer is None or self._features is None:
                 done = self._train(*work)
             else:
                 rows, window = self._tables["features"], self._params.window
