@@ -28,6 +28,7 @@ from benchmarks.stopwatch import stopwatch
 from daskw2v.config.params import Params
 from daskw2v.extras import needed
 from daskw2v.models.vectors import Vectors
+from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -56,11 +57,12 @@ def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     """Return what gensim calls the same training."""
     kind = KINDS[params.objective]
     same = (
-        "vector_size", "window", "shrink_windows", "min_count", "sample", "ns_exponent", "alpha", "min_alpha", "epochs",
+        "vector_size", "window", "shrink_windows", "min_count", "sample", "alpha", "min_alpha", "epochs",
         "seed",
     )  # fmt: skip
     return {
         **{name: getattr(params, name) for name in same},
+        "ns_exponent": NS_EXPONENT if params.ns_exponent is None else params.ns_exponent,
         "sg": int(kind.skip_gram),
         "hs": int(kind.tree),
         "negative": 0 if kind.tree else params.negative,

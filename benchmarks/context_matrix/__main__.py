@@ -3,9 +3,13 @@
 With the paper's settings (section 5.1): words of 50 or more occurrences, windows of 2 words each way, 5 negatives.
 Where not said, cost is processor time of one core, and scores are means over --seeds beside their extremes.
 
-    python -m benchmarks.context_matrix [--tables size quality losses speed subwords]
-        [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--times 3] [--cache DIR] [--json]
+    python -m benchmarks.context_matrix [--tables heaps size contexts quality losses speed subwords]
+        [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--ns-exponent 0.75]
+        [--context-sample 1e-3] [--times 3] [--cache DIR] [--json]
+        heaps (figure 8): words by size of the text, and Heaps' law
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...] [--samples 0 1e-4]
+        contexts (section 5.5): which change closes the gap to plain minibatches without subsampling:
+            [--context-size 4096] [--alphas 0.005]
         quality (figure 15): W2V-CL, W2V-Vanilla, SGNS on all sets that the paper judges by, and what they cost:
             [--context-size 4096] [--alphas 0.0025 0.005] [--classifier cnn] [--texts stsa custrev]
         losses (figures 16, 17): mean and variance of the loss of frequent and of rare words: [--context-size 4096]
@@ -14,9 +18,9 @@ Where not said, cost is processor time of one core, and scores are means over --
         subwords (figures 20, 21): words made of their characters, which need PyTorch: quality, words/s, and
             neighbours of words that are not in the text: [--subword-columns 4096] [--subword-size 100]
 
-All of it takes more than an hour: some 15 minutes for size, 20 for quality, 10 for losses, 15 for speed and 12 for
-subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained again, but words of
-characters are, for their neighbours; losses and times are always taken anew.
+All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 10 for losses, 15 for
+speed and 12 for subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
+again, but words of characters are, for their neighbours; losses and times are always taken anew.
 """
 
 import argparse
@@ -27,6 +31,8 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.common import finish
+from benchmarks.context_matrix.contexts import contexts
+from benchmarks.context_matrix.heaps import heaps
 from benchmarks.context_matrix.losses import losses
 from benchmarks.context_matrix.quality import quality
 from benchmarks.context_matrix.size import size
@@ -39,7 +45,9 @@ from benchmarks.papers.session import Session
 from daskw2v.evaluation.classification import ClassificationMethod
 
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
+    "heaps": heaps,
     "size": size,
+    "contexts": contexts,
     "quality": quality,
     "losses": losses,
     "speed": speed,
@@ -53,7 +61,10 @@ SMOKE = Smoke(
         "alphas": [0.005], "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16,
         "subword_time_columns": 32, "texts": ["stsa", "custrev"], "times": 1,
     },
-    ("Figure 14", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20", "Figure 21"),
+    (
+        "Figure 8", "Heaps", "Figure 14", "both", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20",
+        "Figure 21",
+    ),
 )  # fmt: skip
 
 
@@ -65,6 +76,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=Setting.epochs, help="over the matrix, or over the text")
     parser.add_argument("--seeds", type=int, nargs="+", default=Setting.seeds)
     parser.add_argument("--sample", type=float, default=Setting.sample, help="where no table tries --samples")
+    parser.add_argument("--ns-exponent", type=float, help="of the matrix: 0.75 in the paper, 1 by default here")
+    parser.add_argument("--context-sample", type=float, default=Setting.context_sample, help="of the matrix")
     parser.add_argument("--samples", type=float, nargs="+", default=Setting.samples, help="size: subsampling to try")
     parser.add_argument("--context-sizes", type=int, nargs="+", default=Setting.context_sizes, help="size: columns")
     parser.add_argument("--context-size", type=int, default=Setting.context_size, help="columns in all other tables")

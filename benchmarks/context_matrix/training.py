@@ -49,6 +49,8 @@ class Setting:
         Of what is trained, where a table does not try several; epochs go over the matrix or the text.
     context_size, context_sizes
         Columns of the matrix; and those that figure 14 tries.
+    ns_exponent, context_sample
+        Of the matrix, in all tables but `contexts`, which tries several.
     samples
         Subsampling that figure 14 tries; the paper has none.
     batch, alphas
@@ -68,6 +70,8 @@ class Setting:
     epochs: int = 1
     seeds: Sequence[int] = (1,)
     sample: float = 0.0
+    ns_exponent: float | None = None
+    context_sample: float = 0.0
     context_size: int = 4096
     context_sizes: Sequence[int] = (256, 512, 1024, 2048, 4096, 8192)
     samples: Sequence[float] = (0.0, 1e-4)
@@ -82,7 +86,10 @@ class Setting:
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
-        matrix = {"strategy": "columns", "context_size": self.context_size}
+        matrix = {
+            "strategy": "columns", "context_size": self.context_size, "ns_exponent": self.ns_exponent,
+            "context_sample": self.context_sample,
+        }  # fmt: skip
         of_objective = {"strategy": "averaging"} if objective == "sgns" else matrix
         base = {
             "min_count": MIN_COUNT, "window": 2, "shrink_windows": False, "negative": 5, "sample": self.sample,
@@ -96,10 +103,10 @@ class Setting:
             self.batch, alpha, lazy, vector_size=self.vector_size, sample=self.sample, epochs=self.epochs, seed=seed
         )
 
-    def vanillas(self) -> dict[str, Vanilla]:
+    def vanillas(self, seed: int = 1) -> dict[str, Vanilla]:
         """Return all ways to train W2V-Vanilla that are compared."""
-        lazy = {f"W2V-Vanilla, lazy Adam {alpha}": self.vanilla(alpha, lazy=True) for alpha in self.alphas}
-        return {"W2V-Vanilla, Adam 0.001": self.vanilla(), **lazy}
+        lazy = {f"W2V-Vanilla, lazy Adam {alpha}": self.vanilla(alpha, lazy=True, seed=seed) for alpha in self.alphas}
+        return {"W2V-Vanilla, Adam 0.001": self.vanilla(seed=seed), **lazy}
 
 
 class Made(NamedTuple):

@@ -6,7 +6,7 @@ always count, in one order; a field that came later counts only where it is not 
 default renames nothing.
 
 A later field whose None means "chosen for you" must keep that None: filled in, it is no longer as by default. Where a
-field of the first release had another default there, that still counts in the names of runs that do not read it.
+field of the first release had another default there, that still counts in the names of runs for which it did not end.
 """
 
 from collections.abc import Collection
@@ -49,9 +49,9 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
 
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
-    """Return the value of a field, or its first default where it is None and the strategy does not read it."""
-    unread = value is None and params.strategy not in f.metadata["used_by"]
-    return f.metadata["first"] if unread else value
+    """Return the value of a field, or its first default where it is None and that default still holds."""
+    ended = {params.objective, params.strategy}.intersection(f.metadata["first_ended_for"])
+    return f.metadata["first"] if value is None and not ended else value
 
 
 def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:

@@ -76,9 +76,12 @@ class Params(TextParams):
         stage="train",
         used_by=("sgns", "cbow_ns"),
     )
-    ns_exponent: float = setting(
-        0.75, "power of the counts that negatives are drawn by", number(-10, 10),
-        stage="train", used_by=_NEGATIVE_SAMPLING,
+    ns_exponent: float | None = setting(
+        None,
+        "power of the counts that negatives are drawn by; when not given 0.75, and 1 for the word-context matrix, "
+        "whose negatives are drawn by the counts of its contexts",
+        number(-10, 10), stage="train", used_by=_NEGATIVE_SAMPLING, optional=True,
+        first=0.75, first_ended_for=_CONTEXT_MATRIX,
     )  # fmt: skip
     minn: int = setting(
         3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255),
@@ -114,6 +117,12 @@ class Params(TextParams):
     context_size: int = setting(
         1024, "contexts sampled for each word: columns of the word-context matrix", integer(1, 1 << 24),
         stage="matrix", used_by=_CONTEXT_MATRIX,
+    )  # fmt: skip
+    context_sample: float = setting(
+        0.0,
+        "frequency above which words are randomly dropped from the contexts of the word-context matrix; they stay in "
+        "the text, so that windows keep their width; 0 drops none",
+        number(0, 1), stage="matrix", used_by=_CONTEXT_MATRIX,
     )  # fmt: skip
     base_matrix: str | None = setting(
         None, "name of an earlier word-context matrix that new text extends", TEXT,
@@ -246,6 +255,7 @@ class Params(TextParams):
         used_by=("rotation",),
         optional=True,
         first=8,
+        first_ended_for=("rotation",),
     )
     negative_rule: str = setting(
         "tns",

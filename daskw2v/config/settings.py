@@ -176,6 +176,7 @@ def setting(
     secret: bool = False,
     heading: str = "",
     first: Any = None,
+    first_ended_for: tuple[str, ...] = (),
     told: bool = False,
 ) -> Any:
     """Declare a field.
@@ -197,12 +198,15 @@ def setting(
         The heading of this field and of those below it, one of `HEADINGS`.
     first
         Its default in the first release, where that was another (see `config.identity`).
+    first_ended_for
+        The objectives and strategies for which another default took the place of `first`.
     told
         Whether the list of files tells what it changes, so that names of results do not count it.
     """
     metadata = {
         "help": help, **constraint._asdict(), "stage": stage, "used_by": used_by, "optional": optional,
         "heading": heading, "first": first, "told": told,
+        "first_ended_for": first_ended_for,
     }  # fmt: skip
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)

@@ -19,15 +19,16 @@ from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 TNS, SNS, BNS = range(3)
 RULES = {"tns": TNS, "sns": SNS, "bns": BNS}
+NS_EXPONENT = 0.75  # where Params leave it open, as word2vec.c
 WORD = np.uint64(0xD1B54A32D192ED03)  # makes the draw of a word independent of that of its partition
 
 
-def word_weights(counts: Int64Array, exponent: float) -> Float64Array:
-    """Return the sampling weights of negatives: counts ** exponent, shape of `counts`."""
-    return np.asarray(counts.astype(np.float64) ** exponent)
+def word_weights(counts: Int64Array | Float64Array, exponent: float | None) -> Float64Array:
+    """Return the sampling weights of negatives: counts ** exponent, or NS_EXPONENT, shape of `counts`."""
+    return np.asarray(counts.astype(np.float64) ** (NS_EXPONENT if exponent is None else exponent))
 
 
-def word_table(counts: Int64Array, exponent: float) -> UInt64Array:
+def word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
     """Return the alias table of words, given their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
 

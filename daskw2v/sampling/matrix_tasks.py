@@ -22,7 +22,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.growth import match_words, merge_rows
 from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.text import read_text
+from daskw2v.sampling.text import read_text, thresholds_of
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.places import Written
@@ -96,7 +96,8 @@ def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, 
     """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
     segment, words, windows = read_text(build.run, 0, start, stop)
     size, key = build.run.params.context_size, build.key(Purpose.MATRIX)
-    found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size)
+    keep = thresholds_of(build.run.vocabulary, build.run.params.context_sample)
+    found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size, keep)
     edges, attempt = build.edges(found.rows[:, 0]), new_attempt()
     place = build.place / "text" / str(number) / attempt
     write_parts(place, "rows", edges, found.rows)

@@ -15,7 +15,7 @@ import numpy as np
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below, draw, mix
 from daskw2v.sampling.dealing import WindowSize, reach_of
-from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.segments import Segment, with_rest
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 _HALF, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
@@ -51,7 +51,14 @@ def context_of(entry: Any) -> Any:
 
 
 def sample_pairs(
-    segment: Segment, first: int, last: int, windows: WindowSize, key: np.uint64, n_words: int, size: int
+    segment: Segment,
+    first: int,
+    last: int,
+    windows: WindowSize,
+    key: np.uint64,
+    n_words: int,
+    size: int,
+    keep: UInt64Array,
 ) -> PairSample:
     """Sample the pairs of the centers first..last-1 of a segment, for each center's word.
 
@@ -67,13 +74,16 @@ def sample_pairs(
         Number of words in the vocabulary.
     size
         Most pairs to keep of a word.
+    keep
+        `segments.keep_thresholds` of contexts, for the most frequent words or all: pairs of other contexts all count.
     """
+    keep = with_rest(keep)
     ends = np.zeros(n_words + 1, np.int32)
-    _deal(segment, first, last, windows, key, ends[1:], np.empty(0, np.uint64), False)
+    _deal(segment, first, last, windows, key, keep, ends[1:], np.empty(0, np.uint64), False)
     sizes = ends[1:].copy()
     edges = np.cumsum(ends, dtype=np.int32)
     entries = np.empty(edges[-1], np.uint64)
-    _deal(segment, first, last, windows, key, edges[:-1].copy(), entries, True)
+    _deal(segment, first, last, windows, key, keep, edges[:-1].copy(), entries, True)
     words = np.flatnonzero(sizes)
     kept = _cut(entries, edges, words, size)
     return PairSample(np.column_stack([words, sizes[words]]).astype(np.int32), entries[:kept])
@@ -81,10 +91,13 @@ def sample_pairs(
 
 @kernel
 def _deal(
-    segment: Any, first: Any, last: Any, windows: Any, key: Any, places: Any, entries: Any, write: Any
+    segment: Any, first: Any, last: Any, windows: Any, key: Any, keep: Any, places: Any, entries: Any, write: Any
 ) -> None:  # fmt: skip
-    """Advance the place of each center's word by its pairs, and write their entries there if `write`."""
-    tokens, bounds = segment.tokens, segment.bounds
+    """Advance the place of each center's word by its pairs, and write their entries there if `write`.
+
+    The upper half of a pair's draw is its priority; the lower half says whether its context is kept.
+    """
+    tokens, bounds, last_known = segment.tokens, segment.bounds, len(keep) - 1
     sentence = np.searchsorted(bounds, first, side="right") - 1
     for center in range(first, last):
         while center >= bounds[sentence + 1]:
@@ -92,14 +105,14 @@ def _deal(
         position, word = segment.positions[center], tokens[center]
         reach = reach_of(windows.window, windows.shrink, windows.key, position)
         begin, end = max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)
-        if write:
-            counter = position * (2 * windows.window + 1) + windows.window - center
-            at = places[word]
-            for i in range(begin, end):
-                if i != center:
-                    entries[at] = entry_of(draw(key, counter + i), tokens[i])
-                    at += 1
-        places[word] += end - begin - 1
+        counter, at = position * (2 * windows.window + 1) + windows.window - center, places[word]
+        for i in range(begin, end):
+            bits = draw(key, counter + i)
+            if i != center and (bits & _LOWER) < keep[min(tokens[i], last_known)]:
+                if write:
+                    entries[at] = entry_of(bits, tokens[i])
+                at += 1
+        places[word] = at
 
 
 @inline

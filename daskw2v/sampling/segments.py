@@ -12,7 +12,7 @@ import numpy as np
 
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import draw
-from daskw2v.types import Int32Array, Int64Array, UInt64Array
+from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt64Array
 
 # The largest sample / f at which word2vec keeps a word with a probability below 1
 _KEPT = ((math.sqrt(5) - 1) / 2) ** 2
@@ -59,10 +59,15 @@ def keep_thresholds(counts: Int64Array, sample: float, total: int | None = None)
     total
         Sum of the counts of all words, if `counts` has not all.
     """
+    return (keep_shares(counts, sample, total) * 2.0**32).astype(np.uint64)
+
+
+def keep_shares(counts: Int64Array, sample: float, total: int | None = None) -> Float64Array:
+    """Return the probability of keeping each word, as `keep_thresholds` does, shape of `counts`."""
     if not sample:
-        return np.full(len(counts), 2**32, np.uint64)
+        return np.ones(len(counts))
     ratio = sample * (counts.sum() if total is None else total) / np.maximum(counts, 1)
-    return (np.minimum(1.0, np.sqrt(ratio) + ratio) * 2.0**32).astype(np.uint64)
+    return np.asarray(np.minimum(1.0, np.sqrt(ratio) + ratio))
 
 
 def with_rest(keep: UInt64Array) -> UInt64Array:

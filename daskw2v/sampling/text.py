@@ -13,6 +13,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus
 from daskw2v.types import UInt64Array
+from daskw2v.vocabulary.count import StoredVocabulary
 
 
 class RunText(NamedTuple):
@@ -36,14 +37,16 @@ class RunText(NamedTuple):
 @lru_cache(maxsize=2)
 def open_text(run: Run) -> RunText:
     """Return the cached text of a run."""
-    vocabulary, sample = run.vocabulary, run.params.sample
+    vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
+    reader = SegmentReader(run.work, corpus, vocabulary)
+    return RunText(reader, corpus.n_tokens, thresholds_of(vocabulary, run.params.sample))
+
+
+@lru_cache(maxsize=2)
+def thresholds_of(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
+    """Return the thresholds of a subsampling of a vocabulary, for the words that it may drop."""
     frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
-    corpus = Corpus.load(run.work, run.corpus)
-    return RunText(
-        SegmentReader(run.work, corpus, vocabulary),
-        corpus.n_tokens,
-        keep_thresholds(frequent, sample, vocabulary.total),
-    )
+    return keep_thresholds(frequent, sample, vocabulary.total)
 
 
 def subsampling(params: Params, epoch: int) -> np.uint64:

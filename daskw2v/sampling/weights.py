@@ -59,7 +59,7 @@ class PartitionCounts:
 
 
 def partition_counts(
-    client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float, home: Store
+    client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store
 ) -> PartitionCounts:
     """Divide the counts of a vocabulary by partition on the cluster, or return them if that was done before.
 
@@ -104,7 +104,7 @@ def read_partition_counts(home: Store) -> PartitionCounts | None:
 
 
 def _deal_counts(
-    vocabulary: StoredVocabulary, partitions: Partitions, exponent: float, home: Store, first: int, last: int
+    vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
     """Task: write the counts of the partitions first..last-1; return the attempt and the weight of each partition."""
     n, rows = partitions.n, max(1, _WORDS // partitions.n)

@@ -4,14 +4,32 @@ A column pairs each word with one of its contexts, and all words have as many co
 other stays, then they change roles: no row of a batch as large as the vocabulary is updated twice, or read meanwhile.
 """
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Columns, Objective, PartTables, initial_rows
 from daskw2v.objectives.context_matrix import cpu
-from daskw2v.objectives.noise import PreparedNoise, noise_bytes, prepare_noise, word_tables
+from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_tables
 from daskw2v.objectives.sgns import SGNS
-from daskw2v.types import Float32Array
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.segments import keep_shares
+from daskw2v.types import Float32Array, Int64Array
 
 __all__ = ["CONTEXT_MATRIX"]
+
+NS_EXPONENT = 1.0  # where Params leave it open
+
+
+def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
+    """Build the table that negatives are drawn from: words as often as they are contexts of the matrix.
+
+    Only then do both tables have the same optimum. Where q is the share of a word among the negatives, the dot product
+    of x and y is best at log P(y | x) / q(y) for the input row of x, and at log P(x | y) / q(x) for the output row of
+    y, less a constant. The two are equal where q is the share of a word among the contexts. With counts ** 0.75 they
+    differ by a quarter of log P(y) / P(x): rows of frequent and of rare words are pulled to and fro.
+    """
+    kept = counts * keep_shares(counts, params.sample) * keep_shares(counts, params.context_sample)
+    exponent = NS_EXPONENT if params.ns_exponent is None else params.ns_exponent
+    return PreparedNoise(params, word_table(kept, exponent))
 
 
 def _train_cpu(
@@ -33,7 +51,7 @@ CONTEXT_MATRIX = Objective(
     alphas={"sgd": 0.05, "adam": 0.005},
     tables=word_tables,
     initial=initial_rows,
-    prepare=prepare_noise,
+    prepare=prepare,
     prepared_bytes=noise_bytes,
     column_trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     measured_by=SGNS,

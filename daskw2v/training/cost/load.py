@@ -7,6 +7,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.features.choice import most_rows
+from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.training.cost.base import Load
 from daskw2v.training.memory.text import Text
 from daskw2v.types import Float64Array
@@ -62,5 +63,5 @@ def shares_of(load: Load) -> tuple[int, Float64Array, Float64Array]:
     """Return how many words are rare, taken as equally frequent; shares of words, and of noise, theirs at the end."""
     rest = load.types - len(load.top)
     shares = np.append(load.top, max(0.0, 1 - load.top.sum()) / max(1, rest))
-    noise = shares**Params.ns_exponent
+    noise = shares**NS_EXPONENT
     return rest, shares, noise / (noise[:-1].sum() + rest * noise[-1])
