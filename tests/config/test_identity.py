@@ -28,7 +28,7 @@ NAMES = {
         "fd0c6c71d3f3", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "columns": (
-        {"objective": "context_matrix", "strategy": "columns", "context_size": 32, "window": 3, "seed": 7},
+        {"objective": "context_matrix", "ns_exponent": 0.75, "strategy": "columns", "context_size": 32, "window": 3, "seed": 7},
         "7e34b6e42c9f", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "phrases": (
@@ -52,8 +52,18 @@ def test_names__are_those_of_the_first_release(cls, options, run, corpus, encodi
     assert encoding_signature(params, 64 << 20) == encoding
 
 
-def test_another_default_than_in_the_first_release__renames_only_runs_that_read_it():
-    runs = [Params(strategy=strategy, passes_per_epoch=n) for strategy in ("averaging", "rotation") for n in (None, 8)]
+@pytest.mark.parametrize(
+    ("name", "first", "which", "values"),
+    [
+        ("passes_per_epoch", 8, "strategy", ("averaging", "rotation")),
+        ("ns_exponent", 0.75, "objective", ("sgns", "context_matrix")),
+        ("ns_exponent", 0.75, "objective", ("cbow_ns", "subwords")),
+    ],
+)
+def test_another_default_than_in_the_first_release__renames_only_runs_that_it_changes(name, first, which, values):
+    """Of the two values, the first goes on with the default of the first release."""
+    plain = Params(strategy="averaging")
+    runs = [plain.replace(**{which: value, name: given}) for value in values for given in (None, first)]
     names = [run_identity(TEXT, WORDS, settled_params(params)) for params in runs]
     assert names[0] == names[1]
     assert len(set(names)) == 3

@@ -21,6 +21,7 @@ def test_check_options__passes_defaults(objective):
         ("cbow_ns", {"negative": 7, "ns_exponent": 0.5, "negative_sharing": "pair", "cbow_mean": False}),
         ("cbow_hs", {"cbow_mean": False}),
         ("context_matrix", {"negative": 7, "context_size": 10, "base_matrix": "a", "optimizer": "sgd"}),
+        ("context_matrix", {"ns_exponent": 0.5, "context_sample": 1e-3}),
     ],
 )
 def test_check_options__passes_the_objectives_own(objective, options):
@@ -32,6 +33,7 @@ def test_check_options__passes_the_objectives_own(objective, options):
     [
         ("sgns", "cbow_mean", False, "cbow_ns, cbow_hs"),
         ("sg_hs", "negative", 7, "sgns, cbow_ns, context_matrix, subwords"),
+        ("sgns", "context_sample", 1e-3, "context_matrix, subwords"),
         ("sg_hs", "cbow_mean", False, "cbow_ns, cbow_hs"),
         ("cbow_hs", "ns_exponent", 1.0, "sgns, cbow_ns, context_matrix, subwords"),
         ("cbow_hs", "negative_sharing", "pair", "sgns, cbow_ns"),

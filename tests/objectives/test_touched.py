@@ -10,7 +10,7 @@ from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
 from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition, words_in_partition
 from daskw2v.objectives.tree import linked_trees, path_of
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import word_table, word_weights
 from daskw2v.sampling.segments import keep_thresholds
 
 WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
@@ -47,7 +47,7 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
 @pytest.mark.parametrize("markets", [[-1] * 5, [0] * 5, [2, -1, 0, 2, 2]])
 def test_touched__has_the_words_of_each_centers_market(objective, markets):
     params, counts = Params(objective=objective, market_negative=3, sample=0.01), np.array([90, 40, 40, 9, 3])
-    found, noise = OBJECTIVES[objective], counts**params.ns_exponent
+    found, noise = OBJECTIVES[objective], word_weights(counts, None)
     prepared = found.with_markets(found.prepare(params, counts), counts, np.array(markets, np.int32))
     share = found.touched(prepared, counts)["input"] / (params.window + 1)
     expected = share + params.negative * noise / noise.sum()

@@ -11,21 +11,13 @@ from scipy.stats import chisquare
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.alias import alias_table, alias_tables
 from daskw2v.kernels.rng import Purpose, stream
-
-
-def shares(table):
-    """The distribution a table stands for."""
-    n = len(table)
-    own = (table >> np.uint64(32)).astype(np.float64) / 2**32
-    result = own / n
-    np.add.at(result, (table & np.uint64(0xFFFFFFFF)).astype(np.int64), (1 - own) / n)
-    return result
+from tests.support.alias import shares_of
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60).filter(lambda w: sum(w) > 1e-3))
 def test_alias_table__stands_for_the_weights(weights):
     weights = np.array(weights)
-    np.testing.assert_allclose(shares(alias_table(weights)), weights / weights.sum(), atol=1e-8)
+    np.testing.assert_allclose(shares_of(alias_table(weights)), weights / weights.sum(), atol=1e-8)
 
 
 def test_pick__follows_the_weights(pick_many):

@@ -55,7 +55,7 @@ def draw_of(key, counters):
 
 def rows_of(lines, vocabulary, params):
     """All pairs by plain loops over the text: of each word its contexts, by rising priority."""
-    keep = keep_thresholds(vocabulary.counts, params.sample)
+    keep, keep_context = (keep_thresholds(vocabulary.counts, s) for s in (params.sample, params.context_sample))
     subsample, shrink, priorities = (
         stream(params.seed, p) for p in (Purpose.SUBSAMPLE, Purpose.WINDOW, Purpose.MATRIX)
     )
@@ -72,9 +72,10 @@ def rows_of(lines, vocabulary, params):
             drawn = int(draw_of(shrink, [at])[0] >> np.uint64(32)) * params.window >> 32
             reach = params.window - drawn * params.shrink_windows
             for j in range(max(0, i - reach), min(len(sentence), i + reach + 1)):
-                if j != i:
-                    found[word][0].append(sentence[j][1])
-                    found[word][1].append(at * (2 * params.window + 1) + j - i + params.window)
+                counter, context = at * (2 * params.window + 1) + j - i + params.window, sentence[j][1]
+                if j != i and draw_of(priorities, [counter])[0] & np.uint64(2**32 - 1) < keep_context[context]:
+                    found[word][0].append(context)
+                    found[word][1].append(counter)
     rows = []
     for contexts, counters in found.values():
         priority = draw_of(priorities, counters) >> np.uint64(32)
@@ -98,8 +99,9 @@ def cut_finely(monkeypatch, pairs, band, columns=6):
         pytest.param(LINES, {"context_size": 1}, marks=pytest.mark.slow),
         (LINES, {"context_size": 2000, "window": 1, "sample": 1e-3}),
         (HUGE, {"sample": 0.3, "window": 40}),
+        (LINES, {"sample": 0.0, "context_sample": 1e-2}),
     ],
-    ids=["default", "whole windows", "one column", "wider than all", "one sentence"],
+    ids=["default", "whole windows", "one column", "wider than all", "one sentence", "thinned contexts"],
 )
 def test_build_matrix__is_what_plain_loops_give(client, tmp_path, monkeypatch, lines, changes):
     params = PARAMS.replace(**changes)
@@ -180,8 +182,9 @@ def test_build_matrix__samples_uniformly_without_replacement(client, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 9}, {"context_size": 21}, {"window": 2}, {"shrink_windows": False}, {"sample": 0.5}]
-)
+    "change", [{"seed": 9}, {"context_size": 21}, {"window": 2}, {"shrink_windows": False}, {"sample": 0.5},
+     {"context_sample": 0.01}],
+)  # fmt: skip
 def test_build_matrix__has_a_name_for_all_that_changes_it(client, run, change):
     matrix = build_matrix(client, run)
     other = build_matrix(client, replace(run, params=PARAMS.replace(**change)))

@@ -145,6 +145,7 @@ def test_grown_matrix__draws_anew(make, files):
         ({"window": 2}, "window=2, but base_matrix"),
         ({"shrink_windows": False}, "shrink_windows=False, but base_matrix"),
         ({"sample": 0.5}, r"sample=0\.5, but base_matrix"),
+        ({"context_sample": 0.5}, r"context_sample=0\.5, but base_matrix='\w+' was made with 0\.0"),
     ],
 )
 def test_base__made_by_other_rules_is_refused(make, change, message):

@@ -68,8 +68,8 @@ def segments(draw):
     return Segment(np.array(tokens, np.int32), np.cumsum(gaps) + 10**12, bounds), first, last
 
 
-def pairs_of(segment, first, last, windows):
-    """Every pair by a plain loop: its word and its entry."""
+def pairs_of(segment, first, last, windows, keep):
+    """Every kept pair by a plain loop: its word and its entry. Words beyond `keep` are always kept."""
     words, contexts, counters = [], [], []
     for begin, end in zip(segment.bounds[:-1], segment.bounds[1:], strict=True):
         for center in range(max(begin, first), min(end, last)):
@@ -81,14 +81,20 @@ def pairs_of(segment, first, last, windows):
                     words.append(segment.tokens[center])
                     contexts.append(segment.tokens[i])
                     counters.append(position * (2 * windows.window + 1) + i - center + windows.window)
-    return np.array(words, int), entries_of(draws(KEY, np.array(counters, np.uint64)), np.array(contexts, int))
+    contexts, bits = np.array(contexts, int), draws(KEY, np.array(counters, np.uint64))
+    least = np.append(keep, np.full(WORDS, 2**32))[contexts]
+    kept = (bits & np.uint64(2**32 - 1)) < least
+    return np.array(words, int)[kept], entries_of(bits[kept], contexts[kept])
 
 
-@given(segments(), st.integers(1, 12), st.booleans(), st.integers(1, 9))
-def test_sample_pairs__equals_a_plain_loop(text, window, shrink, size):
-    windows = WindowSize(window, shrink, np.uint64(11))
-    found = sample_pairs(*text, windows, KEY, WORDS, size)
-    words, entries = pairs_of(*text, windows)
+@given(
+    segments(), st.integers(1, 12), st.booleans(), st.integers(1, 9),
+    st.lists(st.integers(0, 2**32), max_size=WORDS),
+)  # fmt: skip
+def test_sample_pairs__equals_a_plain_loop(text, window, shrink, size, keep):
+    windows, keep = WindowSize(window, shrink, np.uint64(11)), np.array(keep, np.uint64)
+    found = sample_pairs(*text, windows, KEY, WORDS, size, keep)
+    words, entries = pairs_of(*text, windows, keep)
     assert found.rows.tolist() == [[w, (words == w).sum()] for w in range(WORDS) if (words == w).any()]
     assert found.rows.dtype == np.int32
     kept = np.split(found.entries, np.cumsum(np.minimum(found.rows[:, 1], size)))
