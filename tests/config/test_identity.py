@@ -28,7 +28,8 @@ NAMES = {
         "fd0c6c71d3f3", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "columns": (
-        {"objective": "context_matrix", "ns_exponent": 0.75, "strategy": "columns", "context_size": 32, "window": 3, "seed": 7},
+        {"objective": "context_matrix", "ns_exponent": 0.75, "strategy": "columns", "context_size": 32, "window": 3,
+         "seed": 7},
         "7e34b6e42c9f", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "phrases": (
