@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from daskw2v.errors import UnknownWordError
-from daskw2v.features.keys import FeatureKeys
+from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.words import WordFeatures, sums, total_weights
 from daskw2v.models.rows import StoredRows
 from daskw2v.types import Float32Array
@@ -27,6 +27,13 @@ class FeatureVectors:
 
     keys: FeatureKeys
     rows: Float32Array | StoredRows
+
+    @classmethod
+    def of_buckets(cls, ngrams: NGrams, rows: Float32Array) -> Self:
+        """Return those of a row for each bucket, shape (bucket, D); rows of zeros are left out."""
+        trained = rows.any(axis=1)
+        keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
+        return cls(keys, rows if trained.all() else rows[trained])
 
     @property
     def vector_size(self) -> int:

@@ -136,9 +136,7 @@ def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> Feature
     for some in _slices(len(rows), columns):
         if not np.isfinite(rows[some]).all():
             raise InputError(f"A row of n-grams in {url} is not finite.", "Train again with a lower learning rate.")
-    trained = rows.any(axis=1)
-    keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
-    return FeatureVectors(keys, rows if trained.all() else rows[trained])
+    return FeatureVectors.of_buckets(ngrams, rows)
 
 
 def _compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
+from daskw2v.features.keys import NGrams
+from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -30,6 +32,8 @@ def to_gensim(vectors: Vectors) -> Any:
 def from_gensim(keyed: Any) -> Vectors:
     """Return the words, counts and vectors of gensim's KeyedVectors; the vectors are not copied.
 
+    Of FastTextKeyedVectors also the rows of n-grams, so that words which they do not have have the same vectors.
+
     Parameters
     ----------
     keyed
@@ -52,4 +56,13 @@ def from_gensim(keyed: Any) -> Vectors:
     return Vectors(
         Vocabulary.from_words(words, [0] * len(words) if counts is None else counts.tolist()),
         np.asarray(matrix[: len(words)], np.float32),
+        features=_ngrams_of(keyed),
     )
+
+
+def _ngrams_of(keyed: Any) -> FeatureVectors | None:
+    """Return the rows of n-grams of FastTextKeyedVectors; None for others, and where words have no n-grams."""
+    rows = getattr(keyed, "vectors_ngrams", None)
+    if rows is None or not len(rows) or keyed.max_n < max(1, keyed.min_n):
+        return None
+    return FeatureVectors.of_buckets(NGrams(max(1, keyed.min_n), keyed.max_n, len(rows)), np.asarray(rows, np.float32))

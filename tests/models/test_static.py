@@ -168,6 +168,25 @@ def test_gensim__there_and_back(monkeypatch):
     assert np.array_equal(back.vocabulary.counts, vectors.vocabulary.counts)
 
 
+@pytest.mark.parametrize("lengths", [(3, 6), (1, 2), (4, 3)], ids=str)
+def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
+    """The last lengths are no n-grams: then unseen words have no vector."""
+    models = pytest.importorskip("gensim.models", reason="gensim comes with daskw2v[gensim]")
+    minn, maxn = lengths
+    sentences = [["apple", "orange", "größe", "apples"], ["orange", "apple", "green"]] * 20
+    wv = models.FastText(sentences, vector_size=8, min_count=1, min_n=minn, max_n=maxn, bucket=500, epochs=2).wv
+    vectors = daskw2v.from_gensim(wv)
+    vectors.save(tmp_path / "model")
+    for found in (vectors, daskw2v.Vectors.open(tmp_path / "model")):
+        np.testing.assert_allclose(found["größe"], wv["größe"], rtol=1e-6)
+        if minn > maxn:
+            with pytest.raises(KeyError):
+                found["applesauce"]
+            continue
+        for word in ("applesauce", "große", "greens"):
+            np.testing.assert_allclose(found[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
+
+
 def test_from_gensim__refuses_what_is_no_keyed_vectors():
     gensim = pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
     with pytest.raises(daskw2v.Daskw2vError, match="A dict is not a KeyedVectors"):
