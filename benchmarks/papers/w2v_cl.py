@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.context_matrix.contexts import contexts
+from benchmarks.context_matrix.heaps import LAW, heaps
 from benchmarks.context_matrix.losses import TRAINING, losses
 from benchmarks.context_matrix.quality import BETTER, FASTER, quality
 from benchmarks.context_matrix.size import MATRIX_TIME, SETS, size
@@ -36,7 +38,7 @@ PAPER = Paper(
     "Li et al. (2019), Scaling Word2Vec on Big Corpus",
     "Tesla K80 GPUs, 8 a node; text8, 1 epoch, Adam; skip-gram, d=500, negative 5, window 2, min_count 50 "
     "(section 5.1)",
-    (SIZES, VOCABULARY, MATRIX_TIME, BETTER, FASTER, TRAINING, SPEED, SCALING, SUBWORDS),
+    (SIZES, VOCABULARY, LAW, MATRIX_TIME, BETTER, FASTER, TRAINING, SPEED, SCALING, SUBWORDS),
 )
 
 PARTS = 3  # of the corpus, at most, for figures 13 to 21
@@ -98,13 +100,12 @@ def batches(session: Session, setting: Setting, lab: Lab) -> None:
         (*SETS, "words/s"),
     )
     for batch in BATCHES:
-        found = measure(lab.text, replace(setting.vanilla(setting.alphas[0], lazy=True), batch=batch))
+        found = measure(lab.text, replace(setting.vanilla(setting.alphas[0], lazy=True), batch=batch), setting.seeds)
         scores = (found.scores[name] for name in SETS.values())
         table.row(f"{batch:,}", *scores, found.words_per_second / 1e3)
 
 
 OPEN = {
-    "figure 8: words by size of the text": ("nobody yet", "words of 50 or more occurrences, above"),
     "figures 3 and 4: speed and memory by batch size, on a GPU": ("issue 7", "speed of W2V-Vanilla on one core, above"),
     "figures 18 and 21: words/s by GPUs": ("issue 7", "workers of one core, above, and a model of more of them"),
     "figures 20 and 21: W2V-Vanilla with subwords": ("nobody yet", "W2V-CL with subwords, above"),
@@ -117,6 +118,6 @@ def run(session: Session) -> None:
     baseline(session)
     setting = setting_of(session)
     with lab_of(session, setting.parts) as lab:
-        for tables in (batches, size, quality, losses, speed, subwords):
+        for tables in (heaps, batches, size, contexts, quality, losses, speed, subwords):
             tables(session, setting, lab)
     session.unmeasured(OPEN)
