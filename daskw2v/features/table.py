@@ -1,9 +1,9 @@
 """Features that a user's table gives to words: categories and numbers, such as the brand and the price of an item.
 
 A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
-lists of them several at once; empty strings are none. Floating-point numbers are numbers, which have a share of the two
-knots that they lie between. Knots are quantiles. A word of several rows has the categories of all, and the mean of its
-numbers.
+lists of them several at once; empty strings are none, and a file may lack all values of a column. Floating-point
+numbers are numbers, which have a share of the two knots that they lie between. Knots are quantiles. A word of several
+rows has the categories of all, and the mean of its numbers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ class TableFeatures:
         known = np.flatnonzero(ids >= 0)
         self._knows = self._knows or len(known) > 0
         for name, column in columns.items():
-            if self._weights.get(name, 1.0) == 0:
+            if self._weights.get(name, 1.0) == 0 or pa.types.is_null(column.type):  # all values are missing
                 continue
             kind = _kind_of(name, column.type, url)
             collected = self._columns.setdefault(name, kind())

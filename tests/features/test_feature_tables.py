@@ -66,6 +66,19 @@ def test_kinds__of_columns(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("empty", ["a", "b", "c"])
+def test_column__may_be_empty_in_one_file(tmp_path, empty):
+    """Without values it is of no type there, in CSV."""
+    lines = {"a": "naïve,2.5,x", "b": "c,1.5,y", "c": "a,3.5,y"}
+    for name, line in lines.items():
+        (tmp_path / f"{name}.csv").write_text(
+            "item,price,brand\n" + (f"{line.split(',')[0]},," if name == empty else line)
+        )
+    columns, found = features_in(tmp_path)
+    assert {column.name for column in columns} == {"price", "brand"}
+    assert sum(map(bool, of_each(found))) == 2
+
+
 def test_a_weight_of_zero__leaves_a_column_out_whatever_its_type(tmp_path):
     pq.write_table(
         pa.table({"word": ["a"], "when": pa.array([0], pa.timestamp("s")), "b": ["x"]}), tmp_path / "t.parquet"
