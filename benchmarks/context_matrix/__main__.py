@@ -17,6 +17,7 @@ Where not said, cost is processor time of one core, and scores are means over --
             [--gathers 4 16 64 256] [--time-columns 1024] [--context-size 4096]
         subwords (figures 20, 21): words made of their characters, which need PyTorch: quality, words/s, and
             neighbours of words that are not in the text: [--subword-columns 4096] [--subword-size 100]
+            [--subword-pairs 10000000]
 
 All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 10 for losses, 15 for
 speed and 12 for subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
@@ -59,11 +60,11 @@ SMOKE = Smoke(
     {
         "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "batch": 64,
         "alphas": [0.005], "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16,
-        "subword_time_columns": 32, "texts": ["stsa", "custrev"], "times": 1,
+        "subword_time_columns": 32, "subword_pairs": 20_000, "texts": ["stsa", "custrev"], "times": 1,
     },
     (
         "Figure 8", "Heaps", "Figure 14", "both", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20",
-        "Figure 21",
+        "Figure 21", "W2V-Vanilla with subwords",
     ),
 )  # fmt: skip
 
@@ -87,6 +88,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--time-columns", type=int, default=Setting.time_columns, help="speed: where time is taken")
     parser.add_argument("--subword-columns", type=int, default=Setting.subword_columns)
     parser.add_argument("--subword-size", type=int, default=Setting.subword_size, help="vector size")
+    parser.add_argument("--subword-pairs", type=int, default=Setting.subword_pairs, help="of W2V-Vanilla with subwords")
     parser.add_argument("--subword-time-columns", type=int, default=Setting.subword_time_columns)
     parser.add_argument(
         "--classifier", choices=get_args(ClassificationMethod), default="logistic", help="quality: of texts"

@@ -91,7 +91,7 @@ def train_vanilla_subwords(
         adam.zero_grad()
         loss.backward()
         adam.step()
-        losses.append(float(loss) / len(centers))
+        losses.append(loss.item() / len(centers))
     seconds = time.perf_counter() - began
     learned = {name: tensor.detach().numpy() for name, tensor in network.items()}
     vectors = Vectors(known, forward(learned, characters))
