@@ -12,11 +12,12 @@ from typing import Any
 from benchmarks.common import cluster_of
 from benchmarks.context_matrix.size import SETS
 from benchmarks.context_matrix.speed import cells_of, speeds_of
-from benchmarks.context_matrix.training import MATRIX, TRAINING, Lab, Setting
+from benchmarks.context_matrix.training import MATRIX, TRAINING, Kind, Lab, Setting
 from benchmarks.context_matrix.vanilla_subwords import VanillaSubwords, train_vanilla_subwords
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Figures
 from benchmarks.vanilla import judged
+from daskw2v.config.params import Params
 
 SCALING = Figures("section 5.8, of figure 21", {"W2V-CL with subwords, 16 GPUs": 9})
 NEAREST = 5
@@ -36,7 +37,7 @@ def subwords(session: Session, setting: Setting, lab: Lab) -> None:
         return
     columns, size = setting.subword_columns, setting.subword_size
     shape: dict[str, Any] = {"context_size": columns, "vector_size": size}
-    kinds = {
+    kinds: dict[str, Params] = {
         "words by themselves": setting.params(**shape),
         # Its network is what costs: many columns for each of its steps
         "words of characters": setting.params("subwords", gather_every=setting.subword_gather, **shape),
@@ -48,7 +49,8 @@ def subwords(session: Session, setting: Setting, lab: Lab) -> None:
         "Spearman, 3CosAdd",
         (*SETS, MATRIX, TRAINING),
     )
-    for name, kind in {**kinds, VANILLA: vanilla}.items():
+    compared: dict[str, Kind] = {**kinds, VANILLA: vanilla}
+    for name, kind in compared.items():
         scores = lab.spreads(kind, judged, setting.seeds)
         table.row(name, *(scores[key] for key in (*SETS.values(), MATRIX, TRAINING)))
     vectors = lab.make(kinds["words of characters"].replace(seed=setting.seeds[-1])).vectors

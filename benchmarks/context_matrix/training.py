@@ -64,6 +64,8 @@ class Setting:
         columns where time is taken.
     subword_pairs
         That W2V-Vanilla with subwords is trained on.
+    held, imitation_epochs
+        Words that are left out of the text; epochs of a network over rows that it imitates.
     judge
         Of figure 15's sets.
     """
@@ -88,6 +90,8 @@ class Setting:
     subword_size: int = 100
     subword_time_columns: int = 512
     subword_pairs: int = 10_000_000
+    held: int = 2000
+    imitation_epochs: Sequence[int] = (8, 32)
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
