@@ -17,7 +17,7 @@ Where not said, cost is processor time of one core, and scores are means over --
             [--gathers 4 16 64 256] [--time-columns 1024] [--context-size 4096]
         subwords (figures 20, 21): words made of their characters, which need PyTorch: quality, words/s, and
             neighbours of words that are not in the text: [--subword-columns 4096] [--subword-size 100]
-            [--subword-pairs 10000000]
+            [--subword-pairs 5000000]
         imitation (of section 5.8): what the network learns where it is shown the rows themselves, on words of the text
             and on held-out ones: [--held 2000] [--imitation-epochs 8 32]
 

@@ -89,7 +89,7 @@ class Setting:
     subword_gather: int = 256
     subword_size: int = 100
     subword_time_columns: int = 512
-    subword_pairs: int = 10_000_000
+    subword_pairs: int = 5_000_000
     held: int = 2000
     imitation_epochs: Sequence[int] = (8, 32)
 

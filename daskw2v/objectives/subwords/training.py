@@ -32,7 +32,7 @@ class AdamMoments(NamedTuple):
     second: Weights
 
 
-def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
+def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int = FILTERS) -> Weights:
     """Return a network's weights before training, float32: a pure function, so that any worker can make them.
 
     Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
@@ -45,9 +45,11 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
         Numbers of characters, as `len(alphabet)`.
     seed
         Of the draws.
+    filters
+        Of each width.
     """
     key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
+    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
         n = int(np.prod(shape))
         draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         weights[name] = draws
@@ -55,7 +57,7 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
     for width in WIDTHS:
         weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
-    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
+    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * filters)))
     weights["bias"][:] = 0
     return weights
 
