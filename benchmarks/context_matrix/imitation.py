@@ -77,6 +77,10 @@ def imitation(session: Session, setting: Setting, lab: Lab) -> None:
     for way, several in found.items():
         values = ([scores[key] for scores in several if key in scores] for key in (SETS.get(c, c) for c in columns))
         table.row(way, *(Spread.of(each, statistics.mean) if each else None for each in values))
+    session.note(
+        "Held-out words are compared with the rows of the matrix; those of a network in place with what it computes of "
+        "the words of the text."
+    )
 
 
 class Study:
