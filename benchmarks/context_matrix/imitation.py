@@ -11,6 +11,7 @@ say how much of a row spelling explains that was not seen.
 """
 
 import inspect
+import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +139,10 @@ class Study:
 
         fitted = Vectors(Vocabulary.from_words(known, counts[shown]), units[shown]).with_ngrams().features
         assert fitted is not None
-        yield "n-grams fitted to them", look(partial(_each, fitted.vectors, fitted.vector_size), fitted.rows[:].size)
+        yield (
+            "n-grams fitted to them",
+            look(partial(_each, fitted.vectors, fitted.vector_size), math.prod(fitted.rows.shape)),
+        )
         networks = [(epochs, FILTERS) for epochs in setting.imitation_epochs]
         for epochs, filters in (*networks, (setting.imitation_epochs[0], 4 * FILTERS)):
             network = imitate(known, units[shown], epochs, seed, filters)
