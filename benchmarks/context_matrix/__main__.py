@@ -3,7 +3,7 @@
 With the paper's settings (section 5.1): words of 50 or more occurrences, windows of 2 words each way, 5 negatives.
 Where not said, cost is processor time of one core, and scores are means over --seeds beside their extremes.
 
-    python -m benchmarks.context_matrix [--tables heaps size contexts quality losses speed subwords]
+    python -m benchmarks.context_matrix [--tables heaps size contexts quality losses speed subwords imitation]
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--ns-exponent 0.75]
         [--context-sample 1e-3] [--times 3] [--cache DIR] [--json]
         heaps (figure 8): words by size of the text, and Heaps' law
@@ -17,6 +17,9 @@ Where not said, cost is processor time of one core, and scores are means over --
             [--gathers 4 16 64 256] [--time-columns 1024] [--context-size 4096]
         subwords (figures 20, 21): words made of their characters, which need PyTorch: quality, words/s, and
             neighbours of words that are not in the text: [--subword-columns 4096] [--subword-size 100]
+            [--subword-pairs 5000000]
+        imitation (of section 5.8): what the network learns where it is shown the rows themselves, on words of the text
+            and on held-out ones: [--held 2000] [--imitation-epochs 8 32]
 
 All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 10 for losses, 15 for
 speed and 12 for subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
@@ -33,6 +36,7 @@ from typing import get_args
 from benchmarks.common import finish
 from benchmarks.context_matrix.contexts import contexts
 from benchmarks.context_matrix.heaps import heaps
+from benchmarks.context_matrix.imitation import imitation
 from benchmarks.context_matrix.losses import losses
 from benchmarks.context_matrix.quality import quality
 from benchmarks.context_matrix.size import size
@@ -52,6 +56,7 @@ TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
     "losses": losses,
     "speed": speed,
     "subwords": subwords,
+    "imitation": imitation,
 }
 
 
@@ -59,11 +64,12 @@ SMOKE = Smoke(
     {
         "parts": 0.3, "vector_size": 16, "samples": [0.0], "context_sizes": [16], "context_size": 64, "batch": 64,
         "alphas": [0.005], "gathers": [16], "time_columns": 32, "subword_columns": 64, "subword_size": 16,
-        "subword_time_columns": 32, "texts": ["stsa", "custrev"], "times": 1,
+        "subword_time_columns": 32, "subword_pairs": 20_000, "held": 50, "imitation_epochs": [1],
+        "texts": ["stsa", "custrev"], "times": 1,
     },
     (
         "Figure 8", "Heaps", "Figure 14", "both", "Figure 15", "Figure 16", "Figure 17", "figure 18", "Figure 20",
-        "Figure 21",
+        "Figure 21", "W2V-Vanilla with subwords", "Section 5.8: what a network",
     ),
 )  # fmt: skip
 
@@ -87,7 +93,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--time-columns", type=int, default=Setting.time_columns, help="speed: where time is taken")
     parser.add_argument("--subword-columns", type=int, default=Setting.subword_columns)
     parser.add_argument("--subword-size", type=int, default=Setting.subword_size, help="vector size")
+    parser.add_argument("--subword-pairs", type=int, default=Setting.subword_pairs, help="of W2V-Vanilla with subwords")
     parser.add_argument("--subword-time-columns", type=int, default=Setting.subword_time_columns)
+    parser.add_argument("--held", type=int, default=Setting.held, help="imitation: words held out of the text")
+    parser.add_argument("--imitation-epochs", type=int, nargs="+", default=Setting.imitation_epochs, help="over rows")
     parser.add_argument(
         "--classifier", choices=get_args(ClassificationMethod), default="logistic", help="quality: of texts"
     )

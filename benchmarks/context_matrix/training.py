@@ -17,6 +17,8 @@ from distributed import Client
 from benchmarks import vanilla, vanilla_kernels
 from benchmarks.cache import CODE, Scores, kept
 from benchmarks.common import cluster_of
+from benchmarks.context_matrix import vanilla_subwords
+from benchmarks.context_matrix.vanilla_subwords import VanillaSubwords, train_vanilla_subwords
 from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
 from benchmarks.papers.tables import Spread
@@ -34,7 +36,7 @@ MATRIX, TRAINING = "core-s of the matrix", "core-s of training"
 ONE = Resources(threads=1)
 
 T = TypeVar("T")
-Kind = Params | Vanilla
+Kind = Params | Vanilla | VanillaSubwords
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ class Setting:
     subword_columns, subword_gather, subword_size, subword_time_columns
         For words made of their characters: columns of the matrix, `gather_every` and vector size where they are judged,
         columns where time is taken.
+    subword_pairs
+        That W2V-Vanilla with subwords is trained on.
+    held, imitation_epochs
+        Words that are left out of the text; epochs of a network over rows that it imitates.
     judge
         Of figure 15's sets.
     """
@@ -83,6 +89,9 @@ class Setting:
     subword_gather: int = 256
     subword_size: int = 100
     subword_time_columns: int = 512
+    subword_pairs: int = 5_000_000
+    held: int = 2000
+    imitation_epochs: Sequence[int] = (8, 32)
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
@@ -102,6 +111,10 @@ class Setting:
         return Vanilla(
             self.batch, alpha, lazy, vector_size=self.vector_size, sample=self.sample, epochs=self.epochs, seed=seed
         )
+
+    def vanilla_subwords(self) -> VanillaSubwords:
+        """Return the same of W2V-Vanilla with subwords."""
+        return VanillaSubwords(self.subword_pairs, self.batch, vector_size=self.subword_size, sample=self.sample)
 
     def vanillas(self, seed: int = 1) -> dict[str, Vanilla]:
         """Return all ways to train W2V-Vanilla that are compared."""
@@ -146,10 +159,11 @@ class Lab:
         self._last: tuple[Kind, dict[str, Any], Made] | None = None
 
     def make(self, kind: Kind, **how: Any) -> Made:
-        """Train, unless it was done last; `how` are arguments of `train_vanilla` or `train_anew`."""
+        """Train, unless it was done last; `how` are arguments of `train_vanilla`, `train_vanilla_subwords` or
+        `train_anew`."""
         if self._last is not None and self._last[:2] == (kind, how):
             return self._last[2]
-        name = kind.objective if isinstance(kind, Params) else f"vanilla {kind.lazy}"
+        name = kind.objective if isinstance(kind, Params) else f"{type(kind).__name__} {getattr(kind, 'lazy', None)}"
         if name not in self._warm:  # compiles
             few = kind
             if isinstance(kind, Params) and kind.strategy == "columns":
@@ -167,7 +181,7 @@ class Lab:
             made = self.make(kind)
             return {**judge(made.vectors), MATRIX: made.matrix, TRAINING: made.training}
 
-        about = kind.as_dict() if isinstance(kind, Params) else {**asdict(kind), "code": _source_of_vanilla()}
+        about = kind.as_dict() if isinstance(kind, Params) else {**asdict(kind), "code": _source_of(kind)}
         made = digest([self.text.path.stat().st_size, CODE, about, judge.__name__])
         return kept(self._cache, f"one-worker-{type(kind).__name__.lower()}-{made}.json", about, make)
 
@@ -177,9 +191,11 @@ class Lab:
         return {name: Spread.of((result[name] for result in results), statistics.mean) for name in results[0]}
 
     def _train(self, text: Text, kind: Kind, how: dict[str, Any]) -> Made:
+        if isinstance(kind, VanillaSubwords):
+            spelled, seconds = self._spent(lambda: self._of_text(train_vanilla_subwords, text, kind, how))
+            return Made(spelled.vectors, 0.0, seconds)
         if isinstance(kind, Vanilla):
-            what = text.work, text.corpus, text.vocabulary, kind
-            found, seconds = self._spent(lambda: self.client.submit(train_vanilla, *what, **how, pure=False).result())
+            found, seconds = self._spent(lambda: self._of_text(train_vanilla, text, kind, how))
             return Made(found.vectors, 0.0, seconds, found.losses)
         matrix = 0.0
         if kind.strategy == "columns":
@@ -187,6 +203,12 @@ class Lab:
             matrix = self._matrices.setdefault(built.home.url, seconds)
         vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind, **how))
         return Made(vectors, matrix, seconds)
+
+    def _of_text(self, train: Callable[..., T], text: Text, kind: Kind, how: dict[str, Any]) -> T:
+        """Let the worker train on text, without a matrix."""
+        future = self.client.submit(train, text.work, text.corpus, text.vocabulary, kind, **how, pure=False)
+        found: T = future.result()
+        return found
 
     def _spent(self, run: Callable[[], T]) -> tuple[T, float]:
         """Return a result, and the processor seconds that the worker spent on it."""
@@ -205,6 +227,6 @@ def lab_of(session: Session, parts: float) -> Iterator[Lab]:
         yield Lab(client, session, parts)
 
 
-def _source_of_vanilla() -> str:
-    modules: tuple[ModuleType, ...] = (vanilla, vanilla_kernels)
+def _source_of(kind: Vanilla | VanillaSubwords) -> str:
+    modules: tuple[ModuleType, ...] = (vanilla, vanilla_kernels) if isinstance(kind, Vanilla) else (vanilla_subwords,)
     return digest([inspect.getsource(module) for module in modules])

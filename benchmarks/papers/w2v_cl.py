@@ -89,6 +89,7 @@ def setting_of(session: Session) -> Setting:
         parts=min(options.parts, PARTS), judge=judge_of(options.classifier, options.texts), vector_size=size,
         seeds=session.seeds(1), context_size=1024, context_sizes=(64, 256, 1024), samples=(0.0,), alphas=(0.005,),
         gathers=(16, 64), time_columns=256, subword_size=size, subword_columns=1024, subword_time_columns=256,
+        subword_pairs=1_000_000,
     )  # fmt: skip
 
 
@@ -108,7 +109,6 @@ def batches(session: Session, setting: Setting, lab: Lab) -> None:
 OPEN = {
     "figures 3 and 4: speed and memory by batch size, on a GPU": ("issue 7", "speed of W2V-Vanilla on one core, above"),
     "figures 18 and 21: words/s by GPUs": ("issue 7", "workers of one core, above, and a model of more of them"),
-    "figures 20 and 21: W2V-Vanilla with subwords": ("nobody yet", "W2V-CL with subwords, above"),
 }
 
 

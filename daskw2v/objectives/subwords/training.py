@@ -32,7 +32,7 @@ class AdamMoments(NamedTuple):
     second: Weights
 
 
-def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
+def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int = FILTERS) -> Weights:
     """Return a network's weights before training, float32: a pure function, so that any worker can make them.
 
     Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
@@ -45,9 +45,11 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
         Numbers of characters, as `len(alphabet)`.
     seed
         Of the draws.
+    filters
+        Of each width.
     """
     key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
+    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
         n = int(np.prod(shape))
         draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         weights[name] = draws
@@ -55,7 +57,7 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
     for width in WIDTHS:
         weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
-    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
+    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * filters)))
     weights["bias"][:] = 0
     return weights
 
@@ -108,12 +110,12 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
     MissingExtraError
         If PyTorch is not installed.
     """
-    torch = _torch()
+    torch = import_torch()
     rows = np.empty((len(characters), len(weights["bias"])), np.float32)
     with torch.no_grad():
         tensors = {name: torch.tensor(values, device=device) for name, values in weights.items()}
         for words, batch in batches(characters):
-            rows[words] = _rows(torch, tensors, batch).cpu().numpy()
+            rows[words] = rows_of_tensors(torch, tensors, batch).cpu().numpy()
     return rows
 
 
@@ -141,13 +143,13 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     MissingExtraError
         If PyTorch is not installed.
     """
-    torch = _torch()
+    torch = import_torch()
     tensors = {name: torch.tensor(values, device=device, requires_grad=True) for name, values in weights.items()}
     for tensor in tensors.values():
         tensor.grad = torch.zeros_like(tensor)
     for words, batch in batches(characters):
         moves = torch.from_numpy(move[words]).to(device)
-        _rows(torch, tensors, batch).backward(moves)  # adds to the gradient that is there
+        rows_of_tensors(torch, tensors, batch).backward(moves)  # adds to the gradient that is there
     return {name: tensor.grad.cpu().numpy() for name, tensor in tensors.items()}
 
 
@@ -182,8 +184,11 @@ def adam_step(
     return new, AdamMoments(first, second)
 
 
-def _rows(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
-    """Return a batch's vectors, as in `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings."""
+def rows_of_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
+    """Return a batch's vectors as a tensor, shape (n, D); the weights are tensors, of the names in `network.Weights`.
+
+    As in `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings.
+    """
     known = weights["characters"]
     vectors = torch.nn.functional.pad(known, (0, 0, 1, 0))  # padding's is zero
     extremes = []
@@ -196,7 +201,7 @@ def _rows(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
     return torch.cat(extremes, dim=1) @ weights["output"] + weights["bias"]
 
 
-def _torch() -> ModuleType:
+def import_torch() -> ModuleType:
     """Import PyTorch, with one thread: more add up in an order of their own, and there is a task for each core.
 
     Products are of float32, without TF32 or bfloat16. Both are left so. To bring back what was there would change them
