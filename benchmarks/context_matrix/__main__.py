@@ -4,8 +4,8 @@ With the paper's settings (section 5.1): words of 50 or more occurrences, window
 Where not said, cost is processor time of one core, and scores are means over --seeds beside their extremes.
 
     python -m benchmarks.context_matrix [--tables heaps size contexts quality losses speed subwords imitation]
-        [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--ns-exponent 0.75]
-        [--context-sample 1e-3] [--times 3] [--cache DIR] [--json]
+        [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper]
+        [--times 3] [--cache DIR] [--json]
         heaps (figure 8): words by size of the text, and Heaps' law
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...] [--samples 0 1e-4]
         contexts (section 5.5): which change closes the gap to plain minibatches without subsampling:
@@ -82,8 +82,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=Setting.epochs, help="over the matrix, or over the text")
     parser.add_argument("--seeds", type=int, nargs="+", default=Setting.seeds)
     parser.add_argument("--sample", type=float, default=Setting.sample, help="where no table tries --samples")
-    parser.add_argument("--ns-exponent", type=float, help="of the matrix: 0.75 in the paper, 1 by default here")
-    parser.add_argument("--context-sample", type=float, default=Setting.context_sample, help="of the matrix")
+    parser.add_argument("--as-paper", action="store_true", help="train the matrix by the paper's updates, not by ours")
     parser.add_argument("--samples", type=float, nargs="+", default=Setting.samples, help="size: subsampling to try")
     parser.add_argument("--context-sizes", type=int, nargs="+", default=Setting.context_sizes, help="size: columns")
     parser.add_argument("--context-size", type=int, default=Setting.context_size, help="columns in all other tables")

@@ -14,7 +14,8 @@ def size(session: Session, setting: Setting, lab: Lab) -> None:
     for sample in setting.samples:
         table = session.table(
             "figure 14",
-            f"quality by context size l, d={setting.vector_size}, sample {sample:g}: Spearman, 3CosAdd",
+            f"quality by context size l, d={setting.vector_size}, sample {sample:g}"
+            f"{', updates as the paper' if setting.as_paper else ''}: Spearman, 3CosAdd",
             (*SETS, MATRIX, TRAINING, "M dot products"),
         )
         for columns in setting.context_sizes:

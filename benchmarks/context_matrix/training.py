@@ -34,6 +34,7 @@ from daskw2v.training.pipeline import train_model
 
 MATRIX, TRAINING = "core-s of the matrix", "core-s of training"
 ONE = Resources(threads=1)
+AS_PAPER = {"optimizer": "adam", "alpha": 0.001, "gather_every": 1, "ns_exponent": 0.75}  # sections 2, 3 and 5.1
 
 T = TypeVar("T")
 Kind = Params | Vanilla | VanillaSubwords
@@ -51,8 +52,8 @@ class Setting:
         Of what is trained, where a table does not try several; epochs go over the matrix or the text.
     context_size, context_sizes
         Columns of the matrix; and those that figure 14 tries.
-    ns_exponent, context_sample
-        Of the matrix, in all tables but `contexts`, which tries several.
+    as_paper
+        Whether the matrix is trained by the paper's updates (AS_PAPER), where a table does not say how.
     samples
         Subsampling that figure 14 tries; the paper has none.
     batch, alphas
@@ -76,8 +77,7 @@ class Setting:
     epochs: int = 1
     seeds: Sequence[int] = (1,)
     sample: float = 0.0
-    ns_exponent: float | None = None
-    context_sample: float = 0.0
+    as_paper: bool = False
     context_size: int = 4096
     context_sizes: Sequence[int] = (256, 512, 1024, 2048, 4096, 8192)
     samples: Sequence[float] = (0.0, 1e-4)
@@ -95,10 +95,7 @@ class Setting:
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
-        matrix = {
-            "strategy": "columns", "context_size": self.context_size, "ns_exponent": self.ns_exponent,
-            "context_sample": self.context_sample,
-        }  # fmt: skip
+        matrix = {"strategy": "columns", "context_size": self.context_size, **(AS_PAPER if self.as_paper else {})}
         of_objective = {"strategy": "averaging"} if objective == "sgns" else matrix
         base = {
             "min_count": MIN_COUNT, "window": 2, "shrink_windows": False, "negative": 5, "sample": self.sample,
