@@ -122,7 +122,7 @@ class Study:
     def _ways(self, seed: int) -> Iterator[tuple[str, Scores]]:
         judge, setting = self.judge, self._setting
         rows = self._train(self.params("context_matrix", seed=seed))
-        yield "rows of the matrix", scores_of(rows) | {SIZE: len(rows) * rows.vector_size / 1e6}
+        yield "rows of the matrix", scores_of(rows) | {SIZE: math.prod(rows.vectors.shape) / 1e6}
         words, counts = [*rows.index_to_key], rows.vocabulary.counts
         units = rows.vectors / np.linalg.norm(rows.vectors, axis=1, keepdims=True)
         rare = np.flatnonzero((counts >= COUNTS[0]) & (counts <= COUNTS[1]))
