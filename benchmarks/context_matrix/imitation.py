@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cache import CODE, Scores, kept
-from benchmarks.context_matrix.training import Lab, Setting
+from benchmarks.context_matrix.training import AS_PAPER, Lab, Setting
 from benchmarks.papers.session import Session
 from benchmarks.papers.tables import Spread
 from benchmarks.unseen_words import COUNTS, Judge, hold_out, scores_of, train_ours
@@ -40,7 +40,6 @@ from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 BATCH, ALPHA = 256, 0.003  # words of a step of Adam; its learning rate at first
-PAPER = 0.75  # exponent of negatives
 SETS = {"WordSim353": "ws353", "Sim 999": "simlex999", "Google": "google_analogy"}
 SIZE, EXPLAINED, UNSEEN = "million parameters", ("explained of rows shown", "of others"), ("overlap, held out", "rank")
 TEACHER = Params(epochs=3, sample=1e-4, alpha=0.05, strategy="averaging", min_count=MIN_COUNT, seed=9)
@@ -61,7 +60,7 @@ def imitation(session: Session, setting: Setting, lab: Lab) -> None:
             "params": params,
             "held": setting.held,
             "epochs": [*setting.imitation_epochs],
-            "source": digest(source),
+            "source": source,
         }
         name = f"imitation-{digest([lab.text.path.stat().st_size, CODE, about])}.json"
         scores = kept(session.cache, name, about, partial(study.scores, seed))
@@ -148,7 +147,7 @@ class Study:
             network = imitate(known, units[shown], epochs, seed, filters)
             name = f"network of {filters} filters of a width, {epochs} epochs over them"
             yield name, look(network.vectors, _size(network.weights))
-        for exponent in (None, PAPER):
+        for exponent in (None, AS_PAPER["ns_exponent"]):
             params = self.params("subwords", seed=seed, gather_every=setting.subword_gather, ns_exponent=exponent)
             own = self._train(params)
             assert own.subwords is not None
