@@ -29,8 +29,7 @@ from benchmarks.common import print_rows, write_text
 from benchmarks.options import Smoke, parsed
 from benchmarks.quality import Place, judged, train_ours
 from daskw2v.config.params import Params
-from daskw2v.kernels.product import assign
-from daskw2v.models.index.clusters import CENTROIDS, centroids_of
+from daskw2v.models import codebooks
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.table import quantised
@@ -146,13 +145,9 @@ def from_signs(units: Float32Array) -> Float32Array:
 
 
 def from_centroids(units: Float32Array, size: int) -> Float32Array:
-    found = np.empty_like(units)
-    for number, start in enumerate(range(0, units.shape[1], size)):
-        part = np.ascontiguousarray(units[:, start : start + size])
-        centroids, codes = centroids_of(part, number), np.empty(len(part), np.uint8)
-        assign(part, centroids, np.empty(CENTROIDS, np.float32), codes)
-        found[:, start : start + size] = centroids.T[codes]
-    return found
+    parts = codebooks.parts_of(units, size)
+    books = codebooks.books_of(parts)
+    return codebooks.decoded(codebooks.codes_of(parts, books), books, units.shape[1])
 
 
 def all_codes(model: Vectors, asked: Asked) -> Iterator[tuple[str, Found]]:

@@ -5,10 +5,13 @@ says what their vectors should be near. Figures: of its ten nearest words, how m
 vector from letters (overlap), and the rank there of the first of them (median); both among the most frequent words that
 are in the text. Beside them, scores of words that are in the text. Each row is trained on the same text with the same
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
-(`Vectors.with_ngrams`). fastText runs on some threads, unseeded; ours on one, seeded.
+(`Vectors.with_ngrams`). Small models are of the fitted one: with its most frequent n-grams alone (`Vectors.prune`), and
+as a file of codes of these (`export` as ftz), of which the size is told. fastText runs on some threads, unseeded; ours on
+one, seeded.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
-        [--prior-counts 2000 0] [--tools daskw2v fasttext] [--objective sgns] [--json]
+        [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]
+        [--objective sgns] [--json]
 """
 
 import argparse
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +37,8 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
 from daskw2v.extras import needed
+from daskw2v.models.export import export
+from daskw2v.models.importing import import_vectors
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import settled
 from daskw2v.training.pipeline import train
@@ -44,7 +50,14 @@ PLAIN, FITTED = "plain", "plain; n-grams fitted"
 FASTTEXT = "import fasttext, json, sys; fasttext.train_unsupervised(**json.loads(sys.argv[1])).save_model(sys.argv[2])"
 
 Rows = npt.NDArray[np.float32]
-Trained = tuple[Vectors, Callable[[Sequence[str]], Rows] | None]  # and what gives vectors of words from their letters
+
+
+class Trained(NamedTuple):
+    """A model, what gives vectors of words from their letters, and the size of its file."""
+
+    vectors: Vectors
+    spell: Callable[[Sequence[str]], Rows] | None = None
+    megabytes: float | None = None
 
 
 class Row(NamedTuple):
@@ -53,6 +66,7 @@ class Row(NamedTuple):
     tool: str
     overlap: float | None
     rank: float | None
+    megabytes: float | None
     scores: dict[str, float]
     by_seed: list[dict[str, float | None]]
 
@@ -101,7 +115,18 @@ def hold_out(text: Path, target: Path, n: int) -> list[str]:
 
 def train_ours(text: Path, work: Path, params: Params, client: Client) -> Trained:
     vectors = train(text, work=work, params=params, resources=Resources(threads=1), client=client, listener=None)
-    return vectors, None if vectors.features is None else vectors.features.vectors
+    return with_spelling(vectors)
+
+
+def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
+    spell = None if vectors.features is None else vectors.features.vectors
+    return Trained(vectors, spell, None if file is None else file.stat().st_size / 1e6)
+
+
+def small(vectors: Vectors, kept: int, part_size: int, path: Path) -> Trained:
+    """Return the model in a file of the most frequent n-grams, with a byte for so many dimensions."""
+    export(vectors.prune(kept), path, part_size=part_size)
+    return with_spelling(import_vectors(path), path)
 
 
 def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
@@ -113,7 +138,8 @@ def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
     words = model.words
     rows = np.stack([model.get_word_vector(word) for word in words]).astype(np.float32)
     vocabulary = Vocabulary.from_words(words, range(len(words), 0, -1))
-    return Vectors(vocabulary, rows), lambda new: np.stack([model.get_word_vector(word) for word in new])
+    spell = lambda new: np.stack([model.get_word_vector(word) for word in new])  # noqa: E731
+    return Trained(Vectors(vocabulary, rows), spell, path.stat().st_size / 1e6)
 
 
 def scores_of(vectors: Vectors) -> dict[str, float]:
@@ -128,18 +154,27 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
     params = (teaching if of_text else matrix).replace(objective=options.objective)
     text, part = write_text(folder / "all.txt", options.parts), folder / "part.txt"
     held = hold_out(text, part, options.held)
-    teacher, _ = train_ours(text, folder / "teacher", teaching.replace(seed=9), client)
+    teacher = train_ours(text, folder / "teacher", teaching.replace(seed=9), client).vectors
     judge = Judge(teacher, [word for word in held if word in teacher])
 
     def ours(own: Params) -> Callable[[int], Trained]:
         return lambda seed: train_ours(part, folder / "work", own.replace(seed=seed), client)
 
+    @cache
     def fitted(seed: int) -> Trained:
-        vectors = ours(params)(seed)[0].with_ngrams(bucket=options.buckets)
-        assert vectors.features is not None
-        return vectors, vectors.features.vectors
+        return with_spelling(ours(params)(seed).vectors.with_ngrams(bucket=options.buckets))
 
-    ways = {PLAIN: ours(params), FITTED: fitted}
+    def made_small(kept: int, part_size: int) -> Callable[[int], Trained]:
+        return lambda seed: small(fitted(seed).vectors, kept, part_size, folder / "small.ftz")
+
+    def pruned(kept: int) -> Callable[[int], Trained]:
+        return lambda seed: with_spelling(fitted(seed).vectors.prune(kept))
+
+    ways: dict[str, Callable[[int], Trained]] = {PLAIN: ours(params), FITTED: fitted}
+    for kept in options.kept:
+        ways[f"  {kept} n-grams kept"] = pruned(kept)
+        for part_size in options.part_sizes:
+            ways[f"  {kept} kept, {part_size} a byte"] = made_small(kept, part_size)
     ngrams = params.replace(maxn=6, bucket=options.buckets) if of_text else params
     for prior in options.prior_counts if of_text else ():
         ways[f"n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
@@ -148,12 +183,13 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
     for tool, run in ways.items():
         found: list[dict[str, float | None]] = []
         for seed in options.seeds:
-            vectors, spell = run(seed)
-            overlap, rank = (None, None) if spell is None else judge.judge(vectors, spell(judge.held))
-            found.append({"overlap": overlap, "rank": rank, **scores_of(vectors)})
+            one = run(seed)
+            overlap, rank = (None, None) if one.spell is None else judge.judge(one.vectors, one.spell(judge.held))
+            found.append({"overlap": overlap, "rank": rank, "megabytes": one.megabytes, **scores_of(one.vectors)})
         mean = {name: _mean([one[name] for one in found]) for name in found[0]}
-        scores = {name: value for name, value in mean.items() if name not in ("overlap", "rank") and value is not None}
-        yield Row(tool, mean["overlap"], mean["rank"], scores, found)
+        overlap, rank, megabytes = (mean.pop(name) for name in ("overlap", "rank", "megabytes"))
+        scores = {name: value for name, value in mean.items() if value is not None}
+        yield Row(tool, overlap, rank, megabytes, scores, found)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -168,7 +204,8 @@ def line(row: Row) -> str:
     unseen = "unseen words: none" if row.overlap is None else (
         f"overlap {row.overlap:.4f} ± {_spread([one['overlap'] for one in row.by_seed]):.4f}, rank {row.rank:.0f}"
     )  # fmt: skip
-    return f"{row.tool:34} {unseen:36} {scores}"
+    size = "" if row.megabytes is None else f"{row.megabytes:.1f} MB"
+    return f"{row.tool:34} {size:>10}  {unseen:36} {scores}"
 
 
 def _spread(values: Sequence[float | None]) -> float:
@@ -177,8 +214,17 @@ def _spread(values: Sequence[float | None]) -> float:
 
 
 SMOKE = Smoke(
-    {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "threads": 1},
-    (PLAIN, FITTED, "prior_count=2000", "prior_count=0", "fastText"),
+    {
+        "parts": 0.1,
+        "epochs": 1,
+        "seeds": [1],
+        "held": 50,
+        "buckets": 20_000,
+        "threads": 1,
+        "kept": [1000],
+        "part_sizes": [2],
+    },
+    (PLAIN, FITTED, "1000 kept", "2 a byte", "prior_count=2000", "prior_count=0", "fastText"),
 )
 
 
@@ -192,6 +238,8 @@ def main() -> None:
     parser.add_argument("--held", type=int, default=2000, help="words that are held out")
     parser.add_argument("--buckets", type=int, default=2_000_000)
     parser.add_argument("--prior-counts", type=int, nargs="+", default=[2000, 0])
+    parser.add_argument("--kept", type=int, nargs="*", default=[100_000, 20_000], help="n-grams of small models")
+    parser.add_argument("--part-sizes", type=int, nargs="*", default=[1, 2, 4], help="dimensions a byte of these")
     parser.add_argument("--tools", nargs="+", choices=["daskw2v", "fasttext"], default=["daskw2v", "fasttext"])
     options = parsed(parser, SMOKE)
     with tempfile.TemporaryDirectory() as folder, one_thread() as client:

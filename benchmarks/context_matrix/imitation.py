@@ -108,7 +108,7 @@ class Study:
         """What a model of all of the text says of the held-out words; the text without them is there then."""
         text = self._lab.text.path
         held = hold_out(text, self._place / "part.txt", self._setting.held)
-        teacher, _ = train_ours(text, self._place / "teacher", TEACHER, self._lab.client)
+        teacher = train_ours(text, self._place / "teacher", TEACHER, self._lab.client).vectors
         return Judge(teacher, [word for word in held if word in teacher])
 
     def scores(self, seed: int) -> Scores:
@@ -116,7 +116,7 @@ class Study:
         return {f"{way}|{name}": value for way, found in self._ways(seed) for name, value in found.items()}
 
     def _train(self, params: Params) -> Vectors:
-        return train_ours(self._place / "part.txt", self._place / "work", params, self._lab.client)[0]
+        return train_ours(self._place / "part.txt", self._place / "work", params, self._lab.client).vectors
 
     def _ways(self, seed: int) -> Iterator[tuple[str, Scores]]:
         judge, setting = self.judge, self._setting

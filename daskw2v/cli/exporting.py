@@ -9,6 +9,7 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
 from daskw2v.models.export import export
+from daskw2v.models.fasttext.quantized import PART_SIZE
 from daskw2v.models.sif import USUAL
 
 
@@ -21,6 +22,11 @@ from daskw2v.models.sif import USUAL
     "--sif", metavar="[A]", type=float, is_flag=False, flag_value=USUAL,
     help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
 )  # fmt: skip
+@click.option("--ngrams", metavar="N", type=int, help="Write this many rows of features: the most frequent n-grams.")
+@click.option(
+    "--part-size", metavar="N", type=int,
+    help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
+)  # fmt: skip
 @storage_option
 def export_command(
     model: str,
@@ -28,14 +34,18 @@ def export_command(
     format: str | None,
     prefix: int | None,
     sif: float | None,
+    ngrams: int | None,
+    part_size: int | None,
     storage_options: dict[str, Any],
 ) -> None:
     """Write MODEL to URL in a format of another tool.
 
-    Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; parquet;
-    safetensors; faiss, with the words in URL.words; lance; projector, for TensorBoard; static, for
+    Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; ftz, the same made
+    small; parquet; safetensors; faiss, with the words in URL.words; lance; projector, for TensorBoard; static, for
     sentence-transformers, model2vec and the Hugging Face Hub.
     """
     vectors = open_once(model, storage_options)
-    export(vectors if prefix is None else vectors.prefix(prefix), url, format, storage_options, sif=sif)
+    vectors = vectors if prefix is None else vectors.prefix(prefix)
+    vectors = vectors if ngrams is None else vectors.prune(ngrams)
+    export(vectors, url, format, storage_options, sif=sif, part_size=part_size)
     say(url)

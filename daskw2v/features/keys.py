@@ -1,7 +1,7 @@
 """What the rows of a table of features stand for: values of a user's table first, then buckets of n-grams."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -13,9 +13,9 @@ from daskw2v.features.ngrams import ngrams_of
 from daskw2v.features.words import WordFeatures
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
-from daskw2v.types import Int32Array, Int64Array
+from daskw2v.types import Float32Array, Int32Array, Int64Array
 
-_BUCKETS, _COLUMNS, _NGRAMS = "buckets", "columns", "ngrams"
+_BUCKETS, _COLUMNS, _NGRAMS, _PRUNED = "buckets", "columns", "ngrams", "pruned"
 _NO_WEIGHTS = np.zeros(0, np.float32)
 
 
@@ -73,11 +73,14 @@ class FeatureKeys:
         Columns of a table, whose rows come first.
     ngrams, buckets
         N-grams, and the bucket of each of the rows that follow, shape (n,) int32.
+    pruned
+        Whether a mean leaves out n-grams without a row, as fastText's pruned models do; otherwise they are zeros in it.
     """
 
     columns: tuple[FeatureColumn, ...] = ()
     ngrams: NGrams = NGrams()
     buckets: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    pruned: bool = False
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -113,16 +116,26 @@ class FeatureKeys:
 
     def first(self, rows: int) -> "FeatureKeys":
         """Return the keys of the table and of the most frequent n-grams, so many rows in all; none of the table go."""
-        return FeatureKeys(self.columns, self.ngrams, self.buckets[: max(0, rows - self._first_ngram)])
+        buckets = self.buckets[: max(0, rows - self._first_ngram)]
+        return replace(self, buckets=buckets, pruned=self.pruned or len(buckets) < len(self.buckets))
 
     def of_words(self, words: Sequence[str]) -> WordFeatures:
         """Return the n-grams of words; a row of -1 is that of one that no row stands for.
 
         The weight of a word's own row is 0.
         """
-        n = len(words)
-        starts, buckets = ngrams_of(words, *self.ngrams)
-        return WordFeatures(starts, self.rows_of(buckets), _NO_WEIGHTS, np.zeros(n, np.float32))
+        return self.of_ngrams(*ngrams_of(words, *self.ngrams), np.zeros(len(words), np.float32))
+
+    def of_ngrams(self, offsets: Int64Array, buckets: Int32Array, own: Float32Array) -> WordFeatures:
+        """Return the features of n words, given where the n-grams of each begin and end, and their buckets.
+
+        The weights of own rows are `own`, shape (n,).
+        """
+        rows = self.rows_of(buckets)
+        if self.pruned:
+            known = rows >= 0
+            offsets, rows = np.concatenate([[0], np.cumsum(known)])[offsets], rows[known]
+        return WordFeatures(offsets, rows, _NO_WEIGHTS, own)
 
     def of_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:
         """Return the features of items, each a mapping of columns to a category, a list of them, or a number.
@@ -195,7 +208,7 @@ class FeatureKeys:
         write_array(group, _BUCKETS, self.buckets)
         columns = [{**column._asdict(), "values": list(column.values), "knots": list(column.knots)}
                    for column in self.columns]  # fmt: skip
-        group.attrs.update({_NGRAMS: self.ngrams._asdict(), _COLUMNS: columns})
+        group.attrs.update({_NGRAMS: self.ngrams._asdict(), _COLUMNS: columns, _PRUNED: self.pruned})
 
     @classmethod
     def load(cls, group: zarr.Group) -> Self:
@@ -208,12 +221,13 @@ class FeatureKeys:
         """
         url, listed = str(group.store_path), group.attrs.get(_COLUMNS)
         ngrams, buckets = typed(NGrams, group.attrs.get(_NGRAMS), url), read_array(group, _BUCKETS)
-        if not isinstance(listed, list):
-            raise DamageError.of(url, "names no columns")
+        pruned = group.attrs.get(_PRUNED, False)  # versions of before have none that are
+        if not isinstance(listed, list) or not isinstance(pruned, bool):
+            raise DamageError.of(url, "names no columns, or says not whether n-grams are pruned")
         fits = buckets.dtype == np.int32 and buckets.ndim == 1 and ngrams.minn <= ngrams.maxn and ngrams.bucket >= 1
         if not fits or (len(buckets) and not 0 <= buckets.min() <= buckets.max() < ngrams.bucket):
             raise DamageError.of(url, f"has buckets that are not of {ngrams}")
-        return cls(tuple(typed(FeatureColumn, one, url) for one in listed), ngrams, buckets)
+        return cls(tuple(typed(FeatureColumn, one, url) for one in listed), ngrams, buckets, pruned)
 
 
 def category(value: Any) -> str:

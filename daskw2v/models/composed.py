@@ -9,6 +9,7 @@ import numpy as np
 from daskw2v.errors import UnknownWordError
 from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.words import WordFeatures, sums, total_weights
+from daskw2v.models.coded_rows import CodedRows
 from daskw2v.models.rows import StoredRows
 from daskw2v.types import Float32Array
 
@@ -22,11 +23,11 @@ class FeatureVectors:
     keys
         What each row stands for.
     rows
-        Shape (F, D) float32, in memory or in a store.
+        Shape (F, D) float32, in memory, there as codes, or in a store.
     """
 
     keys: FeatureKeys
-    rows: Float32Array | StoredRows
+    rows: Float32Array | CodedRows | StoredRows
 
     @classmethod
     def of_buckets(cls, ngrams: NGrams, rows: Float32Array) -> Self:
@@ -55,7 +56,9 @@ class FeatureVectors:
         return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
-        """Return the means of words' n-grams, shape (n, D) float32; one that no word of the text has counts as zeros.
+        """Return the means of words' n-grams, shape (n, D) float32.
+
+        N-grams that no word of the text has count as zeros; those of pruned models without a row are left out.
 
         Raises
         ------

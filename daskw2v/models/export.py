@@ -8,7 +8,8 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.models.faiss import write_faiss
-from daskw2v.models.fasttext import write_fasttext
+from daskw2v.models.fasttext.quantized import check_part_size, write_quantized
+from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema
 from daskw2v.models.lance import write_lance
@@ -29,6 +30,7 @@ def export(
     storage_options: Mapping[str, Any] | None = None,
     *,
     sif: float | None = None,
+    part_size: int | None = None,
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
 
@@ -40,22 +42,25 @@ def export(
         File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
     format
         text or binary (word2vec's formats; compressed if the name ends in .gz), fasttext (a model of fastText's, with
-        the n-grams of words), parquet, safetensors, faiss (a flat index of unit vectors, whose inner products are
-        cosines, and its words in `<url>.words`), lance (a dataset with the columns of parquet), projector (for
-        TensorBoard) or static (for sentence-transformers, model2vec and the Hugging Face Hub, whose model card names
-        no license). By default, the suffix decides: .txt or .vec, .bin for binary, .parquet, .safetensors, .faiss,
-        .lance.
+        the n-grams of words), ftz (a small one: codes of rows, and the n-grams that `Vectors.prune` leaves), parquet,
+        safetensors, faiss (a flat index of unit vectors, whose inner products are cosines, and its words in
+        `<url>.words`), lance (a dataset with the columns of parquet), projector (for TensorBoard) or static (for
+        sentence-transformers, model2vec and the Hugging Face Hub, whose model card names no license). By default, the
+        suffix decides: .txt or .vec, .bin for binary, .ftz, .parquet, .safetensors, .faiss, .lance.
     storage_options
         Options for fsspec.
     sif
         For static: scale the row of a word of probability p by sif / (sif + p), so that rare words count more in the
         mean of a text's words (Arora et al. 2017, who have 0.001). By default, rows are as they are.
+    part_size
+        For ftz: the dimensions that a byte stands for, 1 to 64. By default 2, as in fastText; 1 writes rows of int8.
 
     Raises
     ------
     ParameterError
         If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if `sif` is not a
-        finite number above 0, or is for another format; if a Lance dataset would not be on this machine.
+        finite number above 0, `part_size` not one of 1 to 64, or one is for another format; if a Lance dataset would
+        not be on this machine.
     InputError
         If the format cannot represent one of the words, the model's tokenizer or its table of features; if `sif` needs
         counts of words, and there are none.
@@ -75,17 +80,21 @@ def export(
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
         raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
+    own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
+    for name, value in own.items():
+        if format != _OWN[name]:
+            raise ParameterError(
+                f"{name}={value:g} changes nothing in {format}; it is for {_OWN[name]}.", f"Leave {name} out."
+            )
     if sif is not None:
         check_sif(sif)
-        if format != _WEIGHTED:
-            raise ParameterError(f"sif={sif:g} changes nothing in {format}; it is for {_WEIGHTED}.", "Leave sif out.")
-        write_static(vectors, url, storage_options, sif)
-        return
+    if part_size is not None:
+        check_part_size(part_size)
     if format in _SEVERAL_FILES:
-        _SEVERAL_FILES[format](vectors, url, storage_options)
+        _SEVERAL_FILES[format](vectors, url, storage_options, **own)
         return
     with writing(url, storage_options) as f:
-        _WRITERS[format](vectors, f)
+        _WRITERS[format](vectors, f, **own)
 
 
 def _by_name(url: str) -> str | None:
@@ -127,24 +136,26 @@ def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, A
             f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
 
 
-_WRITERS: dict[str, Callable[[Vectors, BinaryIO], None]] = {
+_WRITERS: dict[str, Callable[..., None]] = {
     "text": write_text,
     "binary": write_binary,
     "parquet": _write_parquet,
     "safetensors": _write_safetensors,
     "fasttext": write_fasttext,
+    "ftz": write_quantized,
 }
-_SEVERAL_FILES: dict[str, Callable[[Vectors, str, Mapping[str, Any] | None], None]] = {
+_SEVERAL_FILES: dict[str, Callable[..., None]] = {
     "projector": _write_projector,
     "static": write_static,
     "faiss": write_faiss,
     "lance": write_lance,
 }
-_WEIGHTED = "static"  # the format whose words can be weighted
+_OWN = {"sif": "static", "part_size": "ftz"}  # options, and the format that each is for
 _SUFFIXES = {
     ".txt": "text",
     ".vec": "text",
     ".bin": "binary",
+    ".ftz": "ftz",
     ".parquet": "parquet",
     ".safetensors": "safetensors",
     ".faiss": "faiss",

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.fasttext import MAGIC, read_fasttext
+from daskw2v.models.fasttext.layout import MAGIC
+from daskw2v.models.fasttext.reading import read_fasttext
 from daskw2v.models.files import reading
 from daskw2v.models.safetensors import read_safetensors
 from daskw2v.models.vectors import Vectors
@@ -23,9 +24,9 @@ def import_vectors(
     url
         Any fsspec URL or local path.
     format
-        text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin, with the rows of
-        n-grams) or safetensors (as `export` writes it). By default the suffix decides; what a .bin file is, its first
-        bytes tell.
+        text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin or .ftz, with the rows
+        of n-grams, which stay codes where it is quantized) or safetensors (as `export` writes it). By default the
+        suffix decides; what a .bin file is, its first bytes tell.
     storage_options
         Options for fsspec.
 
@@ -54,6 +55,8 @@ def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
     name = url.removesuffix(".gz")
     if name.endswith(".safetensors"):
         return "safetensors"
+    if name.endswith(".ftz"):
+        return "fasttext"
     if not name.endswith(".bin"):
         return "text"
     with reading(url, storage_options) as f:

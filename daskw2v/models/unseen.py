@@ -80,7 +80,8 @@ class UnseenWords(ABC):
     def prune(self, features: int) -> Self:
         """Return the model with the rows of the most frequent n-grams alone, as fastText's small models have them.
 
-        Vectors of its words stay. Those of new words are made of the n-grams that are left.
+        Vectors of its words stay. Those of new words are the means of the n-grams that are left. `export` as ftz writes
+        codes of these, a small file; the rows of a model of fastText's, .bin, are as many as before.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ def calls(monkeypatch):
         return url
 
     monkeypatch.setattr(training, "train", train)
-    monkeypatch.setattr(exporting, "export", lambda _, *args, sif: seen.update(export=(*args, sif)))
+    monkeypatch.setattr(exporting, "export", lambda _, *args, **own: seen.update(export=(*args, own)))
     for module in (training, evaluating):
         monkeypatch.setattr(module, "evaluate", evaluate)
         monkeypatch.setattr(module, "write_report", write_report)
@@ -503,7 +503,7 @@ def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
 
 def test_export__writes_and_names_the_url(calls):
     assert run("export", "m", "v.bin", "--format", "text").stdout == "v.bin\n"
-    assert calls["export"] == ("v.bin", "text", {}, None)
+    assert calls["export"] == ("v.bin", "text", {}, {"sif": None, "part_size": None})
 
 
 def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):

@@ -6,6 +6,7 @@ says which.
 
 import gzip
 import io
+import itertools
 import json
 import shutil
 import tempfile
@@ -44,7 +45,8 @@ from daskw2v.evaluation.texts import read_texts
 from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.difference import differences
-from daskw2v.models.fasttext import write_fasttext
+from daskw2v.models.fasttext.quantized import write_quantized
+from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.importing import import_vectors
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
@@ -234,9 +236,10 @@ def _fasttexts() -> list[bytes]:
     words, rows = Vocabulary.from_words(["a", "b"], [2, 1]), np.arange(8, dtype=np.float32).reshape(4, 2) + 1
     features = FeatureVectors(FeatureKeys(ngrams=NGrams(1, 3, 5), buckets=np.arange(4, dtype=np.int32)), rows)
     files = list[bytes]()
-    for vectors in (Vectors(words, rows[:2]), Vectors(words, rows[:2], features=features)):
+    models = (Vectors(words, rows[:2]), Vectors(words, rows[:2], features=features))
+    for write, vectors in itertools.product((write_fasttext, write_quantized), models):
         file = io.BytesIO()
-        write_fasttext(vectors, file)
+        write(vectors, file)
         files += [b"\0" + file.getvalue(), b"\1" + gzip.compress(file.getvalue(), mtime=0)]
     return files
 

@@ -81,7 +81,9 @@ def test_export__writes_no_words(tmp_path):
 
 @pytest.mark.parametrize(("name", "format"), [("v.dat", None), ("v.txt", "glove")])
 def test_export__refuses_an_unknown_format(vectors, tmp_path, name, format):
-    with pytest.raises(ParameterError, match="Give one of text, binary, parquet, safetensors, fasttext, projector"):
+    with pytest.raises(
+        ParameterError, match="Give one of text, binary, parquet, safetensors, fasttext, ftz, projector"
+    ):
         export(vectors, str(tmp_path / name), format)
 
 

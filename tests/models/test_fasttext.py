@@ -9,8 +9,8 @@ from gensim.models.fasttext import FastText, load_facebook_model, load_facebook_
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
-from daskw2v.models import fasttext as module
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.fasttext import composing, writing
 from daskw2v.models.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -61,8 +61,8 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
     whole = import_vectors(facebook)
-    monkeypatch.setattr(module, "_NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 4 * 8 * 3)
+    monkeypatch.setattr(composing, "_NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 4 * 8 * 3)
     np.testing.assert_array_equal(import_vectors(facebook).vectors, whole.vectors)
 
 
@@ -95,9 +95,9 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
-        monkeypatch.setattr(module, "free_memory", lambda: 0)  # rows of n-grams stay in the store
-    monkeypatch.setattr(module, "_NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 4 * 5 * 3)
+        monkeypatch.setattr(writing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
+    monkeypatch.setattr(composing, "_NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 4 * 5 * 3)
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     words, counts = model.get_words(include_freq=True)
@@ -208,8 +208,9 @@ WRONG = [
     ({"version": 11}, "version 11"),
     ({"model": 3}, "is a classifier"),
     ({"labels": 1}, "is a classifier"),
-    ({"pruned": 4}, "has a pruned dictionary"),
-    ({"quantized": True}, "is quantized"),
+    ({"pruned": 4}, "3 buckets, of which 4 are left"),
+    ({"pruned": 0}, "has a pruned dictionary, and is not quantized"),
+    ({"quantized": True}, "is cut short|codes of"),
     ({"dim": 3}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 4}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 2}, "holds a table of 5 rows and 2 columns"),

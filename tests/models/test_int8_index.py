@@ -9,6 +9,7 @@ import pytest
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.int8 import bounds, reference
+from daskw2v.models import threads
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index import scanning
 from daskw2v.models.index.build import build_index
@@ -99,7 +100,7 @@ def test_bounds__suffice_for_most_queries():
 
 
 def test_threads__find_the_same(monkeypatch):
-    monkeypatch.setattr(scanning, "_PART", 100)
+    monkeypatch.setattr(threads, "_PART", 100)
     monkeypatch.setattr(scanning, "_BLOCK", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):

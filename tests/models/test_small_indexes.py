@@ -5,10 +5,11 @@ import pytest
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.kernels import binary, product
+from daskw2v.models import threads as thread_shares
+from daskw2v.models.codebooks import CENTROIDS, centroids_of
 from daskw2v.models.index import scanning
 from daskw2v.models.index.binary import BinaryIndex
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.clusters import CENTROIDS, centroids_of
 from daskw2v.models.index.product import ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.units import scaled
@@ -112,7 +113,7 @@ def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
 def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
     rows, found = planted(1000, 20), []
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
-    monkeypatch.setattr(scanning, "_PART", 100)
+    monkeypatch.setattr(thread_shares, "_PART", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
         monkeypatch.setattr(scanning, "_BLOCK", block)
         monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)

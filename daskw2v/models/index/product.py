@@ -9,8 +9,8 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.clusters import CENTROIDS, centroids_of
-from daskw2v.models.index.scanning import kept, scan, share
+from daskw2v.models.codebooks import CENTROIDS, books_of, codes_of, parts_of
+from daskw2v.models.index.scanning import kept, scan
 from daskw2v.models.index.searcher import Candidates, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
@@ -72,19 +72,10 @@ class ProductIndex:
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..., in order; the first ones make the centroids."""
-        cut = self._cut(units)
+        parts = parts_of(units, self._part)
         if start == 0:
-            for part in range(self._parts):
-                self._books[part] = centroids_of(cut[part], part)
-        assign, books = import_module("daskw2v.kernels.product").assign, self._own_books()
-
-        def write(rows: slice) -> None:
-            room, codes = np.empty(CENTROIDS, np.float32), np.empty(rows.stop - rows.start, np.uint8)
-            for part in range(self._parts):
-                assign(cut[part, rows], books[part], room, codes)
-                self._codes[start + rows.start : start + rows.stop, part] = codes
-
-        share(write, len(units), threads)
+            self._books[:] = books_of(parts)
+        self._codes[start : start + len(units)] = codes_of(parts, self._own_books(), threads)
 
     def content(self) -> UInt8Array:
         """Return the content of the index's file."""
@@ -93,18 +84,12 @@ class ProductIndex:
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
         sums = import_module("daskw2v.kernels.product").sums  # Numba is loaded once it is needed
-        tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", self._cut(units), self._own_books()))
+        tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", parts_of(units, self._part), self._own_books()))
 
         def score(first: int, stop: int, most: Float32Array) -> None:
             sums(self._codes, first, stop, tables, first, most)
 
         return presumed(scan(score, len(units), self._shape[0], kept(self._shape[0], self._effort, topn))[0])
-
-    def _cut(self, vectors: Float32Array) -> Float32Array:
-        """Return the parts of n vectors, shape (parts, n, dimensions of a part); the last is filled with zeros."""
-        parts = np.zeros((len(vectors), self._parts * self._part), np.float32)
-        parts[:, : self._shape[1]] = vectors
-        return np.ascontiguousarray(parts.reshape(len(vectors), self._parts, self._part).swapaxes(0, 1))
 
     def _own_books(self) -> Float32Array:
         """Return the centroids in this machine's byte order, which Numba compiles for."""

@@ -1,20 +1,16 @@
 """The search of a table from end to end: threads score parts of it, and the best words of all parts are kept."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 import numpy as np
 
-from daskw2v.models.ranking import Ranking, cut
+from daskw2v.models.ranking import Ranking
+from daskw2v.models.threads import share
 from daskw2v.types import Float32Array, Int64Array
 
 _PER_WORD = 4  # candidates for each word that is asked for
-_PART = 1 << 12  # least words that are worth a thread
 _BLOCK = 1 << 16  # most words that are scored before the best are picked
 _SCORES = 1 << 22  # scores in memory at once: 16 MB
-T = TypeVar("T")
 
 
 def kept(words: int, effort: int, topn: int) -> int:
@@ -46,10 +42,3 @@ def scan(
     found, values = (np.concatenate(parts, axis=1) for parts in zip(*share(search, words), strict=True))
     best = np.argsort(-values, axis=1, kind="stable")[:, :n]
     return np.take_along_axis(found, best, axis=1), np.take_along_axis(values, best, axis=1)
-
-
-def share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
-    """Give 0..n - 1 in parts to threads, one for each core by default; return what each returns."""
-    threads = max(1, min(threads or os.cpu_count() or 1, n // _PART))
-    with ThreadPoolExecutor(threads) as pool:
-        return [*pool.map(work, cut(n, max(1, -(-n // threads))))]

@@ -10,8 +10,9 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan, share
+from daskw2v.models.index.scanning import kept, scan
 from daskw2v.models.index.searcher import Candidates
+from daskw2v.models.threads import share
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Int8Array, Int16Array, UInt8Array
 

@@ -1,0 +1,137 @@
+"""What a file of a fastText model says before its rows: settings, words and counts."""
+
+import struct
+from dataclasses import fields
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.errors import InputError
+from daskw2v.features.keys import NGrams
+from daskw2v.models.vectors import Vectors
+from daskw2v.store.limits import check_room
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+MAGIC = struct.pack("<i", 793712314)
+KIND, SHAPE = struct.Struct("<?"), struct.Struct("<qq")  # of a matrix: whether it is quantized; rows and columns
+_VERSION = 12
+_CBOW, _SKIPGRAM, _SUPERVISED = 1, 2, 3
+_HIERARCHICAL, _NEGATIVE = 1, 2  # losses
+_LR_UPDATES = 100  # the program's own
+_HEADER = struct.Struct("<ii" + "i" * 12 + "d")  # magic, version, then the settings that the program trained with
+_WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
+_COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
+_LARGEST = 2**31 - 1
+_LONGEST_WORD = 1 << 16
+_LONGEST_NGRAM = 255  # characters, as in Params
+_BYTES = 100  # of memory that a short word takes
+
+
+class Header(NamedTuple):
+    """What a file says of itself, as far as it is needed."""
+
+    dim: int
+    bucket: int  # rows of n-grams that it may have
+    ngrams: NGrams | None  # None where words have none
+    words: int
+    pruned: int  # n-grams that are left; -1 where all are
+
+
+def read_header(f: BinaryIO, url: str) -> Header:
+    """Read what a file begins with; raises as `read_fasttext` does."""
+    magic, version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = unpack(f, url, _HEADER)
+    if struct.pack("<i", magic) != MAGIC or version != _VERSION:
+        raise no_model(url, f"begins with {magic} and version {version}")
+    size, words, labels, _, pruned = unpack(f, url, _WORDS)
+    if model == _SUPERVISED or labels:
+        raise InputError(f"{url} is a classifier of fastText.", "Give a model of skipgram or cbow.")
+    possible = size == words >= 0 and 1 <= dim <= 1 << 16 and -1 <= pruned <= bucket and maxn <= _LONGEST_NGRAM
+    if not possible or bucket < 0:
+        raise no_model(
+            url,
+            f"tells of {words} words, {dim} dimensions, {bucket} buckets, of which {pruned} are left, and n-grams of "
+            f"{maxn} characters",
+        )
+    check_room((words, 4 * dim + _BYTES), ..., 1, url)
+    spells = bucket > 0 and maxn >= max(1, minn)
+    return Header(dim, bucket, NGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)
+
+
+def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
+    """Read n words and their counts, which follow the header."""
+    words, counts = list[str](), list[int]()
+    for _ in range(n):
+        word = bytearray()
+        while (byte := f.read(1)) != b"\0":
+            if not byte or len(word) > _LONGEST_WORD:
+                raise no_model(url, f"has no end of word {len(words) + 1}")
+            word += byte
+        try:
+            words.append(word.decode())
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{url} has a word that is not UTF-8: {bytes(word[:60])!r}.", "Train it on text in UTF-8, or skip it."
+            ) from None
+        count, _ = unpack(f, url, _COUNT)
+        if count < 0:
+            raise no_model(url, f"counts {count} of {words[-1]!r}")
+        counts.append(count)
+    return words, counts
+
+
+def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
+    """Write the settings that a model was trained with."""
+    told = {**Params().as_dict(), **vectors.metadata.get("params", {})}
+    of_pairs = _reads(told["objective"], "negative")
+    window, epochs, least, negative = (
+        min(int(told[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
+    )
+    f.write(
+        _HEADER.pack(
+            *struct.unpack("<i", MAGIC), _VERSION, vectors.vector_size, window, epochs, least,
+            negative if of_pairs else 0, 1, _NEGATIVE if of_pairs else _HIERARCHICAL,
+            _CBOW if _reads(told["objective"], "cbow_mean") else _SKIPGRAM,
+            ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, told["sample"],
+        )
+    )  # fmt: skip
+
+
+def _reads(objective: str, name: str) -> bool:
+    """Tell whether an objective reads a field of Params, which says what it trains."""
+    return any(f.name == name and objective in f.metadata["used_by"] for f in fields(Params))
+
+
+def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:
+    """Write the words and their counts; before them, how many n-grams a pruned model has left, and -1 of all others."""
+    counts = np.maximum(1, vocabulary.counts)
+    f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), pruned))
+    for word, count in zip(vocabulary, map(int, counts), strict=True):
+        f.write(word.encode() + b"\0" + _COUNT.pack(count, 0))
+
+
+def read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
+    """Read so many bytes, for which there is memory.
+
+    Raises
+    ------
+    InputError
+        If the file has fewer.
+    StoreError
+        If they are more than what is free.
+    """
+    check_room((size,), ..., 1, url)
+    content = f.read(size)
+    if len(content) != size:
+        raise no_model(url, "is cut short")
+    return content
+
+
+def unpack(f: BinaryIO, url: str, kind: struct.Struct) -> tuple[Any, ...]:
+    """Read the next numbers."""
+    return kind.unpack(read_exactly(f, url, kind.size))
+
+
+def no_model(url: str, found: str) -> InputError:
+    """Return the error of a file that is none of fastText's."""
+    return InputError(f"{url} {found}.", "It is damaged, or no model of fastText: copy it again.")

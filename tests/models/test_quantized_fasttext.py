@@ -1,0 +1,243 @@
+"""Quantized models of fastText: small files that fastText reads, with the same vectors as ours."""
+
+import struct
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from daskw2v import Vectors, export, import_vectors
+from daskw2v.cli.program import main
+from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.models.coded_rows import Codebook, CodedRows
+from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.fasttext import composing, quantized
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+fasttext = pytest.importorskip("fasttext")
+
+SIZE = 10
+LETTERS = "abcdefghijklmnopqrst"
+WORDS = [
+    "the",
+    "</s>",
+    "naïve",
+    "日本",
+    "no\u00a0break",
+    *(f"w{first}{second}" for first in LETTERS for second in LETTERS),
+]
+UNSEEN = ["wordy", "native", "日本語", "theword", "away"]
+NGRAMS = NGrams(minn=2, maxn=4, bucket=900)
+NEAR = {"rtol": 0, "atol": 1e-5}
+
+
+def made(ngrams=NGRAMS, kept=800):
+    """Return vectors with n-grams, some of which have no row."""
+    rng = np.random.default_rng(0)
+    buckets = rng.permutation(ngrams.bucket)[:kept].astype(np.int32)
+    features = FeatureVectors(
+        FeatureKeys(ngrams=ngrams, buckets=buckets), rng.normal(size=(kept, SIZE)).astype(np.float32)
+    )
+    matrix = rng.normal(size=(len(WORDS), SIZE)).astype(np.float32)
+    return Vectors(Vocabulary.from_words(WORDS, range(len(WORDS), 0, -1)), matrix, {}, features=features)
+
+
+def theirs(path, words):
+    model = fasttext.load_model(str(path))
+    return np.array([model.get_word_vector(word) for word in words])
+
+
+def cosines(some, others):
+    return np.vecdot(some, others) / np.linalg.norm(some, axis=1) / np.linalg.norm(others, axis=1)
+
+
+@pytest.mark.parametrize("part_size", [1, 2, 3, SIZE])
+@pytest.mark.parametrize("features", [None, 300, 800])
+def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):
+    """Parts of three dimensions leave one over."""
+    monkeypatch.setattr(composing, "_NGRAMS_AT_ONCE", 300)
+    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 4 * SIZE * 90)
+    vectors = made() if features is not None else Vectors(made().vocabulary, made().vectors)
+    small = vectors if features in (None, 800) else vectors.prune(features)
+    export(small, tmp_path / "m.ftz", part_size=part_size)
+    found = import_vectors(tmp_path / "m.ftz")
+    assert found.vocabulary.words == WORDS
+    assert found.vocabulary.counts.tolist() == vectors.vocabulary.counts.tolist()
+    np.testing.assert_allclose(found[WORDS], theirs(tmp_path / "m.ftz", WORDS), **NEAR)
+    if features is None:
+        assert found.features is None
+    else:
+        assert isinstance(found.features.rows, CodedRows)
+        assert found.features.keys.buckets.tolist() == small.features.keys.buckets.tolist()
+        np.testing.assert_allclose(found[UNSEEN], theirs(tmp_path / "m.ftz", UNSEEN), **NEAR)
+        assert (
+            fasttext.load_model(str(tmp_path / "m.ftz")).get_nearest_neighbors("wordy", k=1)[0][1]
+            == (found.most_similar("wordy", topn=1)[0][0])
+        )
+
+
+def test_int8_rows__are_nearly_the_vectors(tmp_path):
+    vectors = made()
+    closest = []
+    for part_size in (1, 2, 5):
+        export(vectors, tmp_path / f"{part_size}.ftz", part_size=part_size)
+        found = import_vectors(tmp_path / f"{part_size}.ftz")
+        closest.append(cosines(found[WORDS], vectors[WORDS]).mean())
+        assert cosines(found[UNSEEN], vectors[UNSEEN]).mean() > 0.9
+    assert closest[0] > 0.9999
+    assert closest[0] > closest[1] > closest[2]
+    sizes = [(tmp_path / f"{part_size}.ftz").stat().st_size for part_size in (1, 2, 5)]
+    assert sizes[0] - sizes[1] == (len(WORDS) + 800) * 5  # bytes of codes; what they stand for takes the same
+
+
+def test_export__by_default_is_as_small_as_fasttexts(tmp_path):
+    export(made(), tmp_path / "m.ftz")
+    export(made(), tmp_path / "two.ftz", part_size=2)
+    assert (tmp_path / "m.ftz").read_bytes() == (tmp_path / "two.ftz").read_bytes()
+
+
+def test_export__of_zeros_and_of_nothing(tmp_path):
+    """A row of zeros has no direction; it stays short."""
+    for words in (["a", "b"], []):
+        rows = np.zeros((len(words), 3), np.float32)
+        export(Vectors(Vocabulary.from_words(words, [1] * len(words)), rows), tmp_path / "m.ftz")
+        found = import_vectors(tmp_path / "m.ftz")
+        assert found.vectors.shape == rows.shape
+        assert np.isfinite(found.vectors).all()
+        assert found.vocabulary.words == words
+
+
+def test_pruned_models__are_saved_and_leave_n_grams_out_of_means(tmp_path):
+    small = made().prune(300)
+    assert small.features.keys.pruned
+    assert not made().prune(800).features.keys.pruned
+    small.save(tmp_path / "model")
+    opened = Vectors.open(tmp_path / "model")
+    assert np.array_equal(opened[UNSEEN], small[UNSEEN])
+    rows = small.features.keys.of_words(["wordy"]).rows
+    assert len(rows) < len(made().features.keys.of_words(["wordy"]).rows)
+    np.testing.assert_allclose(small["wordy"], small.features.rows[rows].mean(axis=0), rtol=1e-5)
+
+
+def test_pruned_models__keep_their_vectors_in_fasttexts_format(tmp_path):
+    small = made().prune(300)
+    export(small, tmp_path / "m.bin", format="fasttext")
+    np.testing.assert_allclose(theirs(tmp_path / "m.bin", WORDS), small[WORDS], **NEAR)
+    np.testing.assert_allclose(cosines(theirs(tmp_path / "m.bin", UNSEEN), small[UNSEEN]), 1, **NEAR)
+
+
+def test_words__without_an_n_gram_that_is_left_are_unknown(tmp_path):
+    export(made().prune(5), tmp_path / "m.ftz")
+    with pytest.raises(UnknownWordError, match="no n-gram"):
+        import_vectors(tmp_path / "m.ftz")["zz"]
+
+
+def test_coded_rows__are_those_that_are_decoded():
+    rows = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
+    coded = Codebook.of(rows, 3).encode(rows)
+    assert (coded.shape, len(coded), coded.dtype) == ((700, 7), 700, np.float32)
+    whole = coded[:]
+    assert np.array_equal(coded[np.array([5, 3])], whole[[5, 3]])
+    assert np.array_equal(coded.after(690)[:], whole[690:])
+    assert coded.nbytes == 700 * 3 + 700 + 4 * (3 * 3 * 256 + 256)
+    assert cosines(whole, rows).mean() > 0.95
+
+
+@pytest.mark.parametrize("part_size", [0, 65, 2.0, True, "2"])
+def test_export__refuses_part_sizes(tmp_path, part_size):
+    with pytest.raises(ParameterError, match="part_size="):
+        export(made(), tmp_path / "m.ftz", part_size=part_size)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_part_size__is_for_quantized_models_alone(tmp_path):
+    with pytest.raises(ParameterError, match="part_size=2 changes nothing in text; it is for ftz"):
+        export(made(), tmp_path / "m.txt", part_size=2)
+
+
+def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(quantized, "_MOST_CODES", 1000)
+    with pytest.raises(InputError, match="1205 rows of 10 dimensions have more codes"):
+        export(made(), tmp_path / "m.ftz")
+
+
+def test_export__refuses_a_table_of_features(tmp_path):
+    keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
+    features = FeatureVectors(keys, np.ones((2, 2), np.float32))
+    vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
+    with pytest.raises(InputError, match="no place for a table of features"):
+        export(vectors, tmp_path / "m.ftz")
+
+
+def written(tmp_path):
+    """Return a small file, and where in it the dictionary of n-grams and the matrix begin."""
+    ngrams = NGrams(minn=1, maxn=2, bucket=9)
+    features = FeatureVectors(
+        FeatureKeys(ngrams=ngrams, buckets=np.array([4, 2], np.int32)), np.eye(2, 3, dtype=np.float32)
+    )
+    vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 3), np.float32), features=features)
+    export(vectors, tmp_path / "m.ftz")
+    pruned = 64 + 28 + len(b"a\0") + 9
+    return (tmp_path / "m.ftz").read_bytes(), pruned, pruned + 2 * 8
+
+
+def changed(content, at, kind, *numbers):
+    return content[:at] + struct.pack(kind, *numbers) + content[at + struct.calcsize(kind) :]
+
+
+WRONG = [
+    (0, "<i", [9], "does not tell the rows of 2 n-grams of 9"),
+    (0, "<i", [-1], "does not tell the rows"),
+    (0, "<i", [2], "does not tell the rows"),
+    (4, "<i", [1], "does not tell the rows"),
+    (4, "<i", [7], "does not tell the rows"),
+    (-16, "<q", [10], "of which 10 are left"),
+]
+WRONG_MATRIX = [
+    (2, "<q", [4], "tells of 6 codes of 4 rows"),
+    (2, "<q", [-3], "codes of -3 rows"),
+    (2, "<q", [6], "holds a table of 6 rows|cut short|parts of"),
+    (10, "<q", [2], "cuts 3 columns"),
+    (10, "<q", [1], "codes of 3 rows and 1 columns"),
+    (18, "<i", [7], "tells of 7 codes"),
+    (18, "<i", [-6], "tells of -6 codes"),
+    (28, "<i", [4], "cuts 4 columns"),
+    (32, "<i", [3], "into 3 parts"),
+    (36, "<i", [3], "parts of 3"),
+    (40, "<i", [0], "the last of 0"),
+    (44, "<f", [float("nan")], "a centroid that is not finite"),
+]
+
+
+@pytest.mark.parametrize(("place", "at", "kind", "numbers", "message"),
+                         [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX])  # fmt: skip
+def test_import__names_what_is_wrong(tmp_path, place, at, kind, numbers, message):
+    content, pruned, matrix = written(tmp_path)
+    at += pruned - len(b"a\0") - 9 + 8 if at < 0 else pruned if place == "pruned" else matrix
+    (tmp_path / "m.ftz").write_bytes(changed(content, at, kind, *numbers))
+    with pytest.raises(InputError, match=message):
+        import_vectors(tmp_path / "m.ftz")
+
+
+def test_import__names_any_cut(tmp_path):
+    content, _, _ = written(tmp_path)
+    for length in range(0, len(content) - 17, 7):  # what words were trained against is not read
+        (tmp_path / "m.ftz").write_bytes(content[:length])
+        with pytest.raises(InputError):
+            import_vectors(tmp_path / "m.ftz")
+
+
+def test_import__refuses_more_than_memory(tmp_path):
+    content, _, matrix = written(tmp_path)
+    (tmp_path / "m.ftz").write_bytes(changed(content, matrix + 2, "<qqi", 2**40, 3, 2**31 - 1))
+    with pytest.raises((InputError, StoreError)):
+        import_vectors(tmp_path / "m.ftz")
+
+
+def test_command__writes_a_small_file(tmp_path):
+    made().save(tmp_path / "model")
+    command = ["export", str(tmp_path / "model"), str(tmp_path / "m.ftz"), "--ngrams", "300", "--part-size", "1"]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    export(made().prune(300), tmp_path / "same.ftz", part_size=1)
+    assert (tmp_path / "m.ftz").read_bytes() == (tmp_path / "same.ftz").read_bytes()
