@@ -6,8 +6,8 @@ vector from letters (overlap), and the rank there of the first of them (median);
 are in the text. Beside them, scores of words that are in the text. Each row is trained on the same text with the same
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
 (`Vectors.with_ngrams`). Small models are of the fitted one: with its most frequent n-grams alone (`Vectors.prune`), and
-as a file of codes of these (`export` as ftz), of which the size is told. fastText runs on some threads, unseeded; ours on
-one, seeded.
+as a file of codes of these (`export` as ftz), of which the size is told. fastText runs on some threads, unseeded; ours
+on one, seeded.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
         [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]
