@@ -25,7 +25,7 @@ from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError, counted
 from daskw2v.objectives.registry import check_options
 from daskw2v.phrases.score import check_phrases
-from daskw2v.training.choice import Candidate, Place, candidate_of, candidates, choose_in, hardware_of, place_of
+from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, hardware_of, machines_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.stages import estimate
 from daskw2v.training.memory.text import Text, guess_text
@@ -105,19 +105,19 @@ def parse_rate(text: str) -> float:
     return rate
 
 
-def _place(resources: Resources, *, machines: bool) -> Place:
+def _place(resources: Resources, *, machines: bool) -> Machines:
     if resources.scheduler is None:
         kinds = local_workers(resources, machines=machines)
-        return Place(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
+        return Machines(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
     with (
         show_progress() as listener,
         waits_for_workers(resources, listener),
         connect(resources) as client,
     ):
-        return place_of(client, resources)
+        return machines_of(client, resources)
 
 
-def _options(params: Params, resources: Resources, text: Text, place: Place) -> tuple[list[Candidate], Params]:
+def _options(params: Params, resources: Resources, text: Text, place: Machines) -> tuple[list[Candidate], Params]:
     """Return the ways to train, and the Params of the one that is taken: what was given, or what "auto" chooses."""
     if params.strategy == AUTO:
         found = candidates(params, resources, text, place)

@@ -162,7 +162,7 @@ class Trainer(Protocol):
         """
 
 
-class Reach(Protocol):
+class MarkRows(Protocol):
     """Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table."""
 
     def __call__(
@@ -275,7 +275,7 @@ class Objective:
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
     targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
-    reached: Reach | None = None
+    reached: MarkRows | None = None
     measured_by: "Objective | None" = None
     of_words: tuple[str, ...] = ("input", "output")
     hot_rows: int = 254

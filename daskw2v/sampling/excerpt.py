@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.shards.layout import Corpus, Part, Shard, digest, read_starts
+from daskw2v.shards.layout import BatchBlock, Corpus, Shard, digest, read_starts
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
@@ -69,7 +69,7 @@ def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> l
     blocks
         Keys of blocks.
     """
-    named, parts, before = set(blocks), defaultdict[str, list[Part]](list), Counter[str]()
+    named, parts, before = set(blocks), defaultdict[str, list[BatchBlock]](list), Counter[str]()
     for part in corpus.parts:
         parts[part.batch].append(part)
     ranges = list[Range]()
@@ -84,7 +84,7 @@ def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> l
 
 
 def _of_parts(
-    parts: Sequence[Part], named: Collection[str], before: int, origin: int, positions: Int64Array
+    parts: Sequence[BatchBlock], named: Collection[str], before: int, origin: int, positions: Int64Array
 ) -> Iterator[Range]:
     """Yield the positions in a shard of some blocks of a batch.
 

@@ -75,7 +75,7 @@ class Bucket(NamedTuple):
     noise: Pairs
 
 
-class Place(NamedTuple):
+class StoredPairs(NamedTuple):
     """Where pairs are: their folder, and the digest of its manifest, since pairs may be dealt there again."""
 
     home: Store
@@ -111,9 +111,9 @@ class SkipGrams:
     noise: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StoredPairs:
         """Where they are, for tasks."""
-        return Place(self.home, digest(list(self.attempts)))
+        return StoredPairs(self.home, digest(list(self.attempts)))
 
     @property
     def n_slices(self) -> int:
@@ -248,7 +248,7 @@ def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
-def read_buckets(place: Place, number: int, outputs: int, inputs: int) -> list[Bucket]:
+def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
     """Read the buckets of two groups of partitions in a slice, one output partition after the other.
 
     Parameters
@@ -284,7 +284,7 @@ def read_buckets(place: Place, number: int, outputs: int, inputs: int) -> list[B
 
 
 @lru_cache(maxsize=4)
-def _open(place: Place) -> SkipGrams:
+def _open(place: StoredPairs) -> SkipGrams:
     """Return pairs that are complete."""
     found = read_skipgrams(place.home)
     if found is None or found.place != place:

@@ -29,7 +29,7 @@ from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_id
 from daskw2v.errors import DamageError, InputError, counted
 from daskw2v.progress import Watching
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import Corpus, Part, Shard, corpus_identity, digest, write_shard
+from daskw2v.shards.layout import BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
 from daskw2v.shards.whitespace import split
 from daskw2v.store.checksums import twice
@@ -282,7 +282,7 @@ def _build(
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     good = [part for batch in batches for part in quarantine.good(batch)]
     manifests = _read_manifests(home, [batch.key for batch in good])
-    report, shards, parts = ReadReport(), list[Shard](), dict[str, list[Part]]()
+    report, shards, parts = ReadReport(), list[Shard](), dict[str, list[BatchBlock]]()
     for batch in good:
         manifest = manifests[batch.key]
         report.merge(ReadReport(**manifest["report"]))
@@ -292,7 +292,7 @@ def _build(
         ]
         if len(batch.blocks) > 1:
             counts = zip(batch.blocks, manifest["sentences"], strict=True)
-            parts[batch.key] = [Part(batch.key, block.key, n) for block, n in counts]
+            parts[batch.key] = [BatchBlock(batch.key, block.key, n) for block, n in counts]
     if not shards:
         raise _no_word(sources, report)
     seconds = round(time.monotonic() - began, 3)

@@ -57,7 +57,7 @@ class Shard:
     begins
         Whether its first token always starts a sentence, because an excerpt leaves out the text before it.
     block
-        Key of the batch of text that it was read from: that of the block, or of `Part`.
+        Key of the batch of text that it was read from: that of the block, or of `BatchBlock`.
     """
 
     path: str
@@ -70,7 +70,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchBlock:
     """A block of a batch of several.
 
     Parameters
@@ -162,7 +162,7 @@ class Corpus:
     seconds: float = field(default=0.0, compare=False)
     bad_blocks: tuple[BadBlock, ...] = ()
     passes: tuple[PhrasePass, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BatchBlock, ...] = ()
 
     @cached_property
     def identity(self) -> str:
@@ -231,7 +231,7 @@ class Corpus:
                     tuple(typed(BadBlock, block, place) for block in blocks),
                     # Older ones have none of the following
                     tuple(typed(PhrasePass, value, place) for value in values.get("passes", ())),
-                    tuple(typed(Part, value, place) for value in values.get("parts", ())),
+                    tuple(typed(BatchBlock, value, place) for value in values.get("parts", ())),
                 )
         raise StoreError(f"{place} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
 

@@ -39,7 +39,7 @@ _GAIN = 0.8  # of the plain run's seconds: forecasts are not exact, and fewer pa
 _CHOSEN = ("strategy", "n_replicas", "n_partitions")
 
 
-class Place(NamedTuple):
+class Machines(NamedTuple):
     """Where a run is to be trained: its workers, their GPUs, and the same as the formulas of costs take it."""
 
     kinds: Kinds
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
         return ", ".join(f"{name}={value}" for name, value in _settings(self.params).items())
 
 
-def candidates(params: Params, resources: Resources, text: Text, place: Place) -> list[Candidate]:
+def candidates(params: Params, resources: Resources, text: Text, place: Machines) -> list[Candidate]:
     """Return what "auto" chooses from, the plainest first."""
     return [
         candidate_of(params.replace(strategy=given.strategy, **values), resources, text, place)
@@ -67,7 +67,7 @@ def candidates(params: Params, resources: Resources, text: Text, place: Place) -
     ]
 
 
-def candidate_of(params: Params, resources: Resources, text: Text, place: Place) -> Candidate:
+def candidate_of(params: Params, resources: Resources, text: Text, place: Machines) -> Candidate:
     """Return a candidate whose strategy is named."""
     cost, constants = find_strategy(params.strategy).cost, constants_of(params, resources.device)
     forecast = None
@@ -96,7 +96,7 @@ def choose(found: list[Candidate]) -> tuple[Candidate, str]:
     return best, f"{why}; instead: {others}" if others else why
 
 
-def choose_in(found: list[Candidate], place: Place) -> tuple[Candidate, str]:
+def choose_in(found: list[Candidate], place: Machines) -> tuple[Candidate, str]:
     """Return one of some candidates, and why.
 
     A single worker that holds the first one takes it, as nothing is to be divided between workers. But threads of a
@@ -130,7 +130,7 @@ def choose_strategy(
         known = find_choice(corpus, vocabulary, store, params, listen, rules)
         if known is not None:
             return known
-        text, place = known_text(corpus, vocabulary, params), place_of(client, resources)
+        text, place = known_text(corpus, vocabulary, params), machines_of(client, resources)
         best, why = choose_in(candidates(params, resources, text, place), place)
         record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
                   "threads": place.hardware.threads}  # fmt: skip
@@ -162,7 +162,7 @@ def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
     return _with(params, theirs) if params.strategy == AUTO else params
 
 
-def place_of(client: Client, resources: Resources) -> Place:
+def machines_of(client: Client, resources: Resources) -> Machines:
     """Return where a cluster would train; how fast its network is, is assumed."""
     trainers = trainers_of(client, resources.device)
     hosts = len({get_address_host(address) for address in workers_known(client)})
@@ -170,7 +170,7 @@ def place_of(client: Client, resources: Resources) -> Place:
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
     n = len(trainers.threads) + trainers.coming
     network = math.inf if hosts == 1 and not trainers.coming else NETWORK / math.ceil(n / max(1, hosts))
-    return Place(kinds, gpus_of(client, resources.device), hardware_of(kinds, network, cores))
+    return Machines(kinds, gpus_of(client, resources.device), hardware_of(kinds, network, cores))
 
 
 def hardware_of(kinds: Kinds, network: float, cores: float) -> Hardware:
@@ -179,7 +179,7 @@ def hardware_of(kinds: Kinds, network: float, cores: float) -> Hardware:
     return Hardware("workers", n, threads, 1, min(kinds.values()), network, cores=cores)
 
 
-def _tried(params: Params, text: Text, place: Place) -> Iterator[Mapping[str, Any]]:
+def _tried(params: Params, text: Text, place: Machines) -> Iterator[Mapping[str, Any]]:
     kind = max(place.kinds, key=lambda kind: kind.threads)
     return find_strategy(params.strategy).tried(params, text.vocabulary, kind)
 

@@ -374,7 +374,7 @@ def test_compiled_merge__is_the_rule_on_the_host(compiling, name):
         table[:, :columns] = rng.normal(size=(rows, columns))
     moved = rng.normal(size=(n, rows, columns)).astype(np.float32) * rng.integers(0, 2, (n, rows, 1))
     deltas = [Delta(delta_of(np.zeros_like(of), of)[0]) for of in moved.astype(np.float32)]
-    weights = kernels.Weights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
+    weights = kernels.MergeWeights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
     rule = find_merge_rule(name.lower())
     before = MergedBlock(base[:, :columns].copy(), velocity[:, :columns].copy() if rule.has_velocity else None)
     own, expected = np.zeros_like(base), merge_deltas(rule, before, deltas)

@@ -14,7 +14,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.excerpt import STRETCH, excerpt, join_ranges, ranges_of_blocks, sample_ranges
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.shards.encode import build_corpus, encode_batch
-from daskw2v.shards.layout import Corpus, Part, Shard
+from daskw2v.shards.layout import BatchBlock, Corpus, Shard
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
@@ -116,7 +116,7 @@ def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files
         manifest = encode_batch(batch, store, **rules)
     shards = tuple(Shard(**shard, block=batch.key) for shard in manifest["shards"]) * (1 + twice)
     counts = zip(batch.blocks, manifest["sentences"], strict=True)
-    parts = tuple(Part(batch.key, block.key, n) for block, n in counts)
+    parts = tuple(BatchBlock(batch.key, block.key, n) for block, n in counts)
     corpus = Corpus("", shards, (), ReadReport(), parts=parts)
     keys = [block.key for number, block in enumerate(batch.blocks) if number in wanted]
     edges = np.cumsum([0, *(sum(sentences) for sentences in files * (1 + twice))]).tolist()

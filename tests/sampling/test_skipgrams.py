@@ -16,7 +16,7 @@ from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.sampling.skipgrams import Dealer, Place, Stretch, build_skipgrams, read_buckets
+from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
 from daskw2v.vocabulary.partition import Partitions
 
 P, GROUPS = 6, 2
@@ -155,7 +155,7 @@ def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded,
 
 def test_read_buckets__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
     with pytest.raises(DamageError, match="is gone"):
-        read_buckets(Place(Store(str(tmp_path / "gone")), ""), 0, 0, 0)
+        read_buckets(StoredPairs(Store(str(tmp_path / "gone")), ""), 0, 0, 0)
     found = build_skipgrams(client, dealer_of(encoded, "tns"), Store(str(tmp_path / "pairs")), STRETCH)
     file = next((tmp_path / "pairs" / "0").glob("*/pairs"))
     content = bytearray(file.read_bytes())

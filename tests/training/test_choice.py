@@ -14,7 +14,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.versions import Versions
 from daskw2v.training import choice
 from daskw2v.training.averaging.cost import averaging_cost
-from daskw2v.training.choice import Place, candidates, choose_in, hardware_of
+from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
 from daskw2v.training.cost.constants import constants_of
 from daskw2v.training.cost.load import load_of
 from daskw2v.training.memory.base import Workers
@@ -34,7 +34,7 @@ MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 
 def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
     kinds = {Workers(n, threads, n * limit): limit}
-    return Place(kinds, {}, hardware_of(kinds, network, math.inf))
+    return Machines(kinds, {}, hardware_of(kinds, network, math.inf))
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)

@@ -42,7 +42,7 @@ class Care(NamedTuple):
     flushed: Float64Array
 
 
-class Reach(NamedTuple):
+class WindowRows(NamedTuple):
     """A window, all rows that contexts may stand in, those in which its contexts do, and all of targets.
 
     Of the output rows, copies of the top stand behind the table's own.
@@ -56,7 +56,7 @@ class Reach(NamedTuple):
 
 def windows_of_warp(
     segment: Segment, first: int, last: int, source: Float64Array, output: Float64Array, windows: Windows, care: Care
-) -> Iterator[Reach]:
+) -> Iterator[WindowRows]:
     """Yield the windows of a range piece by piece; trained rows are back in both tables at the end."""
     n_words, tokens, reach = len(source), segment.tokens, windows.window
     rows = np.concatenate([source, np.zeros((len(tokens), source.shape[1]))])
@@ -92,7 +92,7 @@ def windows_of_warp(
                 enter(range(center + reach, min(high, center + reach + 1)))
                 (window,) = windows_in(segment, center, center + 1, windows)
                 contexts = [n_words + i if care.kept(tokens[i]) else int(tokens[i]) for i in window.places]
-                yield Reach(window, rows, contexts, targets)
+                yield WindowRows(window, rows, contexts, targets)
                 leave(range(max(low, center - reach), center - reach + 1))
                 if (center - first) % FLUSH == 0:
                     give_top()

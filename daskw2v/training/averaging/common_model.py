@@ -13,7 +13,7 @@ from daskw2v.training.averaging.pulling import Reached
 from daskw2v.training.devices import ReplicaTrainer
 from daskw2v.types import Float32Array
 
-Place = tuple[str, int]  # of a block: its table, and its number there
+BlockKey = tuple[str, int]  # of a block: its table, and its number there
 Given = Mapping[int, Any]  # blocks as a replica was given them, by number: rows, or `MergedBlock`
 
 
@@ -49,7 +49,12 @@ class HostModel(CommonModel):
     """
 
     def __init__(
-        self, rule: MergeRule, trainer: ReplicaTrainer, places: Sequence[Place], given: Given, reached: Reached | None
+        self,
+        rule: MergeRule,
+        trainer: ReplicaTrainer,
+        places: Sequence[BlockKey],
+        given: Given,
+        reached: Reached | None,
     ) -> None:
         self._rule, self._trainer, self._reached = rule, trainer, reached
         self._places, self._known = places, {number: merged_block(block) for number, block in given.items()}
@@ -96,7 +101,7 @@ class HostModel(CommonModel):
 
 
 def common_model(
-    params: Params, trainer: ReplicaTrainer, places: Sequence[Place], given: Given, reached: Reached | None
+    params: Params, trainer: ReplicaTrainer, places: Sequence[BlockKey], given: Given, reached: Reached | None
 ) -> CommonModel:
     """Return the common model where the rule merges it: on the trainer's device, or else in the worker's memory.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.common_model import Place, common_model
+from daskw2v.training.averaging.common_model import BlockKey, common_model
 from daskw2v.training.averaging.device_delta import Change
 from daskw2v.training.averaging.merge import MergedBlock, rows_of
 from daskw2v.training.averaging.pulling import Reached, pulled
@@ -49,7 +49,7 @@ class Replica:
         self._run = run
         parts = [rows_of(given[number]) for number in range(len(blocks))]
         tables: dict[str, list[Any]] = {}
-        self._places: list[Place] = []
+        self._places: list[BlockKey] = []
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
             of_table = tables.setdefault(block.table, [])
             self._places.append((block.table, len(of_table)))

@@ -12,7 +12,7 @@ PROCESS = 250 << 20  # of a worker that has imported all, and loaded compiled ke
 COMPILED = 110 << 20  # that compiling leaves, where the cache on disk lacks the kernels: of all stages up to training
 
 
-class Part(NamedTuple):
+class MemoryPart(NamedTuple):
     """Some bytes, and what they hold."""
 
     name: str
@@ -34,8 +34,8 @@ class StageMemory:
     """
 
     name: str
-    worker: tuple[Part, ...]
-    gpu: tuple[Part, ...] = ()
+    worker: tuple[MemoryPart, ...]
+    gpu: tuple[MemoryPart, ...] = ()
 
     @classmethod
     def of(
@@ -64,11 +64,11 @@ class StageMemory:
         return sum(part.bytes for part in self.gpu)
 
 
-def _parts(sizes: Mapping[str, float]) -> tuple[Part, ...]:
-    return tuple(Part(name, math.ceil(size)) for name, size in sizes.items() if size)
+def _parts(sizes: Mapping[str, float]) -> tuple[MemoryPart, ...]:
+    return tuple(MemoryPart(name, math.ceil(size)) for name, size in sizes.items() if size)
 
 
-def shown(parts: tuple[Part, ...]) -> str:
+def shown(parts: tuple[MemoryPart, ...]) -> str:
     """Return parts as text, the largest first."""
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(parts, key=lambda part: -part.bytes))
 
@@ -88,7 +88,7 @@ class Estimate:
     """
 
     stages: tuple[StageMemory, ...]
-    client: tuple[Part, ...]
+    client: tuple[MemoryPart, ...]
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> StageMemory:

@@ -17,7 +17,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
 from daskw2v.training.memory import data
-from daskw2v.training.memory.base import Part, StageMemory, Workers, shown
+from daskw2v.training.memory.base import MemoryPart, StageMemory, Workers, shown
 from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.memory.workers import gpus_of, workers_of
 from daskw2v.training.strategies import STRATEGIES, can_train, find_strategy
@@ -30,7 +30,7 @@ class _Memory(NamedTuple):
     """A memory that stages are held against: what they take of it, and how a message tells of it."""
 
     bytes: Callable[[StageMemory], int]
-    parts: Callable[[StageMemory], tuple[Part, ...]]
+    parts: Callable[[StageMemory], tuple[MemoryPart, ...]]
     place: str
     limit: str
     remedy: str

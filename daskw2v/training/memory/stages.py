@@ -3,7 +3,7 @@
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.memory import data
-from daskw2v.training.memory.base import FLOAT, LONG, Estimate, Part, Workers
+from daskw2v.training.memory.base import FLOAT, LONG, Estimate, MemoryPart, Workers
 from daskw2v.training.memory.text import Text
 from daskw2v.training.strategies import find_strategy
 
@@ -32,5 +32,9 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
         run.publish,
     )
     vectors = text.vocabulary * (FLOAT * params.vector_size + data.LETTERS + 2 * LONG)
-    client = Part("process", _CLIENT), Part("shards", _SHARD * text.shards), Part("vectors it returns", vectors)
+    client = (
+        MemoryPart("process", _CLIENT),
+        MemoryPart("shards", _SHARD * text.shards),
+        MemoryPart("vectors it returns", vectors),
+    )
     return Estimate(stages, client, run.notes)

@@ -8,10 +8,10 @@ import numpy as np
 
 from daskw2v.kernels.rng import draws
 from daskw2v.sampling.held_pairs import PairsPart, held_buckets
-from daskw2v.sampling.skipgrams import Bucket, Place, read_buckets
+from daskw2v.sampling.skipgrams import Bucket, StoredPairs, read_buckets
 
 HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
-PairSource: TypeAlias = Place | HeldParts
+PairSource: TypeAlias = StoredPairs | HeldParts
 
 
 class BucketWork(NamedTuple):
@@ -52,7 +52,7 @@ class StepWork(NamedTuple):
 class _FileBuckets:
     """The buckets of a step, from files: a slice is read while the one before is trained."""
 
-    def __init__(self, place: Place, rounds: BucketRounds, size: int, pool: Executor) -> None:
+    def __init__(self, place: StoredPairs, rounds: BucketRounds, size: int, pool: Executor) -> None:
         self._place, self._size, self._pool = place, size, pool
         self._groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
         self._n, self._coming = len(rounds[0][0].alphas), pool.submit(self._read, 0)
@@ -121,7 +121,9 @@ def bucket_jobs(
     together = list[BucketJob]()
     for step, (number_of_pass, rounds) in enumerate(steps):
         source = pairs[number_of_pass]
-        buckets = _FileBuckets(source, rounds, size, pool) if isinstance(source, Place) else _HeldBuckets(source, size)
+        buckets = (
+            _FileBuckets(source, rounds, size, pool) if isinstance(source, StoredPairs) else _HeldBuckets(source, size)
+        )
         for number in range(len(rounds[0][0].alphas)):
             bucket_of, works = buckets.slice(number), [work for works in rounds for work in works]
             keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
@@ -129,7 +131,7 @@ def bucket_jobs(
                 BucketJob(work.input, work.output, step, number, work, key, bucket_of)
                 for work, key in zip(works, keys, strict=True)
             ]
-            if isinstance(source, Place):
+            if isinstance(source, StoredPairs):
                 yield jobs
             else:
                 together += jobs

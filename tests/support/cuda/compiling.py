@@ -228,7 +228,7 @@ def compiled_merging(name: str, capability: Capability = (9, 0)) -> Code:
     real, bits, number = types.float32[::1], types.uint16[::1], types.int64
     if name == "subtract":
         return compiled_for(capability, kernels.subtract, (real, real, number, number, number, bits, real))
-    weights = numba.typeof(kernels.Weights(*_FLOATS[[0, 0, 0]]))
+    weights = numba.typeof(kernels.MergeWeights(*_FLOATS[[0, 0, 0]]))
     kernel = kernels.merging(getattr(kernels, name))
     return compiled_for(capability, kernel, (bits, number, number, number, number, weights, real, real, real))
 

@@ -27,7 +27,7 @@ class Formula(NamedTuple):
     ----------
     finish
         Device function (base, velocity, total, changed, weights) -> (merged, velocity): of the common model before, of
-        the sum of all deltas, the number of replicas that changed the row, and `Weights`.
+        the sum of all deltas, the number of replicas that changed the row, and `MergeWeights`.
     has_velocity
         As in `MergeRule`; without, what `finish` is given and returns of it is nothing.
     counts
@@ -39,7 +39,7 @@ class Formula(NamedTuple):
     counts: bool = False
 
 
-class Weights(NamedTuple):
+class MergeWeights(NamedTuple):
     """What formulas weigh by: the number of replicas n, and 1 / n and 1 - 1 / n, all float32."""
 
     n: Any
@@ -109,7 +109,7 @@ def merging(formula: Formula) -> Any:
     """Return the kernel that merges rows by a formula.
 
     Its arguments are the deltas of all replicas one after the other, shape (n * rows * columns,) uint16; n, rows,
-    width and columns; `Weights`; and what it writes: the common rows, the replica's own, and the velocity, shapes
+    width and columns; `MergeWeights`; and what it writes: the common rows, the replica's own, and the velocity, shapes
     (rows * width,) float32. Without a velocity, that has any shape.
     """
     finish, has_velocity, counts = formula

@@ -12,8 +12,8 @@ from numba import cuda
 
 from daskw2v.cluster.shared_memory import room
 from daskw2v.kernels.simd import padded
-from daskw2v.training.averaging.common_model import CommonModel, Given, Place
-from daskw2v.training.averaging.cuda.kernels import NONE, Formula, Weights, grid_of, merging, subtract
+from daskw2v.training.averaging.common_model import BlockKey, CommonModel, Given
+from daskw2v.training.averaging.cuda.kernels import NONE, Formula, MergeWeights, grid_of, merging, subtract
 from daskw2v.training.averaging.device_delta import Change, DeviceDelta
 from daskw2v.training.averaging.merge import MergedBlock, rows_of
 from daskw2v.training.devices.base import padded_copy
@@ -33,7 +33,7 @@ class CudaModel(CommonModel):
         As in `HostModel`.
     """
 
-    def __init__(self, formula: Formula, trainer: Any, places: Sequence[Place], given: Given) -> None:
+    def __init__(self, formula: Formula, trainer: Any, places: Sequence[BlockKey], given: Given) -> None:
         self._formula, self._trainer, self._places = formula, trainer, places
         self._columns = rows_of(given[0]).shape[1]
         self._width = padded(self._columns)
@@ -67,7 +67,7 @@ class CudaModel(CommonModel):
     def merge(self, changes: Sequence[Mapping[int, Change]]) -> None:
         """Merge some blocks, as `CommonModel.merge` does."""
         n = len(changes)
-        weights = Weights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
+        weights = MergeWeights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
         with self._trainer.gpu:
             for number in changes[0]:
                 rows, base = self._rows(number), self._bases[number]
