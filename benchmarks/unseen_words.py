@@ -237,7 +237,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="of fastText")
     parser.add_argument("--held", type=int, default=2000, help="words that are held out")
     parser.add_argument("--buckets", type=int, default=2_000_000)
-    parser.add_argument("--prior-counts", type=int, nargs="+", default=[2000, 0])
+    parser.add_argument("--prior-counts", type=int, nargs="*", default=[2000, 0])
     parser.add_argument("--kept", type=int, nargs="*", default=[100_000, 20_000], help="n-grams of small models")
     parser.add_argument("--part-sizes", type=int, nargs="*", default=[1, 2, 4], help="dimensions a byte of these")
     parser.add_argument("--tools", nargs="+", choices=["daskw2v", "fasttext"], default=["daskw2v", "fasttext"])
