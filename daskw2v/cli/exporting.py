@@ -8,6 +8,7 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
+from daskw2v.models.codebooks import MOST_PART
 from daskw2v.models.export import export
 from daskw2v.models.fasttext.quantized import PART_SIZE
 from daskw2v.models.sif import USUAL
@@ -24,7 +25,7 @@ from daskw2v.models.sif import USUAL
 )  # fmt: skip
 @click.option("--ngrams", metavar="N", type=int, help="Write this many rows of features: the most frequent n-grams.")
 @click.option(
-    "--part-size", metavar="N", type=int,
+    "--part-size", type=click.IntRange(1, MOST_PART),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
 )  # fmt: skip
 @storage_option

@@ -9,12 +9,20 @@ from importlib import import_module
 
 import numpy as np
 
+from daskw2v.errors import ParameterError
 from daskw2v.models.threads import share
 from daskw2v.types import Float32Array, UInt8Array
 
 CENTROIDS = 256  # as many as a byte tells apart
+MOST_PART = 64  # dimensions of a part
 _SAMPLE = 1 << 15  # vectors that teach, at most: 128 for each centroid
 _TIMES = 16  # by then, centroids hardly move
+
+
+def check_part_size(part_size: int) -> None:
+    """Refuse a number of dimensions that a byte cannot stand for; raises `ParameterError`."""
+    if not isinstance(part_size, int) or isinstance(part_size, bool) or not 1 <= part_size <= MOST_PART:
+        raise ParameterError(f"part_size={part_size!r} is no number of dimensions.", f"Give 1 to {MOST_PART}.")
 
 
 def parts_of(vectors: Float32Array, part_size: int) -> Float32Array:

@@ -7,8 +7,9 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
+from daskw2v.models.codebooks import check_part_size
 from daskw2v.models.faiss import write_faiss
-from daskw2v.models.fasttext.quantized import check_part_size, write_quantized
+from daskw2v.models.fasttext.quantized import write_quantized
 from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from daskw2v.errors import InputError, ParameterError
+from daskw2v.errors import InputError
 from daskw2v.features.keys import NGrams
-from daskw2v.models.codebooks import CENTROIDS
+from daskw2v.models.codebooks import CENTROIDS, check_part_size
 from daskw2v.models.coded_rows import Codebook, CodedRows
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.fasttext.composing import own_rows_of, slices_of
@@ -23,21 +23,12 @@ from daskw2v.models.safetensors import write_numbers
 from daskw2v.models.vectors import Vectors
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
 
-PART_SIZE, MOST_PART = 2, 64  # dimensions that a byte stands for: by default, as in fastText, and at most
+PART_SIZE = 2  # dimensions that a byte stands for by default, as in fastText
 _CODES = struct.Struct("<?qqi")  # whether lengths are apart; rows, columns; bytes of codes
 _BOOK = struct.Struct("<4i")  # columns, parts, dimensions of a part, dimensions of the last one
 _PRUNED = np.dtype("<i4")  # pairs of a bucket and its row
 _MOST_CODES = 2**31 - 1
 _SAMPLE = 1 << 15  # rows of words, and of n-grams, that teach
-
-
-def check_part_size(part_size: int) -> None:
-    """Refuse a number of dimensions that a byte cannot stand for; raises `ParameterError`."""
-    if not isinstance(part_size, int) or isinstance(part_size, bool) or not 1 <= part_size <= MOST_PART:
-        raise ParameterError(
-            f"part_size={part_size!r} is no number of dimensions from 1 to {MOST_PART}.",
-            f"Give {PART_SIZE}, or 1 for rows of int8.",
-        )
 
 
 def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -> None:

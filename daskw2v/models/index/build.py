@@ -7,9 +7,9 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.attempts import attempt_of
+from daskw2v.models.codebooks import check_part_size
 from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.kinds import KINDS, options_of
-from daskw2v.models.index.product import MOST_PART
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.opened import open_model
@@ -77,8 +77,8 @@ def build_index(
         at_least_one(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
-    if part_size is not None and part_size > MOST_PART:
-        raise ParameterError(f"part_size={part_size} is out of range.", f"Give 1 to {MOST_PART}.")
+    if part_size is not None:
+        check_part_size(part_size)
     return index_version(resolve(url, storage_options, version=version), kind, threads, **given)
 
 

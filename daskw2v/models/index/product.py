@@ -9,13 +9,13 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.codebooks import CENTROIDS, books_of, codes_of, parts_of
+from daskw2v.models.codebooks import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
 from daskw2v.models.index.scanning import kept, scan
 from daskw2v.models.index.searcher import Candidates, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
-PART_SIZE, MOST_PART = 4, 64  # dimensions of a part: by default, and at most
+PART_SIZE = 4  # dimensions of a part by default
 _HEAD, _NUMBER = np.dtype("<i4"), np.dtype("<f4")
 
 

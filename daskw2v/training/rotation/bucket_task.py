@@ -234,34 +234,6 @@ def train_buckets(
         n, loss = trainer.train(work.input, work.output, bucket, alpha, words[work.output], job.key)
         return job.step, n, loss
 
-    attempt, finite = new_attempt(), list[bool]()
-
-    def keep_input(k: int) -> PartitionRows:
-        if home is not None:
-            return write(INPUT, k, taken(trainer.take_input(k)))
-        rows, good = trainer.leave_input(k, stays=stays)
-        finite.append(good)
-        return rows  # type: ignore[no-any-return]
-
-    def keep_output(k: int) -> PartitionRows:
-        rounding = roundings.get(k)
-        if home is None and rounding is None:
-            rows, good = trainer.leave_output(k, stays=stays)
-            finite.append(good)
-            return OutputPartition(rows, share(words[k]))
-        rows = taken(trainer.take_output(k))
-        kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        return OutputPartition(share(kept), share(words[k])) if home is None else write(OUTPUT, k, kept)
-
-    def taken(rows: Float32Array) -> Float32Array:
-        finite.append(is_finite(rows))
-        return rows
-
-    def write(table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
-        assert home is not None
-        write_parts(home, f"{table}-{k}-{attempt}", [0, len(rows)], rows[:, : params.vector_size])
-        return PartitionOrigin(home, f"{table}-{k}-{attempt}")
-
     with ThreadPoolExecutor(threads) as pool:
         each = pool.map if home is None else map  # in files, rows may be more than memory holds several times
         trainer = find_device(context.run.device).partition_trainer(
@@ -277,9 +249,69 @@ def train_buckets(
         jobs = bucket_jobs(steps, pairs, context.group_size, pool)
         found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
-        trained_inputs = dict(zip(inputs, each(keep_input, inputs), strict=True))
-        trained_outputs = dict(zip(outputs, each(keep_output, outputs), strict=True))
-    return trained_inputs, trained_outputs, _totals_of(found, steps, all(finite), *clock.read())
+        results = _Results(trainer, params.vector_size, words, roundings, home, stays)
+        trained_inputs = dict(zip(inputs, each(results.of_input, inputs), strict=True))
+        trained_outputs = dict(zip(outputs, each(results.of_output, outputs), strict=True))
+    totals = _totals_of(found, steps, all(results.finite), *clock.read())
+    return trained_inputs, trained_outputs, totals
+
+
+class _Results:
+    """Takes trained partitions from their trainer: as results of the task, or as files.
+
+    Parameters
+    ----------
+    trainer
+        Which has trained them.
+    columns
+        Dimensions of a row.
+    words, roundings
+        Of each output partition: what is sent with it, and what its rounding is drawn by if it is sent as bfloat16.
+    home, stays
+        As in `train_buckets`.
+    """
+
+    def __init__(
+        self,
+        trainer: Any,
+        columns: int,
+        words: Mapping[int, UInt64Array],
+        roundings: Mapping[int, int | None],
+        home: Store | None,
+        stays: bool,
+    ) -> None:
+        self._trainer, self._columns, self._words, self._roundings = trainer, columns, words, roundings
+        self._home, self._stays, self._attempt = home, stays, new_attempt()
+        self.finite = list[bool]()  # of each partition that was taken
+
+    def of_input(self, k: int) -> PartitionRows:
+        """Take an input partition."""
+        if self._home is not None:
+            return self._write(INPUT, k, self._checked(self._trainer.take_input(k)))
+        rows, good = self._trainer.leave_input(k, stays=self._stays)
+        self.finite.append(good)
+        return rows  # type: ignore[no-any-return]
+
+    def of_output(self, k: int) -> PartitionRows:
+        """Take an output partition."""
+        rounding, words = self._roundings.get(k), self._words[k]
+        if self._home is None and rounding is None:
+            rows, good = self._trainer.leave_output(k, stays=self._stays)
+            self.finite.append(good)
+            return OutputPartition(rows, share(words))
+        rows = self._checked(self._trainer.take_output(k))
+        kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
+        return OutputPartition(share(kept), share(words)) if self._home is None else self._write(OUTPUT, k, kept)
+
+    def _checked(self, rows: Float32Array) -> Float32Array:
+        self.finite.append(is_finite(rows))
+        return rows
+
+    def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
+        assert self._home is not None
+        name = f"{table}-{k}-{self._attempt}"
+        write_parts(self._home, name, [0, len(rows)], rows[:, : self._columns])
+        return PartitionOrigin(self._home, name)
 
 
 def _totals_of(
