@@ -119,8 +119,17 @@ def train_ours(text: Path, work: Path, params: Params, client: Client) -> Traine
 
 
 def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
-    spell = None if vectors.features is None else vectors.features.vectors
-    return Trained(vectors, spell, None if file is None else file.stat().st_size / 1e6)
+    features = vectors.features
+
+    def spell(words: Sequence[str]) -> Rows:
+        """Return vectors; zeros, which are near to nothing, where a small model has none of a word's n-grams."""
+        assert features is not None
+        rows = np.zeros((len(words), features.vector_size), np.float32)
+        known = np.diff(features.keys.of_words(words).offsets) > 0
+        rows[known] = features.vectors([word for word, has_some in zip(words, known, strict=True) if has_some])
+        return rows
+
+    return Trained(vectors, None if features is None else spell, None if file is None else file.stat().st_size / 1e6)
 
 
 def small(vectors: Vectors, kept: int, part_size: int, path: Path) -> Trained:
