@@ -8,8 +8,9 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
+from daskw2v.errors import ParameterError
 from daskw2v.models.codebooks import MOST_PART
-from daskw2v.models.export import export
+from daskw2v.models.export import WITH_NGRAMS, export, format_by_name
 from daskw2v.models.fasttext.quantized import PART_SIZE
 from daskw2v.models.sif import USUAL
 
@@ -23,7 +24,9 @@ from daskw2v.models.sif import USUAL
     "--sif", metavar="[A]", type=float, is_flag=False, flag_value=USUAL,
     help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
 )  # fmt: skip
-@click.option("--ngrams", metavar="N", type=int, help="Write this many rows of features: the most frequent n-grams.")
+@click.option(
+    "--ngrams", metavar="N", type=int, help="For fasttext and ftz: write this many n-grams, the most frequent."
+)
 @click.option(
     "--part-size", type=click.IntRange(1, MOST_PART),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
@@ -45,6 +48,12 @@ def export_command(
     small; parquet; safetensors; faiss, with the words in URL.words; lance; projector, for TensorBoard; static, for
     sentence-transformers, model2vec and the Hugging Face Hub.
     """
+    written = format or format_by_name(url)
+    if ngrams is not None and written is not None and written not in WITH_NGRAMS:
+        raise ParameterError(
+            f"--ngrams {ngrams} changes nothing in {written}; it is for {' and '.join(WITH_NGRAMS)}.",
+            "Leave --ngrams out.",
+        )
     vectors = open_once(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)

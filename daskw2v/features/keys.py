@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -84,10 +86,11 @@ class FeatureKeys:
 
     def __len__(self) -> int:
         """Count the rows."""
-        return self._first_ngram + len(self.buckets)
+        return self.first_ngram + len(self.buckets)
 
     @property
-    def _first_ngram(self) -> int:
+    def first_ngram(self) -> int:
+        """Number of the rows of the table, which come before those of n-grams."""
         return sum(column.size for column in self.columns)
 
     @cached_property
@@ -102,7 +105,7 @@ class FeatureKeys:
         if not len(known):
             return np.full(len(buckets), -1, np.int32)
         places = np.minimum(np.searchsorted(known, buckets), len(known) - 1)
-        rows: Int32Array = np.where(known[places] == buckets, self._first_ngram + order[places], -1).astype(np.int32)
+        rows: Int32Array = np.where(known[places] == buckets, self.first_ngram + order[places], -1).astype(np.int32)
         return rows
 
     @cached_property
@@ -114,10 +117,9 @@ class FeatureKeys:
             for first, column in zip(firsts, self.columns, strict=False)
         ]
 
-    def first(self, rows: int) -> "FeatureKeys":
-        """Return the keys of the table and of the most frequent n-grams, so many rows in all; none of the table go."""
-        buckets = self.buckets[: max(0, rows - self._first_ngram)]
-        return replace(self, buckets=buckets, pruned=self.pruned or len(buckets) < len(self.buckets))
+    def kept(self, ngrams: Int64Array) -> "FeatureKeys":
+        """Return the keys of the table and of some n-grams, given their numbers among the buckets."""
+        return replace(self, buckets=self.buckets[ngrams], pruned=self.pruned or len(ngrams) < len(self.buckets))
 
     def of_words(self, words: Sequence[str]) -> WordFeatures:
         """Return the n-grams of words; a row of -1 is that of one that no row stands for.
@@ -154,7 +156,8 @@ class FeatureKeys:
             for name, value in item.items():
                 if name not in names:
                     raise ParameterError(
-                        f"{name!r} is no column of the table of features.", f"Its columns are: {', '.join(names)}."
+                        f"{name!r} is no column that the model has rows of.",
+                        f"Leave it out; the columns are: {', '.join(names)}.",
                     )
                 for row, weight in self._found(names[name], value):
                     rows.append(row)
@@ -192,7 +195,7 @@ class FeatureKeys:
         if value is None:
             return []
         if column.knots:
-            if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or value != value:
+            if isinstance(value, bool) or not isinstance(value, Real | Decimal) or value != value:
                 raise ParameterError(
                     f"{column.name}={value!r} is no number, as that column holds.", "Give a number, or leave it out."
                 )
@@ -200,8 +203,8 @@ class FeatureKeys:
             pairs = [(int(below[0]), 1.0 - float(share[0])), (int(below[0]) + 1, float(share[0]))]
             return [(first + n, column.weight * part) for n, part in pairs if part]
         values = value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else [value]
-        found = (places.get(category(one)) for one in values)
-        return [(first + n, column.weight) for n in found if n is not None]
+        named = dict.fromkeys(category(one) for one in values if one is not None and not _is_nan(one))
+        return [(first + places[name], column.weight) for name in named if name in places]
 
     def save(self, group: zarr.Group) -> None:
         """Write these into a Zarr group."""
@@ -231,5 +234,9 @@ class FeatureKeys:
 
 
 def category(value: Any) -> str:
-    """Return the text that stands for a category."""
-    return value if isinstance(value, str) else str(value)
+    """Return the text that stands for a category: of 1.0, which pandas makes of integers beside nulls, that of 1."""
+    return str(int(value) if isinstance(value, float | np.floating) and value.is_integer() else value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -105,7 +105,7 @@ class TableFeatures:
             collected = self._columns.setdefault(name, kind())
             if type(collected) is not kind:
                 raise InputError(f"Column {name!r} of {url} is {column.type}.", "Give one type in all of its files.")
-            collected.add(ids[known].astype(np.int64), column.take(pa.array(known)))
+            collected.add(ids[known].astype(np.int64), _without_views(column).take(pa.array(known)))
 
     def finish(self) -> tuple[tuple[FeatureColumn, ...], WordFeatures]:
         """Return the columns, and the features of each word; weights of own rows are 1.
@@ -169,8 +169,9 @@ class _Categories:
         pairs = np.unique(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
         often = np.bincount(codes, counts[ids], len(self._names))
-        values = np.array(list(self._names), object)
-        order = np.lexsort((values.astype(str), -often))
+        values = np.array(list(self._names), object)  # texts of one type would all be as long as the longest
+        order = np.argsort(values, kind="stable")
+        order = order[np.argsort(-often[order], kind="stable")]
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         return FeatureColumn(name, weight, values=tuple(values[order])), ids, rank[codes], np.ones(len(ids))
@@ -203,6 +204,16 @@ class _Numbers:
         shares = np.concatenate([1.0 - share, share])
         used = shares > 0
         return FeatureColumn(name, weight, knots=tuple(knots.tolist())), both[used], rows[used], shares[used]
+
+
+def _without_views(column: Any) -> Any:
+    """Return a column of texts, or of lists of them, that `take` reads: it knows no views."""
+    kind = column.type
+    if kind == pa.string_view():
+        return column.cast(pa.large_string())
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and kind.value_type == pa.string_view():
+        return column.cast(pa.large_list(pa.large_string()))
+    return column
 
 
 def _kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:

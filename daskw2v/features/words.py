@@ -14,6 +14,7 @@ import numpy as np
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _AT_ONCE = 1 << 20  # values of feature rows that are added up at once
+_HEAVIEST = 1e18  # weight of an own row: training squares it in float32
 
 
 class WordFeatures(NamedTuple):
@@ -112,7 +113,7 @@ def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> Wor
     if not prior_count:
         return features._replace(own=np.ones(features.n_words, np.float32))
     own = total_weights(features) * (counts / prior_count) ** 2
-    return features._replace(own=np.maximum(1.0, own).astype(np.float32))
+    return features._replace(own=np.clip(own, 1.0, _HEAVIEST).astype(np.float32))
 
 
 def composed(features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]) -> Float32Array:

@@ -11,7 +11,7 @@ from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.words import WordFeatures, sums, total_weights
 from daskw2v.models.coded_rows import CodedRows
 from daskw2v.models.rows import StoredRows
-from daskw2v.types import Float32Array
+from daskw2v.types import Float32Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,11 @@ class FeatureVectors:
         """Whether words have n-grams."""
         return self.keys.ngrams.maxn > 0
 
-    def first(self, rows: int) -> "FeatureVectors":
-        """Return the rows of the table and of the most frequent n-grams, so many in all, in memory."""
-        keys = self.keys.first(rows)
-        return FeatureVectors(keys, np.ascontiguousarray(self.rows[: len(keys)]))
+    def kept(self, ngrams: Int64Array) -> "FeatureVectors":
+        """Return the rows of the table and of some n-grams, given their numbers among the buckets, in memory."""
+        first = self.keys.first_ngram
+        rows = np.concatenate([np.arange(first), first + ngrams])
+        return FeatureVectors(self.keys.kept(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
         """Return the same with the first columns, in memory."""

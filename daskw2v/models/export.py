@@ -73,7 +73,7 @@ def export(
         If writing fails (no space, no permission).
     """
     url = as_url(url, "url")
-    format = _by_name(url) if format is None else format
+    format = format_by_name(url) if format is None else format
     if format not in (*_WRITERS, *_SEVERAL_FILES):
         raise ParameterError(
             f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
@@ -85,7 +85,7 @@ def export(
     for name, value in own.items():
         if format != _OWN[name]:
             raise ParameterError(
-                f"{name}={value:g} changes nothing in {format}; it is for {_OWN[name]}.", f"Leave {name} out."
+                f"{name}={value!r} changes nothing in {format}; it is for {_OWN[name]}.", f"Leave {name} out."
             )
     if sif is not None:
         check_sif(sif)
@@ -98,7 +98,8 @@ def export(
         _WRITERS[format](vectors, f, **own)
 
 
-def _by_name(url: str) -> str | None:
+def format_by_name(url: str) -> str | None:
+    """Return the format that the suffix of a name tells, None if none."""
     name = url.removesuffix(".gz")
     return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), None)
 
@@ -151,6 +152,7 @@ _SEVERAL_FILES: dict[str, Callable[..., None]] = {
     "faiss": write_faiss,
     "lance": write_lance,
 }
+WITH_NGRAMS = ("fasttext", "ftz")  # formats that keep the n-grams of words
 _OWN = {"sif": "static", "part_size": "ftz"}  # options, and the format that each is for
 _SUFFIXES = {
     ".txt": "text",

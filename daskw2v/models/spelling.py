@@ -9,11 +9,13 @@ from daskw2v.errors import ParameterError
 from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.words import WordFeatures
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.ranking import cut
 from daskw2v.models.units import scaled
-from daskw2v.types import Float32Array
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _SURE = 200  # occurrences of a word from which on its vector counts in full
+_WORDS_AT_ONCE = 1 << 20
 
 
 def fit_ngrams(
@@ -48,7 +50,7 @@ def fit_ngrams(
     offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
-    often = vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)
+    often = _weights_of(vocabulary)
     used, places = np.unique(buckets, return_inverse=True)
     order = np.argsort(-np.bincount(places, np.repeat(often, np.diff(offsets))), kind="stable")
     rank = np.empty(len(order), np.int32)
@@ -62,3 +64,20 @@ def fit_ngrams(
     rows *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
     rows += mean
     return FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32)), rows)
+
+
+def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
+    """Return the numbers of n-grams among the buckets of `keys`, the most frequent of the vocabulary's words first."""
+    kernel = import_module("daskw2v.features.ngram_kernel")
+    often, totals = _weights_of(vocabulary), np.zeros(len(keys))
+    for some in cut(len(vocabulary), _WORDS_AT_ONCE):
+        bounds = vocabulary.offsets[some.start : some.stop + 1]
+        starts, buckets = kernel.ngrams_in(vocabulary.data[bounds[0] : bounds[-1]], bounds - bounds[0], *keys.ngrams)
+        rows, counts = keys.rows_of(buckets), np.repeat(often[some], np.diff(starts))
+        totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
+    return np.argsort(-totals[keys.first_ngram :], kind="stable")
+
+
+def _weights_of(vocabulary: Vocabulary) -> Int64Array:
+    """Return the counts of words; ones, where a file of vectors told none."""
+    return vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)

@@ -1,17 +1,19 @@
 """Words and items that a model has not seen: vectors from their letters, or from what is known of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.features.keys import NGrams
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.queries import at_least_one
-from daskw2v.models.spelling import fit_ngrams
+from daskw2v.models.rows import StoredRows
+from daskw2v.models.spelling import fit_ngrams, most_frequent
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -23,6 +25,7 @@ class UnseenWords(ABC):
     vocabulary: Vocabulary
     subwords: Subwords | None
     features: FeatureVectors | None
+    _rows: Float32Array | StoredRows
 
     @property
     @abstractmethod
@@ -65,17 +68,18 @@ class UnseenWords(ABC):
         Raises
         ------
         ParameterError
-            If a number is below 1, `minn` is above `maxn`, no word has an n-gram of that length, or the model has a
-            table of features.
+            If a number is below 1 or beyond those of `Params`, `minn` is above `maxn`, no word has an n-gram of that
+            length, or the model has a table of features.
         """
         given = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
+        Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses what is too large
         if minn > maxn:
             raise ParameterError(f"minn={minn} is above maxn={maxn}: no n-gram is as long.", "Give a smaller minn.")
         if self.features is not None and self.features.keys.columns:
             raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
         parts = ((ids, self.rows(ids)) for ids in self.slices())
         fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*given))
-        return replace(self, features=fitted)  # type: ignore[type-var]
+        return self._with(fitted)
 
     def prune(self, features: int) -> Self:
         """Return the model with the rows of the most frequent n-grams alone, as fastText's small models have them.
@@ -95,7 +99,9 @@ class UnseenWords(ABC):
         """
         if self.features is None:
             raise ParameterError("The model has no features to leave out.", "Train it with maxn=6, or keep it whole.")
-        return replace(self, features=self.features.first(at_least_one("features", features)))  # type: ignore[type-var]
+        ngrams = at_least_one("features", features) - self.features.keys.first_ngram
+        kept = most_frequent(self.features.keys, self.vocabulary)[: max(0, ngrams)]
+        return self._with(self.features.kept(kept))
 
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
@@ -118,12 +124,19 @@ class UnseenWords(ABC):
         if self.features is None or not self.features.keys.columns:
             raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")
         one = isinstance(items, Mapping)
-        given = [items] if isinstance(items, Mapping) else list(items)
+        listed: Any = items
+        if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
+            raise ParameterError(f"{items!r} is no mapping of columns to values.", "Give a dict, or a list of them.")
+        given: list[Any] = [items] if one else list(listed)
         for item in given:
             if not isinstance(item, Mapping):
                 raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
         rows = self.features.of(given)
         return np.asarray(rows[0]) if one else rows
+
+    def _with(self, features: FeatureVectors) -> Self:
+        """Return the model with other features; rows in files that are mapped stay there."""
+        return replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
 
     def _ids(self, words: Sequence[str]) -> Int64Array:
         return np.array([self._id(word) for word in words], np.int64)

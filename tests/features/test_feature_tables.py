@@ -1,5 +1,7 @@
 """Tables of features: formats, kinds of columns, and what is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,27 @@ def test_kinds__of_columns(tmp_path):
         {},
         {0: 1.0, 2: 1.0, last: 1.0},
     ]  # fmt: skip
+
+
+def test_a_long_category__takes_no_room_for_others(tmp_path):
+    values = [*map(str, range(50)), "x" * (1 << 20)]
+    pq.write_table(pa.table({"word": ["a"], "x": [values]}), tmp_path / "t.parquet")
+    tracemalloc.start()
+    try:
+        assert len(features_in(tmp_path)[0][0].values) == 51
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_views_of_texts__are_categories(tmp_path):
+    """Polars writes them."""
+    views = pa.table({
+        "word": pa.array(["c", "a"], pa.string_view()), "x": pa.array(["u", "v"], pa.string_view()),
+        "many": pa.array([["u"], ["v", "u"]], pa.list_(pa.string_view())),
+    })  # fmt: skip
+    pq.write_table(views, tmp_path / "t.parquet")
+    assert [column.values for column in features_in(tmp_path)[0]] == [("v", "u"), ("u", "v")]
 
 
 @pytest.mark.parametrize("empty", ["a", "b", "c"])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from daskw2v import Vectors
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.features.fitting import fit_rows, reference
 from daskw2v.features.words import WordFeatures
+from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.rows import PiecedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 STEMS, ENDINGS = ["gard", "comput", "swimm", "cook"], ["en", "ing", "ers", "ed", "able", "ment"]
@@ -78,10 +81,32 @@ def test_the_most_frequent_ngrams__come_first():
     assert (np.diff(often) <= 0).all()
 
 
+def test_a_mapped_model__stays_in_its_files(tmp_path):
+    stems().save(tmp_path / "model")
+    opened = Vectors.open(tmp_path / "model")
+    for vectors in (opened.with_ngrams(maxn=4, bucket=3000), opened.with_ngrams(maxn=4, bucket=3000).prune(10)):
+        assert vectors._rows is opened._rows
+        assert isinstance(opened._rows, PiecedRows)
+
+
+def test_pruning__keeps_the_most_frequent_ngrams_in_whatever_order_they_lie():
+    vectors = stems().with_ngrams(maxn=4, bucket=3000)
+    order = np.argsort(vectors.features.keys.buckets)  # that of fastText's files
+    kept = replace(vectors.features.keys, buckets=vectors.features.keys.buckets[order])
+    ordered = replace(vectors, features=FeatureVectors(kept, vectors.features.rows[order]))
+    words, n = vectors.index_to_key, vectors.features.keys.buckets
+    found = kept.of_words(words)
+    often = np.bincount(found.rows, np.repeat(vectors.vocabulary.counts, np.diff(found.offsets)), len(n))
+    small = ordered.prune(20).features
+    assert sorted(often[kept.rows_of(small.keys.buckets)]) == sorted(often)[-20:]
+    np.testing.assert_array_equal(small.rows, ordered.features.rows[kept.rows_of(small.keys.buckets)])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"minn": 0}, "minn=0"), ({"minn": 5, "maxn": 4}, "minn=5 is above maxn=4"), ({"bucket": 0}, "bucket=0"),
-     ({"minn": 60, "maxn": 60}, "No word has an n-gram of 60 characters")],
+     ({"minn": 60, "maxn": 60}, "No word has an n-gram of 60 characters"), ({"bucket": 2**31}, "bucket=2147483648 is"),
+     ({"maxn": 256}, "maxn=256 is")],
 )  # fmt: skip
 def test_wrong_lengths__are_refused(options, message):
     with pytest.raises(ParameterError, match=message):

@@ -1,5 +1,7 @@
 """What rows of features stand for: looked up, saved, and found again by another model."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,20 @@ def test_values__have_the_rows_and_weights_of_their_columns():
     assert found.offsets.tolist() == [0, 3, 5, 5, 6, 7]
     assert found.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
     assert found.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("item", "rows"),
+    [
+        ({"brand": ["acme", "zorg", "acme"]}, [0, 1]), ({"brand": [7, "7"]}, [2]), ({"brand": 7.0}, [2]),
+        ({"brand": [None, np.nan, np.inf, "zorg"]}, [1]), ({"price": Decimal("1.0")}, [3]),
+    ],
+)  # fmt: skip
+def test_values__count_once_in_any_type(item, rows):
+    """As in a table; None and NaN are no categories, even where one has that name."""
+    named = FeatureKeys((FeatureColumn("brand", 2.0, values=("acme", "zorg", "7", "None", "nan")), COLUMNS[1]))
+    rows = [row + 2 if row > 2 else row for row in rows]
+    assert named.of_values([item]).rows.tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -114,6 +130,12 @@ def test_own_rows__are_those_with_which_words_have_their_vectors():
     vectors = rng.normal(size=(2, 8)).astype(np.float32)
     own = own_rows(found, vectors, lambda rows: table[rows])
     np.testing.assert_allclose(composed(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
+
+
+def test_own_weights__have_squares_in_float32():
+    """Training divides by them: a word whose own weight has none would never move."""
+    found = weighed(keys().of_words(["cat"]), np.array([10**17]), 1)
+    assert np.isfinite(found.own * found.own).all()
 
 
 def test_sums__leave_out_what_no_row_stands_for():

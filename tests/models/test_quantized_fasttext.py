@@ -151,9 +151,17 @@ def test_export__refuses_part_sizes(tmp_path, part_size):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_part_size__is_for_quantized_models_alone(tmp_path):
-    with pytest.raises(ParameterError, match="part_size=2 changes nothing in text; it is for ftz"):
-        export(made(), tmp_path / "m.txt", part_size=2)
+@pytest.mark.parametrize("part_size", [2, "a"])
+def test_part_size__is_for_quantized_models_alone(tmp_path, part_size):
+    with pytest.raises(ParameterError, match=f"part_size={part_size!r} changes nothing in text; it is for ftz"):
+        export(made(), tmp_path / "m.txt", part_size=part_size)
+
+
+def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
+    made().save(tmp_path / "model")
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300"])
+    assert done.exit_code != 0
+    assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in done.output
 
 
 def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
@@ -198,7 +206,7 @@ WRONG_MATRIX = [
     (2, "<q", [4], "tells of 6 codes of 4 rows"),
     (2, "<q", [-3], "codes of -3 rows"),
     (2, "<q", [6], "holds a table of 6 rows|cut short|parts of"),
-    (10, "<q", [2], "cuts 3 columns"),
+    (10, "<q", [2], "codes of 3 rows and 2 columns"),
     (10, "<q", [1], "codes of 3 rows and 1 columns"),
     (18, "<i", [7], "tells of 7 codes"),
     (18, "<i", [-6], "tells of -6 codes"),
@@ -217,6 +225,15 @@ def test_import__names_what_is_wrong(tmp_path, place, at, kind, numbers, message
     at += pruned - len(b"a\0") - 9 + 8 if at < 0 else pruned if place == "pruned" else matrix
     (tmp_path / "m.ftz").write_bytes(changed(content, at, kind, *numbers))
     with pytest.raises(InputError, match=message):
+        import_vectors(tmp_path / "m.ftz")
+
+
+@pytest.mark.parametrize(("columns", "parts", "part_size"), [(2**31 - 1, 2**31 - 1, 1), (-1, -1, 1), (2**30, 1, 2**30)])
+def test_import__believes_no_columns_of_a_matrix_without_rows(tmp_path, columns, parts, part_size):
+    content, _, matrix = written(tmp_path)
+    told = struct.pack("<?qqi4i", True, 0, columns, 0, columns, parts, part_size, part_size)
+    (tmp_path / "m.ftz").write_bytes(content[: matrix + 1] + told)
+    with pytest.raises(InputError, match="codes of 0 rows"):
         import_vectors(tmp_path / "m.ftz")
 
 

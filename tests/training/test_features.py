@@ -180,6 +180,9 @@ def test_new_items__are_found_by_their_features(tmp_path, client):
         vectors.of_features({"style": "unheard"})
     with pytest.raises(ParameterError, match="no mapping"):
         vectors.of_features(["style"])
+    for wrong in ("style", 3, None):
+        with pytest.raises(ParameterError, match="no mapping of columns"):
+            vectors.of_features(wrong)
     assert vectors.of_features([{"style": "s0"}, {"style": "s1"}]).shape == (2, 16)
 
 

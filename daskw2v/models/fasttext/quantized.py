@@ -110,11 +110,11 @@ def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
     write_numbers(f, book.lengths)
 
 
-def read_codes(f: BinaryIO, url: str) -> CodedRows:
-    """Read a matrix that is quantized, of words and n-grams; raises as `read_fasttext` does."""
+def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
+    """Read a matrix that is quantized, of `dim` columns, of words and n-grams; raises as `read_fasttext` does."""
     has_lengths, n, columns, size = unpack(f, url, _CODES)
     parts = size // n if n > 0 else 0
-    if n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
+    if columns != dim or n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
         raise no_model(url, f"tells of {size} codes of {n} rows and {columns} columns")
     directions = _codes(f, url, (n, parts))
     books = _read_book(f, url, columns, parts)

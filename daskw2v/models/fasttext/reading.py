@@ -64,7 +64,7 @@ def _read_quantized(
     f: BinaryIO, url: str, header: Header, buckets: Int32Array | None
 ) -> tuple[Float32Array, FeatureVectors | None]:
     """Read the own rows of words, and codes of the rows of buckets, all of them if none are given."""
-    coded = read_codes(f, url)
+    coded = read_codes(f, url, header.dim)
     _check_shape(url, header, *coded.shape, header.bucket if buckets is None else len(buckets))
     check_room((header.words, 4 * coded.columns + 8), ..., 1, url)
     own = coded[: header.words]
