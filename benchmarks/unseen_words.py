@@ -5,9 +5,9 @@ says what their vectors should be near. Figures: of its ten nearest words, how m
 vector from letters (overlap), and the rank there of the first of them (median); both among the most frequent words that
 are in the text. Beside them, scores of words that are in the text. Each row is trained on the same text with the same
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
-(`Vectors.with_ngrams`). Small models are of the fitted one: with its most frequent n-grams alone (`Vectors.prune`), and
-as a file of codes of these (`export` as ftz), of which the size is told. fastText runs on some threads, unseeded; ours
-on one, seeded.
+(`Vectors.with_ngrams`). Small models have the most frequent n-grams of the fitted one (`Vectors.prune`), or those of
+the most words fitted alone; and these in a file of codes (`export` as ftz), of which the size is told. fastText runs on
+some threads, unseeded; ours on one, seeded.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
         [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]
@@ -132,9 +132,9 @@ def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
     return Trained(vectors, None if features is None else spell, None if file is None else file.stat().st_size / 1e6)
 
 
-def small(vectors: Vectors, kept: int, part_size: int, path: Path) -> Trained:
-    """Return the model in a file of the most frequent n-grams, with a byte for so many dimensions."""
-    export(vectors.prune(kept), path, part_size=part_size)
+def small(vectors: Vectors, part_size: int, path: Path) -> Trained:
+    """Return the model in a file with a byte for so many dimensions."""
+    export(vectors, path, part_size=part_size)
     return with_spelling(import_vectors(path), path)
 
 
@@ -173,17 +173,25 @@ def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterat
     def fitted(seed: int) -> Trained:
         return with_spelling(ours(params)(seed).vectors.with_ngrams(bucket=options.buckets))
 
+    @cache
+    def fitted_alone(seed: int, kept: int) -> Trained:
+        return with_spelling(fitted(seed).vectors.with_ngrams(bucket=options.buckets, features=kept))
+
+    def alone(kept: int) -> Callable[[int], Trained]:
+        return lambda seed: fitted_alone(seed, kept)
+
     def made_small(kept: int, part_size: int) -> Callable[[int], Trained]:
-        return lambda seed: small(fitted(seed).vectors, kept, part_size, folder / "small.ftz")
+        return lambda seed: small(fitted_alone(seed, kept).vectors, part_size, folder / "small.ftz")
 
     def pruned(kept: int) -> Callable[[int], Trained]:
         return lambda seed: with_spelling(fitted(seed).vectors.prune(kept))
 
     ways: dict[str, Callable[[int], Trained]] = {PLAIN: ours(params), FITTED: fitted}
     for kept in options.kept:
-        ways[f"  {kept} n-grams kept"] = pruned(kept)
+        ways[f"  {kept} of them kept"] = pruned(kept)
+        ways[f"  {kept} fitted alone"] = alone(kept)
         for part_size in options.part_sizes:
-            ways[f"  {kept} kept, {part_size} a byte"] = made_small(kept, part_size)
+            ways[f"  {kept} alone, {part_size} a byte"] = made_small(kept, part_size)
     ngrams = params.replace(maxn=6, bucket=options.buckets) if of_text else params
     for prior in options.prior_counts if of_text else ():
         ways[f"n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
@@ -233,7 +241,16 @@ SMOKE = Smoke(
         "kept": [1000],
         "part_sizes": [2],
     },
-    (PLAIN, FITTED, "1000 kept", "2 a byte", "prior_count=2000", "prior_count=0", "fastText"),
+    (
+        PLAIN,
+        FITTED,
+        "1000 of them kept",
+        "1000 fitted alone",
+        "2 a byte",
+        "prior_count=2000",
+        "prior_count=0",
+        "fastText",
+    ),
 )
 
 

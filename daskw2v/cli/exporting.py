@@ -25,7 +25,7 @@ from daskw2v.models.sif import USUAL
     help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
 )  # fmt: skip
 @click.option(
-    "--ngrams", metavar="N", type=int, help="For fasttext and ftz: write this many n-grams, the most frequent."
+    "--ngrams", type=click.IntRange(1), help="For fasttext and ftz: write this many n-grams, the most frequent."
 )
 @click.option(
     "--part-size", type=click.IntRange(1, MOST_PART),

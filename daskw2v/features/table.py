@@ -85,6 +85,7 @@ class TableFeatures:
     def __init__(self, vocabulary: Vocabulary, weights: Mapping[str, float]) -> None:
         self._vocabulary, self._weights = vocabulary, weights
         self._columns: dict[str, _Categories | _Numbers] = {}
+        self._left_out: dict[str, None] = {}  # columns without a weight, or a value in a batch
         self._knows = False
 
     def add(self, words: Any, columns: Mapping[str, Any], url: str) -> None:
@@ -100,6 +101,7 @@ class TableFeatures:
         self._knows = self._knows or len(known) > 0
         for name, column in columns.items():
             if self._weights.get(name, 1.0) == 0 or pa.types.is_null(column.type):  # all values are missing
+                self._left_out[name] = None
                 continue
             kind = _kind_of(name, column.type, url)
             collected = self._columns.setdefault(name, kind())
@@ -109,6 +111,8 @@ class TableFeatures:
 
     def finish(self) -> tuple[tuple[FeatureColumn, ...], WordFeatures]:
         """Return the columns, and the features of each word; weights of own rows are 1.
+
+        A column that is left out has no rows, and comes last: items may name it.
 
         Raises
         ------
@@ -135,6 +139,9 @@ class TableFeatures:
                 else f"The table has features of none of the {words} of the vocabulary.",
                 "Give values, and weights above 0." if self._knows else "Give the words as they are in the text.",
             )
+        columns += [
+            FeatureColumn(name, self._weights.get(name, 1.0)) for name in self._left_out if name not in self._columns
+        ]
         order = np.argsort(owners, kind="stable")
         offsets = np.searchsorted(owners[order], np.arange(len(counts) + 1))
         found = np.concatenate(weights)[order].astype(np.float32)

@@ -10,6 +10,7 @@ from importlib import import_module
 import numpy as np
 
 from daskw2v.errors import ParameterError
+from daskw2v.models.queries import at_least_one
 from daskw2v.models.threads import share
 from daskw2v.types import Float32Array, UInt8Array
 
@@ -21,8 +22,8 @@ _TIMES = 16  # by then, centroids hardly move
 
 def check_part_size(part_size: int) -> None:
     """Refuse a number of dimensions that a byte cannot stand for; raises `ParameterError`."""
-    if not isinstance(part_size, int) or isinstance(part_size, bool) or not 1 <= part_size <= MOST_PART:
-        raise ParameterError(f"part_size={part_size!r} is no number of dimensions.", f"Give 1 to {MOST_PART}.")
+    if at_least_one("part_size", part_size) > MOST_PART:
+        raise ParameterError(f"part_size={part_size} is more than the {MOST_PART} dimensions of a byte.", "Give fewer.")
 
 
 def parts_of(vectors: Float32Array, part_size: int) -> Float32Array:

@@ -39,6 +39,7 @@ class Outputs(ABC):
     subwords: Subwords | None
     features: FeatureVectors | None
     _store: Store | None  # folder that workers can read them from; None where they are in memory alone
+    _version: Store | None  # folder of the version that the vectors are of
 
     @property
     @abstractmethod
@@ -116,9 +117,9 @@ class Outputs(ABC):
         None where the version has no row of it for each word, such as those of hierarchical softmax, and of vectors in
         memory alone.
         """
-        if self._store is None or _OUTPUT not in table_names(self._store):
+        if self._version is None or _OUTPUT not in table_names(self._version):
             return None
-        rows = open_table(self._store, _OUTPUT)
+        rows = open_table(self._version, _OUTPUT)
         return rows if len(rows) == len(self.vocabulary) else None
 
     def record_batches(self) -> Iterator[Any]:

@@ -19,7 +19,11 @@ _WORDS_AT_ONCE = 1 << 20
 
 
 def fit_ngrams(
-    vocabulary: Vocabulary, pieces: Iterable[tuple[slice, Float32Array]], columns: int, ngrams: NGrams
+    vocabulary: Vocabulary,
+    pieces: Iterable[tuple[slice, Float32Array]],
+    columns: int,
+    ngrams: NGrams,
+    most: int | None = None,
 ) -> FeatureVectors:
     """Return rows of n-grams whose means are like the directions of words' vectors.
 
@@ -36,6 +40,8 @@ def fit_ngrams(
         D.
     ngrams
         Which n-grams.
+    most
+        How many of them have rows, those of the most words; all by default.
 
     Raises
     ------
@@ -50,20 +56,26 @@ def fit_ngrams(
     offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
-    often = _weights_of(vocabulary)
     used, places = np.unique(buckets, return_inverse=True)
-    order = np.argsort(-np.bincount(places, np.repeat(often, np.diff(offsets))), kind="stable")
-    rank = np.empty(len(order), np.int32)
+    order = np.argsort(-np.bincount(places), kind="stable")[:most]
+    often = np.bincount(places, np.repeat(_weights_of(vocabulary), np.diff(offsets)))
+    order = order[np.argsort(-often[order], kind="stable")]
+    rank = np.full(len(used), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
+    rows = rank[places]
+    known = rows >= 0
+    offsets = np.concatenate([[0], np.cumsum(known)])[offsets]
     ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rank[places], none, ones)
-    sure = np.sqrt(np.minimum(1.0, often / _SURE)).astype(np.float32) if vocabulary.counts.any() else ones
+    features = WordFeatures(offsets, rows[known], none, ones)
+    counts = vocabulary.counts
+    sure = np.sqrt(np.minimum(1.0, counts / _SURE)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
     units -= mean
-    rows = fitting.fit_rows(features, len(used), units, sure)
-    rows *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
-    rows += mean
-    return FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32)), rows)
+    fitted = fitting.fit_rows(features, len(order), units, sure)
+    fitted *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
+    fitted += mean
+    keys = FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32), pruned=len(order) < len(used))
+    return FeatureVectors(keys, fitted)
 
 
 def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:

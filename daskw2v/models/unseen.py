@@ -15,6 +15,7 @@ from daskw2v.models.queries import at_least_one
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.spelling import fit_ngrams, most_frequent
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -26,6 +27,7 @@ class UnseenWords(ABC):
     subwords: Subwords | None
     features: FeatureVectors | None
     _rows: Float32Array | StoredRows
+    _version: Store | None
 
     @property
     @abstractmethod
@@ -54,7 +56,7 @@ class UnseenWords(ABC):
         """What computes vectors of words from their letters, if anything does."""
         return self.features if self.features is not None and self.features.spells else self.subwords
 
-    def with_ngrams(self, minn: int = 3, maxn: int = 6, bucket: int = 2_000_000) -> Self:
+    def with_ngrams(self, minn: int = 3, maxn: int = 6, bucket: int = 2_000_000, features: int | None = None) -> Self:
         """Return the model with rows of n-grams that are fitted to its vectors: unseen words have vectors then.
 
         Any model can have them, also one that was imported. Vectors of its words stay. It takes some seconds and six
@@ -64,6 +66,9 @@ class UnseenWords(ABC):
         ----------
         minn, maxn, bucket
             As in `Params`.
+        features
+            Number of n-grams that have rows, those of the most words; all by default. Few of them are better fitted
+            alone than left by `prune`.
 
         Raises
         ------
@@ -78,7 +83,8 @@ class UnseenWords(ABC):
         if self.features is not None and self.features.keys.columns:
             raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
         parts = ((ids, self.rows(ids)) for ids in self.slices())
-        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*given))
+        most = None if features is None else at_least_one("features", features)
+        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*given), most)
         return self._with(fitted)
 
     def prune(self, features: int) -> Self:
@@ -136,7 +142,9 @@ class UnseenWords(ABC):
 
     def _with(self, features: FeatureVectors) -> Self:
         """Return the model with other features; rows in files that are mapped stay there."""
-        return replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
+        found: Self = replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
+        vars(found)["_version"] = self._version
+        return found
 
     def _ids(self, words: Sequence[str]) -> Int64Array:
         return np.array([self._id(word) for word in words], np.int64)

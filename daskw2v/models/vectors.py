@@ -76,6 +76,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
     features: FeatureVectors | None = None
     _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
     _store: Store | None = field(default=None, init=False)
+    _version: Store | None = field(default=None, init=False)  # the same, also where features are others by now
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self._rows), getattr(self._rows, "dtype", None)
@@ -138,11 +139,11 @@ class Vectors(UnseenWords, WordQueries, Outputs):
 
     def _within(self, store: Store) -> Self:
         """Return these, which lie in the folder of a version."""
-        vars(self)["_store"] = store
+        vars(self).update(_store=store, _version=store)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None}  # it may hold secrets
+        return {**vars(self), "_store": None, "_version": None}  # they may hold secrets
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from daskw2v.corpus.sources import find_sources
-from daskw2v.errors import InputError
-from daskw2v.features.keys import FeatureColumn
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.features.keys import FeatureColumn, FeatureKeys
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -107,7 +107,7 @@ def test_a_weight_of_zero__leaves_a_column_out_whatever_its_type(tmp_path):
         pa.table({"word": ["a"], "when": pa.array([0], pa.timestamp("s")), "b": ["x"]}), tmp_path / "t.parquet"
     )
     columns, _ = features_in(tmp_path, {"when": 0.0})
-    assert [column.name for column in columns] == ["b"]
+    assert [column.name for column in columns if column.size] == ["b"]
     with pytest.raises(InputError, match=r"'when' of .* is of type timestamp.*feature_weights=\{'when': 0\}"):
         features_in(tmp_path)
 
@@ -165,3 +165,14 @@ def test_numbers__far_apart_have_knots_at_their_quantiles(tmp_path):
     knots = np.array(column.knots)
     again = np.bincount(np.repeat(np.arange(1000), np.diff(found.offsets)), found.weights * knots[found.rows])
     np.testing.assert_allclose(again, prices, rtol=1e-4, atol=1.0)
+
+
+def test_columns_that_are_left_out__have_no_rows_and_may_be_named(tmp_path):
+    columns = {"word": ["a", "c"], "brand": ["x", "y"], "comment": ["p", "q"], "nothing": pa.nulls(2)}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    found, _ = features_in(tmp_path, {"comment": 0})
+    assert [(column.name, column.size) for column in found] == [("brand", 2), ("comment", 0), ("nothing", 0)]
+    item = {"brand": "y", "comment": "p", "nothing": None}
+    assert FeatureKeys(found).of_values([item]).rows.tolist() == [1]
+    with pytest.raises(ParameterError, match="no column"):
+        FeatureKeys(found).of_values([{"brandd": "y"}])

@@ -13,6 +13,7 @@ from daskw2v.features.fitting import fit_rows, reference
 from daskw2v.features.words import WordFeatures
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.rows import PiecedRows
+from daskw2v.models.units import scaled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 STEMS, ENDINGS = ["gard", "comput", "swimm", "cook"], ["en", "ing", "ers", "ed", "able", "ment"]
@@ -120,3 +121,22 @@ def test_queries__load_no_numba(tmp_path):
         "assert not {'numba', 'daskw2v.features.fitting'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_few_ngrams__are_fitted_alone():
+    """Those of the most words; the others are left out of means, as of a pruned model."""
+    whole, few = stems().with_ngrams(maxn=4, bucket=3000), stems().with_ngrams(maxn=4, bucket=3000, features=9)
+    words, keys = whole.index_to_key, whole.features.keys
+    rows = keys.of_words(words).rows
+    often = np.bincount(rows, minlength=len(keys))
+    kept = keys.rows_of(few.features.keys.buckets)
+    assert (len(few.features.keys), few.features.keys.pruned, keys.pruned) == (9, True, False)
+    assert often[kept].min() >= np.delete(often, kept).max()
+    residuals = []
+    for vectors in (few, whole.prune(9)):
+        spelled = [word for word in words if len(vectors.features.keys.of_words([word]).rows)]
+        residuals.append(np.linalg.norm(scaled(vectors.features.vectors(spelled)) - scaled(vectors[spelled])))
+    assert residuals[0] < residuals[1]
+    with pytest.raises(ParameterError, match="features=0"):
+        stems().with_ngrams(features=0)
+    assert len(stems().with_ngrams(maxn=4, bucket=3000, features=10**6).features.keys) == len(keys)

@@ -166,6 +166,8 @@ def test_export__tells_how_it_was_trained(objective, kind, loss, has_output, cli
     output = model.get_output_matrix()
     wanted = read_table(Store(found.url), "output") if has_output else np.zeros((5, 8))
     assert np.array_equal(output, wanted)
+    export(found.prune(4), tmp_path / "pruned.bin", format="fasttext")
+    assert np.array_equal(fasttext.load_model(str(tmp_path / "pruned.bin")).get_output_matrix(), wanted)
     gensim = load_facebook_model(str(tmp_path / "m.bin"))
     assert (gensim.sg, gensim.hs, gensim.negative) == (int(kind == 2), int(loss == 1), args.neg)
     assert np.array_equal(gensim.syn1neg if loss == 2 else gensim.syn1, wanted)

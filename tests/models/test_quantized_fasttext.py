@@ -215,6 +215,7 @@ WRONG_MATRIX = [
     (36, "<i", [3], "parts of 3"),
     (40, "<i", [0], "the last of 0"),
     (44, "<f", [float("nan")], "a centroid that is not finite"),
+    (44, "<f", [3e38], "has codes of numbers up to"),
 ]
 
 

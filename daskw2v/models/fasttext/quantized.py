@@ -121,6 +121,9 @@ def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
     lengths, of_lengths = np.zeros(n, np.uint8), np.ones(CENTROIDS, np.float32)
     if has_lengths:
         lengths, of_lengths = _codes(f, url, (n,)), _read_book(f, url, 1, 1)[0, 0]
+    largest = float(np.abs(books).max(initial=0)) * float(np.abs(of_lengths).max())
+    if largest > float(np.finfo(np.float32).max):
+        raise no_model(url, f"has codes of numbers up to {largest:.1e}")
     return CodedRows(Codebook(books, of_lengths), directions.reshape(n, len(books)), lengths, columns)
 
 
