@@ -125,7 +125,6 @@ def write_as_told(value, message):
         exec(code, {**names, "pyarrow": pa, "numpy": np, "json": json, "file": file})
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.set_index is deprecated")  # in Dask's own code
 @pytest.mark.parametrize(
     "given", ["bag", "dask frame", "dask series", "pandas frame", "pandas series", "arrow", "array"]
 )

@@ -10,7 +10,6 @@ from daskw2v import Events, Params, Resources, Sessions, Vectors, Versions, retr
 from daskw2v.retraining.outcome import Outcome
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 DAY, KINDS = 10_000, 5
 PARAMS = Params(vector_size=8, window=20, shrink_windows=False, sample=0, min_count=2, epochs=2, rounds_per_epoch=2)

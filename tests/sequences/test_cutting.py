@@ -14,7 +14,6 @@ from daskw2v.sequences.cutting import Cut, divide, sessions_of
 from daskw2v.sequences.sources import Events
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 
 def frame(**columns):

@@ -14,7 +14,6 @@ from daskw2v.retraining.outcome import Outcome
 from daskw2v.sequences.parts import read_markets
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 DAY, GAP = 1000, 30
 LOOSE = Gates(min_stability=None, min_kept=None)  # of so little text

@@ -11,7 +11,6 @@ from daskw2v import Events, Params, Resources, Sessions, Store, train
 from daskw2v.errors import InputError
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 DAY, GAP = 1000, 30
 SESSIONS = Sessions(gap=GAP, per="file", least=1)

@@ -23,9 +23,6 @@ from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The inplace keyword"
-)  # which Dask uses, and newest pandas will not have
 
 BEGAN = datetime(2024, 2, 28, 23, tzinfo=UTC)
 EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 3), st.integers(0, 30)), max_size=40)
