@@ -133,11 +133,8 @@ class FeatureKeys:
 
         The weights of own rows are `own`, shape (n,).
         """
-        rows = self.rows_of(buckets)
-        if self.pruned:
-            known = rows >= 0
-            offsets, rows = np.concatenate([[0], np.cumsum(known)])[offsets], rows[known]
-        return WordFeatures(offsets, rows, _NO_WEIGHTS, own)
+        features = WordFeatures(offsets, self.rows_of(buckets), _NO_WEIGHTS, own)
+        return features.known() if self.pruned else features
 
     def of_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:
         """Return the features of items, each a mapping of columns to a category, a list of them, or a number.

@@ -50,6 +50,13 @@ class WordFeatures(NamedTuple):
         weights = self.weights[places] if len(self.weights) else self.weights
         return WordFeatures(offsets, self.rows[places], weights, self.own[words])
 
+    def known(self) -> "WordFeatures":
+        """Return the features without those that no row stands for, whose rows are -1."""
+        known = self.rows >= 0
+        offsets = np.concatenate([[0], np.cumsum(known)])[self.offsets]
+        weights = self.weights[known] if len(self.weights) else self.weights
+        return WordFeatures(offsets, self.rows[known], weights, self.own)
+
     def with_weights(self) -> Float32Array:
         """Return the weight of each feature, also where all are 1."""
         return self.weights if len(self.weights) else np.ones(len(self.rows), np.float32)

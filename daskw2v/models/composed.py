@@ -73,9 +73,7 @@ class FeatureVectors:
         return self._composed(self.keys.of_values(items), list(map(str, items)), "feature")
 
     def _composed(self, found: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
-        known = np.bincount(np.repeat(np.arange(found.n_words), np.diff(found.offsets))[found.rows >= 0],
-                            minlength=found.n_words)  # fmt: skip
-        for name, n in zip(names, known, strict=True):
+        for name, n in zip(names, np.diff(found.known().offsets), strict=True):
             if not n:
                 raise UnknownWordError(
                     f"{name!r} has no {kind} that the model was trained on.",

@@ -62,17 +62,14 @@ def fit_ngrams(
     order = order[np.argsort(-often[order], kind="stable")]
     rank = np.full(len(used), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    rows = rank[places]
-    known = rows >= 0
-    offsets = np.concatenate([[0], np.cumsum(known)])[offsets]
     ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rows[known], none, ones)
+    features = WordFeatures(offsets, rank[places], none, ones).known()
     counts = vocabulary.counts
     sure = np.sqrt(np.minimum(1.0, counts / _SURE)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
     units -= mean
     fitted = fitting.fit_rows(features, len(order), units, sure)
-    fitted *= np.float32(np.sqrt(np.maximum(1, np.diff(offsets))).mean())  # sums by roots become means
+    fitted *= np.float32(np.sqrt(np.maximum(1, np.diff(features.offsets))).mean())  # sums by roots become means
     fitted += mean
     keys = FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32), pruned=len(order) < len(used))
     return FeatureVectors(keys, fitted)

@@ -104,7 +104,9 @@ class UnseenWords(ABC):
             If it is below 1, or the model has no features.
         """
         if self.features is None:
-            raise ParameterError("The model has no features to leave out.", "Train it with maxn=6, or keep it whole.")
+            raise ParameterError(
+                "The model has no features to leave out.", "Train it with maxn=6, or fit n-grams by `with_ngrams`."
+            )
         ngrams = at_least_one("features", features) - self.features.keys.first_ngram
         kept = most_frequent(self.features.keys, self.vocabulary)[: max(0, ngrams)]
         return self._with(self.features.kept(kept))

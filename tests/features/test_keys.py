@@ -144,3 +144,13 @@ def test_sums__leave_out_what_no_row_stands_for():
     known = (found.rows[: found.offsets[1]] >= 0).sum()
     assert sums(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
     assert total_weights(found).tolist() == np.diff(found.offsets).tolist()
+
+
+def test_known_features__have_rows():
+    offsets, rows = np.array([0, 2, 2, 5]), np.array([3, -1, -1, 0, 1], np.int32)
+    own = np.ones(3, np.float32)
+    for weights in (np.zeros(0, np.float32), np.arange(5, dtype=np.float32)):
+        found = WordFeatures(offsets, rows, weights, own).known()
+        assert (found.offsets.tolist(), found.rows.tolist()) == ([0, 1, 1, 3], [3, 0, 1])
+        assert found.with_weights().tolist() == ([0, 3, 4] if len(weights) else [1, 1, 1])
+        assert found.own is own
