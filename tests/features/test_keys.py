@@ -8,7 +8,7 @@ import pytest
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams, shares_of
 from daskw2v.features.ngrams import ngrams_of
-from daskw2v.features.words import composed, own_rows, sums, total_weights, weighed
+from daskw2v.features.words import WordFeatures, composed, own_rows, sums, total_weights, weighed
 from daskw2v.store.storage import Store
 
 COLUMNS = (
