@@ -147,7 +147,10 @@ def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
     words = model.words
     rows = np.stack([model.get_word_vector(word) for word in words]).astype(np.float32)
     vocabulary = Vocabulary.from_words(words, range(len(words), 0, -1))
-    spell = lambda new: np.stack([model.get_word_vector(word) for word in new])  # noqa: E731
+
+    def spell(new: Sequence[str]) -> Rows:
+        return np.stack([model.get_word_vector(word) for word in new])
+
     return Trained(Vectors(vocabulary, rows), spell, path.stat().st_size / 1e6)
 
 
@@ -232,26 +235,14 @@ def _spread(values: Sequence[float | None]) -> float:
 
 SMOKE = Smoke(
     {
-        "parts": 0.1,
-        "epochs": 1,
-        "seeds": [1],
-        "held": 50,
-        "buckets": 20_000,
-        "threads": 1,
-        "kept": [1000],
+        "parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "threads": 1, "kept": [1000],
         "part_sizes": [2],
     },
     (
-        PLAIN,
-        FITTED,
-        "1000 of them kept",
-        "1000 fitted alone",
-        "2 a byte",
-        "prior_count=2000",
-        "prior_count=0",
+        PLAIN, FITTED, "1000 of them kept", "1000 fitted alone", "2 a byte", "prior_count=2000", "prior_count=0",
         "fastText",
     ),
-)
+)  # fmt: skip
 
 
 def main() -> None:

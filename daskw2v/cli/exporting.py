@@ -8,9 +8,8 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import say
 from daskw2v.cli.program import main
-from daskw2v.errors import ParameterError
 from daskw2v.models.codebooks import MOST_PART
-from daskw2v.models.export import WITH_NGRAMS, export, format_by_name
+from daskw2v.models.export import WITH_NGRAMS, export, format_by_name, refuse_unread
 from daskw2v.models.fasttext.quantized import PART_SIZE
 from daskw2v.models.sif import USUAL
 
@@ -49,11 +48,8 @@ def export_command(
     sentence-transformers, model2vec and the Hugging Face Hub.
     """
     written = format or format_by_name(url)
-    if ngrams is not None and written is not None and written not in WITH_NGRAMS:
-        raise ParameterError(
-            f"--ngrams {ngrams} changes nothing in {written}; it is for {' and '.join(WITH_NGRAMS)}.",
-            "Leave --ngrams out.",
-        )
+    if ngrams is not None and written is not None:
+        refuse_unread("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
     vectors = open_once(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)

@@ -18,7 +18,7 @@ def ngrams_in(
     Parameters
     ----------
     data, offsets
-        UTF-8 of n words, and their bounds, as in `Vocabulary`.
+        UTF-8 of n words, among others', and their bounds, as in `Vocabulary`.
     minn, maxn, bucket
         As in Params.
 

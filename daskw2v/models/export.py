@@ -7,7 +7,6 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.models.codebooks import check_part_size
 from daskw2v.models.faiss import write_faiss
 from daskw2v.models.fasttext.quantized import write_quantized
 from daskw2v.models.fasttext.writing import write_fasttext
@@ -83,19 +82,22 @@ def export(
         raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
     own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
     for name, value in own.items():
-        if format != _OWN[name]:
-            raise ParameterError(
-                f"{name}={value!r} changes nothing in {format}; it is for {_OWN[name]}.", f"Leave {name} out."
-            )
+        refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
     if sif is not None:
         check_sif(sif)
-    if part_size is not None:
-        check_part_size(part_size)
     if format in _SEVERAL_FILES:
         _SEVERAL_FILES[format](vectors, url, storage_options, **own)
         return
     with writing(url, storage_options) as f:
         _WRITERS[format](vectors, f, **own)
+
+
+def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
+    """Refuse an option, as it was given, in another format than those that read it; raises `ParameterError`."""
+    if format not in formats:
+        raise ParameterError(
+            f"{given} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
+        )
 
 
 def format_by_name(url: str) -> str | None:

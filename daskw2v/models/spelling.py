@@ -81,7 +81,7 @@ def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     often, totals = _weights_of(vocabulary), np.zeros(len(keys))
     for some in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[some.start : some.stop + 1]
-        starts, buckets = kernel.ngrams_in(vocabulary.data[bounds[0] : bounds[-1]], bounds - bounds[0], *keys.ngrams)
+        starts, buckets = kernel.ngrams_in(vocabulary.data, bounds, *keys.ngrams)
         rows, counts = keys.rows_of(buckets), np.repeat(often[some], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")

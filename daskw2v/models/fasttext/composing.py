@@ -47,8 +47,7 @@ def words_at_once(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[s
 
 def features_of(keys: FeatureKeys, vocabulary: Vocabulary, some: slice) -> WordFeatures:
     """Return the n-grams of a range of words, whose own rows weigh as much as one of these."""
-    bounds = vocabulary.offsets[some.start : some.stop + 1]
-    starts, buckets = ngrams_in(vocabulary.data[bounds[0] : bounds[-1]], bounds - bounds[0], *keys.ngrams)
+    starts, buckets = ngrams_in(vocabulary.data, vocabulary.offsets[some.start : some.stop + 1], *keys.ngrams)
     return keys.of_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
 
 
