@@ -32,7 +32,9 @@ from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-FRESH = {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}  # makes glibc take each table from the system, as zeros
+# fastText starts from tables that it fills in part only, and ends with "Encountered NaN" where they hold what was there
+# before. This makes glibc's malloc fill with zeros.
+ZEROED = {"MALLOC_PERTURB_": "255"}
 
 
 class Kind(NamedTuple):
@@ -129,7 +131,7 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
     lines = text.read_bytes().count(b"\n")
     words = (vocabulary.raw_words + lines) * vocabulary.total / (vocabulary.total + lines)  # trained in its epoch
     command = [sys.executable, "-m", "benchmarks.fasttext_epoch", json.dumps(fasttext_arguments(text, params, threads))]
-    environment = {**os.environ, **FRESH}
+    environment = {**os.environ, **ZEROED}
 
     def measure() -> Epoch:
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout

@@ -32,7 +32,7 @@ from distributed import Client
 
 from benchmarks.common import ANALOGY, DATA, one_thread, print_rows, write_text
 from benchmarks.options import Smoke, parsed
-from benchmarks.peers import FRESH, KINDS, fasttext_arguments
+from benchmarks.peers import KINDS, ZEROED, fasttext_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
@@ -142,7 +142,7 @@ def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
     arguments = {**fasttext_arguments(text, settled(params), threads), "epoch": params.epochs}
     path = text.with_suffix(".bin")
     command = [sys.executable, "-c", FASTTEXT, json.dumps(arguments), str(path)]
-    subprocess.run(command, check=True, env={**os.environ, **FRESH})  # as `benchmarks.peers` says
+    subprocess.run(command, check=True, env={**os.environ, **ZEROED})  # as `benchmarks.peers` says
     model = needed("fasttext", "bench").load_model(str(path))
     words = model.words
     rows = np.stack([model.get_word_vector(word) for word in words]).astype(np.float32)

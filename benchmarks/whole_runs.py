@@ -41,7 +41,7 @@ from gensim.models import KeyedVectors, Word2Vec
 import daskw2v
 from benchmarks.common import alternate, finish, spread, wiki_parts, write_text
 from benchmarks.options import Smoke, parsed
-from benchmarks.peers import FRESH, fasttext_arguments, gensim_arguments
+from benchmarks.peers import ZEROED, fasttext_arguments, gensim_arguments
 from benchmarks.quality import judged
 from daskw2v.config.params import Params
 from daskw2v.models.keyed_vectors import from_gensim
@@ -163,7 +163,7 @@ def run(tool: str, text: Path, folder: Path, params: Params, threads: int, seeds
     params = params.replace(seed=seeds.pop(0))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         output = Path(name, "vectors")
-        environment = {COLD: {"NUMBA_CACHE_DIR": name}, "fasttext": FRESH}.get(tool, {})
+        environment = {COLD: {"NUMBA_CACHE_DIR": name}, "fasttext": ZEROED}.get(tool, {})
         took = measure(command_of(tool, text, output, params, threads), environment)
         vectors = READ[tool](output) if tool in READ else Vectors.open(output)
         scores = judged(vectors)
