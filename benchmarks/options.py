@@ -8,7 +8,7 @@ LEFT_OUT = "Left out: "  # begins a line that says what cannot be measured here,
 
 
 class Smoke(NamedTuple):
-    """The smallest form of a command, which still goes through all of its code.
+    """The smallest form of a command, which still goes through all of its code, but for what another's goes through.
 
     Parameters
     ----------
