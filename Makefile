@@ -12,7 +12,9 @@ help: ## Show this list
 demo: $(VENV)/.base ## Train on Python's own documentation and show what was learned
 	@$(BIN)/daskw2v demo
 
-TESTS := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
+# Many tests wait: there are more processes than cores.
+PROCESSES = $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)))
+TESTS = $(BIN)/python -m pytest -q -n $(PROCESSES) --maxprocesses 4 --dist loadfile
 
 test: $(VENV)/.test ## Run the tests, but for those that are marked slow
 	@$(BIN)/daskw2v warm-up
