@@ -14,7 +14,7 @@ from numcodecs import Blosc
 from daskw2v.cluster import peak_memory
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.checksums import with_checksum
-from tests.fuzz.targets import write_model
+from tests.fuzz.folders import write_model
 
 COUNTS = "vocabulary/counts"
 

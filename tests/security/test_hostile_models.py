@@ -16,7 +16,7 @@ from daskw2v.phrases.build import pieces_of
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store
-from tests.fuzz.targets import write_corpus, write_model
+from tests.fuzz.folders import write_corpus, write_model
 from tests.security import hostile
 from tests.security.hostile import BOMBS, COUNTS, codecs, edit, grid, put_chunk
 
