@@ -7,10 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from daskw2v.cli import main
 from daskw2v.cli.printing import print_groups, print_json, print_table, say
 from daskw2v.cluster.console import show_progress
 from daskw2v.errors import InputError, StoreError, UnknownWordError
@@ -21,6 +19,7 @@ from daskw2v.models.versions import publish
 from daskw2v.progress import Progress
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 TITLE = "a\x1b]0;title\x07"  # sets a window's title
 NASTY = [TITLE, "b\x9b31m", "c\u202ecba", "d\0", "e\rf", "g\u2028h", "i\x7f"]
@@ -120,7 +119,7 @@ def work(tmp_path, monkeypatch):
 )
 def test_command__prints_no_control(work, line):
     (work / "set\x1b[2J.tsv").write_text("\n".join(f"{a}\t{b}\t{i}" for i, (a, b) in enumerate(pairwise(NASTY))))
-    result = CliRunner().invoke(main, [str(work) + word[1:] if word[:1] == "W" else word for word in line])
+    result = invoke(*(str(work) + word[1:] if word[:1] == "W" else word for word in line))
     assert result.exit_code in {0, 2}, result.output
     assert result.output
     assert not RAW & {*result.output}

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from daskw2v.cli import exporting, main
+from daskw2v.cli import exporting
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 ROWS = np.random.default_rng(1).standard_normal((4, 3), np.float32)
 
@@ -44,7 +44,7 @@ def run(monkeypatch, tmp_path, client):
         monkeypatch.delenv(name)
 
     def run(*words, env=None):
-        return CliRunner().invoke(main, [str(word) for word in words], env=env, prog_name="daskw2v")
+        return invoke(*words, env=env)
 
     return run
 

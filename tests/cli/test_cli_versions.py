@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from daskw2v.cli import main
 from daskw2v.models.store import ids_after, write_ids, write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 OLD, NEW = "v0001-a", "v0002-b"
 
@@ -36,7 +35,7 @@ def work(tmp_path):
 
 
 def run(*args, status=0):
-    result = CliRunner().invoke(main, ["versions", *args])
+    result = invoke("versions", *args)
     assert result.exit_code == status, result.output
     return result.output
 

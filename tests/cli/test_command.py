@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import daskw2v
 from daskw2v import Vectors
-from daskw2v.cli import main
 from daskw2v.models.word2vec import import_word2vec
+from tests.support.command_line import invoke
 
 # What an installed program is: Python finds the modules beside it, and none in the current directory.
 PROGRAM = """
@@ -71,7 +70,7 @@ def test_command__tells_how_it_went_and_what_it_repaired(trained):
 
 def here(*words):
     """Run a command in this process, and return what it prints."""
-    result = CliRunner().invoke(main, [*map(str, words)])
+    result = invoke(*words)
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import fields
 
 import pytest
-from click.testing import CliRunner
 
 from daskw2v import EdgeList, Events, Graph, Params, Resources, Sessions, Walks
 from daskw2v.cli import main, sequences
+from tests.support.command_line import invoke
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def calls(monkeypatch):
 
 
 def run(*args, **env):
-    return CliRunner().invoke(main, list(map(str, args)), env=env)
+    return invoke(*args, env=env)
 
 
 def test_items__defaults_are_those_of_events(calls):

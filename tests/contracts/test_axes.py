@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import daskw2v
 from daskw2v import Params, Resources, Vectors, train
-from daskw2v.cli import main
 from daskw2v.config import registry as registries
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
@@ -23,6 +21,7 @@ from daskw2v.report.training import Fact, choices_of, facts_of
 from daskw2v.training.averaging.deltas import Deltas
 from daskw2v.training.averaging.merge_tasks import _merge_sum
 from daskw2v.training.axes import AXES, check_plug_ins
+from tests.support.command_line import invoke
 
 OBJECTIVE = """
 from daskw2v.objectives.base import Objective
@@ -259,7 +258,7 @@ def test_check_plug_ins__names_a_worker_that_lacks_one(site, client, monkeypatch
 
 def test_estimate__asks_the_plug_ins(site, text):
     line = ["estimate", str(text), "--objective", "counting", "--strategy", "solitary", "--device", "abacus"]
-    result = CliRunner().invoke(main, [*line, "--merge", "timid", "--threads", "1"])
+    result = invoke(*line, "--merge", "timid", "--threads", "1")
     assert result.exit_code == 0, result.output
     assert "tables of replicas" in result.output
     assert "table of negatives" not in result.output, "the objective prepares none"

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import google_crc32c
 import numpy as np
-from click.testing import CliRunner
 
-from daskw2v.cli import main
 from daskw2v.cli.facts import groups_of
 from daskw2v.config.params import Params
 from daskw2v.corpus.files import Source
@@ -40,6 +38,7 @@ from daskw2v.store.partfile import write_parts
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary import count
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 _WORDS = ["king", "queen", "naïve", "東京"]
 
@@ -262,8 +261,8 @@ def ask_versions(folder: Path) -> None:
     _ask_each(
         lambda: [*groups_of(Vectors.open(folder, version="first"))],
         lambda: _compare_versions(folder),
-        lambda: CliRunner().invoke(main, ["versions", "show", str(folder), "first"], catch_exceptions=False),
-        lambda: CliRunner().invoke(main, ["versions", "list", str(folder)], catch_exceptions=False),
+        lambda: invoke("versions", "show", str(folder), "first", catch_exceptions=False),
+        lambda: invoke("versions", "list", str(folder), catch_exceptions=False),
     )
 
 

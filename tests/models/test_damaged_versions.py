@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from daskw2v.cli import main
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index.files import IndexSummary, write_index, written
@@ -19,6 +17,7 @@ from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import Versions, latest_version, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 NAMES = ["v0001-a", "v0002-b", "v0003-c"]
 HOW = {
@@ -80,7 +79,7 @@ def spoil(work, name, file, how):
 
 
 def run(*args, status=0):
-    result = CliRunner().invoke(main, ["versions", *args])
+    result = invoke("versions", *args)
     assert result.exit_code == status, result.output
     return result
 

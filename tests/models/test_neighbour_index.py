@@ -6,10 +6,8 @@ import threading
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import daskw2v
-from daskw2v.cli import main
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.graph import GraphIndex
@@ -22,6 +20,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 V, D = 600, 12
 NAME = "v0001-r"
@@ -260,7 +259,7 @@ def test_command__builds_an_index_that_similar_asks(tmp_path):
 
 
 def run(*args, status=0):
-    result = CliRunner().invoke(main, args)
+    result = invoke(*args)
     assert result.exit_code == status, result.output
     return result.output
 

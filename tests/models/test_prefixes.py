@@ -4,16 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from daskw2v import Params, Resources, Vectors, train
-from daskw2v.cli import main
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 200
 PARAMS = Params(vector_size=48, prefix_sizes=(16, 32), min_count=1, epochs=2, sample=0, strategy="averaging")
@@ -85,7 +84,7 @@ def test_command__trains_and_exports_prefixes(text):
     work, file = str(text.parent / "work"), text.parent / "first.vec"
     options = ["--vector-size", "48", "--prefix-sizes", "16", "32", "--min-count", "1", "--epochs", "1"]
     for arguments in (["train", str(text), "--work", work, *options], ["export", work, str(file), "--prefix", "16"]):
-        done = CliRunner().invoke(main, arguments)
+        done = invoke(*arguments)
         assert done.exit_code == 0, done.output
     head, line, *_ = file.read_text().split("\n")
     assert head.split()[1] == "16"

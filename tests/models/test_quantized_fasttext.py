@@ -4,16 +4,15 @@ import struct
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from daskw2v import Vectors, export, import_vectors
-from daskw2v.cli.program import main
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.coded_rows import Codebook, CodedRows
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.fasttext import composing, quantized
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 fasttext = pytest.importorskip("fasttext")
 
@@ -159,7 +158,7 @@ def test_part_size__is_for_quantized_models_alone(tmp_path, part_size):
 
 def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
     made().save(tmp_path / "model")
-    done = CliRunner().invoke(main, ["export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300"])
+    done = invoke("export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300")
     assert done.exit_code != 0
     assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in done.output
 
@@ -256,6 +255,6 @@ def test_import__refuses_more_than_memory(tmp_path):
 def test_command__writes_a_small_file(tmp_path):
     made().save(tmp_path / "model")
     command = ["export", str(tmp_path / "model"), str(tmp_path / "m.ftz"), "--ngrams", "300", "--part-size", "1"]
-    assert CliRunner().invoke(main, command).exit_code == 0
+    assert invoke(*command).exit_code == 0
     export(made().prune(300), tmp_path / "same.ftz", part_size=1)
     assert (tmp_path / "m.ftz").read_bytes() == (tmp_path / "same.ftz").read_bytes()

@@ -6,16 +6,15 @@ import sys
 import fsspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from safetensors.numpy import load_file
 
 import daskw2v
-from daskw2v.cli import main
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.models import vectors as vectors_module
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 WORDS = ["the", "日本", 'quo"te\\', "naïve", "it's", "[UNK]"]
 
@@ -146,7 +145,7 @@ def test_command__weighs_words(tmp_path):
     vectors.save(tmp_path / "model")
     for name, more, a in (("usual", ["--sif"], 1e-3), ("given", ["--sif", "0.5"], 0.5)):
         arguments = ["export", str(tmp_path / "model"), str(tmp_path / name), "--format", "static", *more]
-        done = CliRunner().invoke(main, arguments)
+        done = invoke(*arguments)
         assert done.exit_code == 0, done.output
         rows = load_file(tmp_path / name / "model.safetensors")["embeddings"]
         assert np.allclose(rows[:-1], weighted(vectors, a), atol=1e-6)

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner
 
 from daskw2v import Vectors
-from daskw2v.cli import main
 from daskw2v.errors import DamageError
 from daskw2v.models.attempts import finish_tables
 from daskw2v.models.index.build import build_index
@@ -24,6 +22,7 @@ from daskw2v.store.places import PLACE
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 NAMES = ["v0001-a", "v0002-b"]
 FOREIGN = "is of another place, version or attempt"
@@ -205,7 +204,7 @@ def test_versions__of_older_daskw2v_are_read_and_verify_says_what_they_lack(mode
     versions = Versions(Store(str(models.parent)))
     assert not any(versions.verify().values())
     assert [versions.is_bound(name) for name in NAMES] == [False, True]
-    result = CliRunner().invoke(main, ["versions", "verify", str(models.parent), "--all"])
+    result = invoke("versions", "verify", str(models.parent), "--all")
     assert result.exit_code == 0
     old, new = (next(line for line in result.output.splitlines() if name in line) for name in NAMES)
     assert "an older daskw2v wrote it: its checksums say nothing of places" in old

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from daskw2v.cli import main
 from daskw2v.errors import DamageError, ParameterError, StoreError, UnknownWordError
 from daskw2v.models.export import export
 from daskw2v.models.store import read_subwords, write_subwords, write_vocabulary
@@ -17,6 +15,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
 
 WORDS = ["sing", "singer", "bridge", "bridges", "walk", "walked", "zebra"]
 UNSEEN = "singers"
@@ -114,10 +113,10 @@ def test_export__writes_the_vocabulary(vectors, tmp_path):
 
 
 def test_similar__answers_for_unseen_words(vectors):
-    result = CliRunner().invoke(main, ["similar", vectors.url, UNSEEN, "--topn", "2"])
+    result = invoke("similar", vectors.url, UNSEEN, "--topn", "2")
     assert result.exit_code == 0, result.output
     assert vectors.most_similar(UNSEEN)[0][0] in result.output
-    assert CliRunner().invoke(main, ["analogy", vectors.url, "walk", "walked", UNSEEN]).exit_code == 0
+    assert invoke("analogy", vectors.url, "walk", "walked", UNSEEN).exit_code == 0
 
 
 def test_publish__refuses_a_damaged_network(tmp_path, subwords):

@@ -8,12 +8,12 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from click.testing import CliRunner
 
 from daskw2v import EdgeList, Events, Gates, Graph, Notices, Policy, Sessions, Walks
-from daskw2v.cli import main, retraining
+from daskw2v.cli import retraining
 from daskw2v.errors import TrainingError
 from daskw2v.retraining.outcome import Outcome, Summary
+from tests.support.command_line import invoke
 
 CONFIG = """
 inputs = ["text/*.txt"]
@@ -67,7 +67,7 @@ def config(tmp_path):
 
 
 def run(*args, **env):
-    return CliRunner().invoke(main, ["retrain", *map(str, args)], env=env)
+    return invoke("retrain", *args, env=env)
 
 
 def test_config__says_all(calls, config):

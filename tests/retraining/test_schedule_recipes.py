@@ -17,13 +17,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from daskw2v.cli import main
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
+from tests.support.command_line import invoke
 
 ROOT = Path(__file__).parents[2]
 SCHEDULES = ROOT / "pipelines" / "schedules"
@@ -96,7 +95,7 @@ def test_recipe__calls_the_command(path):
 
 
 def test_recipes__call_a_command_that_exists():
-    help = CliRunner().invoke(main, ["retrain", "--help"])
+    help = invoke("retrain", "--help")
     assert help.exit_code == 0, help.output
     assert "--config" in help.output
 

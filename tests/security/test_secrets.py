@@ -5,12 +5,10 @@ import traceback
 
 import fsspec
 import pytest
-from click.testing import CliRunner
 from distributed import Client
 from fsspec.implementations.memory import MemoryFileSystem
 
 from daskw2v import Params, Resources, train
-from daskw2v.cli.program import main
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.evaluation.pairs import read_pairs
@@ -20,6 +18,7 @@ from daskw2v.models.word2vec import import_word2vec
 from daskw2v.report import write_report
 from daskw2v.store.credentials import Options, redacted, refuse_secret
 from daskw2v.store.storage import Store
+from tests.support.command_line import invoke
 
 SECRET = "hunter2-do-not-tell"
 OPTIONS = {"password": SECRET}
@@ -244,14 +243,14 @@ def test_options__show_their_names_alone():
 
 @pytest.mark.parametrize("line", [["--storage-option", SECRET], ["--storage-option", f"={SECRET}"]])
 def test_command__does_not_repeat_what_is_no_option(line):
-    done = CliRunner().invoke(main, ["info", "guarded://work", *line])
+    done = invoke("info", "guarded://work", *line)
     assert done.exit_code == 2
     assert SECRET not in done.output
 
 
 def test_command__tells_errors_without_secrets():
     line = ["info", "guarded://work", "--storage-option", f"password={SECRET}", "--debug"]
-    done = CliRunner().invoke(main, line)
+    done = invoke(*line)
     assert done.exit_code == 2
     assert "There is no model at guarded://work" in done.output
     assert SECRET not in done.output

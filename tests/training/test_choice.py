@@ -4,10 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from daskw2v import Params, Resources, Store, train
-from daskw2v.cli import main
 from daskw2v.cli.estimating import parse_rate
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
@@ -20,6 +18,7 @@ from daskw2v.training.cost.load import load_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.rotation.cost import rotation_cost
+from tests.support.command_line import invoke
 
 GB = 1 << 30
 AUTO, PLAIN = Params(), Params(strategy="averaging")
@@ -191,9 +190,7 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("one two three\n" * 100_000)
     given = ["--workers", "8", "--threads", "16", "--network", "10Gbps", "--words", "20000", "--types", "30000"]
-    shown = CliRunner().invoke(
-        main, ["estimate", str(path), "--strategy", "auto", *given, "--n-partitions", "16"], env={"COLUMNS": "240"}
-    )
+    shown = invoke("estimate", str(path), "--strategy", "auto", *given, "--n-partitions", "16", env={"COLUMNS": "240"})
     assert shown.exit_code == 0, shown.output
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)

@@ -1,0 +1,36 @@
+import pytest
+
+from daskw2v.cli import evaluating, exporting, opening, training
+from daskw2v.evaluation.results import Evaluation
+from daskw2v.evaluation.similarity import SimilarityResult
+from daskw2v.progress import Progress
+from tests.support.command_line import FakeVectors
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Replace what trains and what is trained; return the arguments they were called with."""
+    seen = {}
+
+    def train(inputs, *, listener, **kwargs):
+        seen["train"] = {"inputs": inputs, **kwargs}
+        listener(Progress("cluster", 0, 0, "workers", message="dashboard at http://here"))
+        listener(Progress("count", 1, 1, "blocks"))
+        return FakeVectors()
+
+    def evaluate(vectors, **given):
+        seen["evaluate"] = {name: value for name, value in given.items() if value}
+        return Evaluation({"ws": SimilarityResult(0.5, 0.4, 0.6, 300, 53)}, {}, {}, {}, {})
+
+    def write_report(vectors, url, **given):
+        seen["report"] = {"url": url, **given}
+        return url
+
+    monkeypatch.setattr(training, "train", train)
+    monkeypatch.setattr(exporting, "export", lambda _, *args, **own: seen.update(export=(*args, own)))
+    for module in (training, evaluating):
+        monkeypatch.setattr(module, "evaluate", evaluate)
+        monkeypatch.setattr(module, "write_report", write_report)
+    for module in (opening, evaluating):
+        monkeypatch.setattr(module, "Vectors", FakeVectors)
+    return seen

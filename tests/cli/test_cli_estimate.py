@@ -1,0 +1,60 @@
+from contextlib import contextmanager
+
+import pytest
+
+from daskw2v.cli import estimating
+from tests.support.command_line import invoke
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    with path.open("wb") as file:
+        file.truncate(59_000_000)  # a hole: only its size counts
+    return str(path)
+
+
+def test_estimate__tells_what_each_stage_takes_and_what_was_guessed(text):
+    result = invoke("estimate", text, "--workers", "2", "--threads", "1", "--memory-limit", "2 GiB")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    names = ("stage", "encode, a worker", "vocabulary, a worker", "train, a worker", "publish, a worker", "client")
+    assert [line.startswith(name) for line, name in zip(lines, names, strict=False)] == [True] * len(names)
+    assert lines[6] == "10,000,000 words, by the files' sizes"
+    assert "distinct words and " in lines[7]
+    assert "estimated by Heaps' law" in lines[7]
+    assert lines[8].endswith("fits into the memory_limit of 2 workers of 1 thread, 2.00 GiB each")
+
+
+def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
+    known = ("--types", "9000000", "--words", "8000000", "--threads", "1", "--memory-limit", "2 GiB")
+    result = invoke("estimate", text, *known, "--vector-size", "300", "--strategy", "averaging")
+    assert result.exit_code == 0, result.output
+    assert "guessed" not in result.output
+    assert "model 17.88 GiB" in result.output  # 2 * 4 * 300 * 8 million
+    assert "does not fit into the memory_limit of 1 worker of 1 thread," in result.output
+    rotated = invoke("estimate", text, *known, "--strategy", "rotation", "--n-partitions", "64")
+    assert "its partitions go through the work directory" in rotated.output
+
+
+def test_estimate__of_a_gpu_tells_its_memory(text):
+    result = invoke("estimate", text, "--device", "cuda", "--memory-limit", "8 GiB")
+    assert "train, a GPU" in result.output
+
+
+def test_estimate__asks_the_workers_of_a_scheduler(text, client, monkeypatch):
+    @contextmanager
+    def connect(resources, *_):
+        assert resources.scheduler == "tcp://there:1"
+        yield client
+
+    monkeypatch.setattr(estimating, "connect", connect)
+    result = invoke("estimate", text, "--scheduler", "tcp://there:1")
+    assert result.exit_code == 0, result.output
+    assert "of 1 worker of 2 threads" in result.output
+
+
+def test_estimate__refuses_what_train_would(text):
+    assert "window" in invoke("estimate", text, "--window", "0").output
+    assert invoke("estimate", text, "--objective", "cbow_hs", "--strategy", "rotation").exit_code == 2
+    assert "matches no file" in invoke("estimate", f"{text}.gone").stderr
