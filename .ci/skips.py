@@ -1,7 +1,8 @@
-"""A plugin for pytest: writes down which tests were skipped, or lets none be.
+"""A plugin for pytest: writes down which tests were skipped, and lets none be in another environment.
 
-`pytest -p skips --write-skipped FILE` writes a line for each, which `pytest @FILE` runs again elsewhere; with
-`--no-skips` a skipped test fails the run. So CI knows that each test runs in one of its environments.
+`pytest -p skips --write-skipped FILE` writes a line for each. With `--read-skipped=FILE` these have the marker
+`skipped_before`, and with `--no-skips` a skipped test fails the run. So CI knows that each test runs in one of its
+environments.
 """
 
 from __future__ import annotations
@@ -14,12 +15,29 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("skips")
     group.addoption("--write-skipped", type=Path, metavar="FILE", help="write the names of skipped tests")
+    group.addoption("--read-skipped", type=Path, metavar="FILE", help="give the tests of a file a marker")
     group.addoption("--no-skips", action="store_true", help="fail if a test is skipped")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "skipped_before: the file of --read-skipped names it, or its module")
     if not hasattr(config, "workerinput"):  # under xdist the controller hears of all of them
         config.pluginmanager.register(_Skips(config))
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    file: Path | None = config.getoption("read_skipped")
+    if file is None:
+        return
+    names = set(file.read_text(encoding="utf-8").splitlines())
+    found = set()
+    for item in items:
+        if named := names.intersection(node.nodeid for node in item.listchain()):
+            item.add_marker("skipped_before")
+            found |= named
+    if names - found:
+        raise pytest.UsageError(f"{file} names what is no test: {', '.join(sorted(names - found))}")
 
 
 class _Skips:
