@@ -4,7 +4,7 @@ from daskw2v.cli import evaluating, exporting, opening, training
 from daskw2v.evaluation.results import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.progress import Progress
-from tests.support.command_line import FakeVectors
+from tests.cli.fakes import FakeVectors
 
 
 @pytest.fixture

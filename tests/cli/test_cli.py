@@ -4,7 +4,8 @@ import click
 
 from daskw2v.cli import demo, evaluating, main, models, program, training
 from daskw2v.errors import InputError
-from tests.support.command_line import FakeVectors, invoke
+from tests.cli.fakes import FakeVectors
+from tests.support.command_line import invoke
 
 
 def test_error__is_one_line_unless_debug_is_asked_for(calls, monkeypatch):

@@ -3,7 +3,8 @@ import os
 
 import pytest
 
-from tests.support.command_line import FakeVectors, invoke
+from tests.cli.fakes import FakeVectors
+from tests.support.command_line import invoke
 
 
 def test_similar__passes_words_and_options(calls):

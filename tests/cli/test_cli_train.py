@@ -16,7 +16,8 @@ from daskw2v.phrases.score import SCORINGS
 from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
-from tests.support.command_line import FakeVectors, invoke
+from tests.cli.fakes import FakeVectors
+from tests.support.command_line import invoke
 
 
 def test_train__defaults_are_those_of_the_dataclasses(calls):
