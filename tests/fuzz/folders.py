@@ -15,12 +15,13 @@ from daskw2v.config.params import Params
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import Daskw2vError
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.difference import differences
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.phrases import Phrases
 from daskw2v.models.sources import read_sources, write_sources
-from daskw2v.models.store import finish, ids_after, write_ids, write_subwords, write_vocabulary
+from daskw2v.models.store import finish, ids_after, write_features, write_ids, write_subwords, write_vocabulary
 from daskw2v.models.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions, publish
@@ -159,6 +160,31 @@ def write_models(folder: Path) -> Store:
     publish(Store(str(models)), "v0002-fuzz", {"params": {"epochs": 2}})
     Versions.open(folder).tag("v0001-fuzz", "first")
     return store
+
+
+def write_features_model(folder: Path) -> Store:
+    """Write a model with rows of a table's values and of n-grams, published; return its version's place."""
+    models, version = Store(str(folder / "models")), "v0001-fuzz"
+    store = models / version
+    columns = (FeatureColumn("brand", 2.0, values=("acme", "東京")), FeatureColumn("price", 1.0, knots=(0.5, 2.0)))
+    keys = FeatureKeys(columns, NGrams(2, 3, 50), np.array([3, 17, 40], np.int32))
+    create_model(store, {"input": (4, 3), "features": (len(keys), 3)}, 2)
+    for table, rows in {"input": 4, "features": len(keys)}.items():
+        write_table_rows(store, table, 0, np.arange(1, 3 * rows + 1, dtype=np.float32).reshape(rows, 3))
+    write_vocabulary(store, Vocabulary.from_words(_WORDS, [4, 3, 2, 1]))
+    write_features(store, keys)
+    publish(models, version, {"params": {"epochs": 1}})
+    return store
+
+
+def ask_features(folder: Path) -> None:
+    """Ask a model for vectors of words and items that it has not seen, and prune it."""
+    _ask_each(
+        lambda: ask_model(folder),
+        lambda: Vectors.open(folder)["kings"],
+        lambda: Vectors.open(folder, in_memory=True).of_features({"brand": ["acme", "other"], "price": 1.0}),
+        lambda: Vectors.open(folder).prune(1)["kings"],
+    )
 
 
 def write_stages(folder: Path) -> Store:

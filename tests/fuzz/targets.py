@@ -19,6 +19,7 @@ from tests.fuzz import files
 from tests.fuzz.fields import Fields
 from tests.fuzz.folders import (
     Folder,
+    ask_features,
     ask_model,
     ask_version,
     ask_versions,
@@ -26,6 +27,7 @@ from tests.fuzz.folders import (
     read_stages,
     whole,
     write_corpus,
+    write_features_model,
     write_model,
     write_models,
     write_stages,
@@ -87,6 +89,7 @@ def clean() -> None:
 # What writes the files, what reads them, the folder that is read, and the names of the files
 STRUCTURES: dict[str, tuple[Callable[[Path], Store], Callable[[Path], object], str, str]] = {
     "fields of a version": (write_models, ask_version, "models/v0001-fuzz", "*.json"),
+    "fields of features": (write_features_model, ask_features, "models/v0001-fuzz", "*.json"),
     "fields of partitions": (write_models, ask_version, "models/v0002-fuzz", "*.json"),
     "fields of versions": (write_models, ask_versions, "", "[mt]a*.json"),
     "fields of a corpus": (write_corpus, read_corpus, "", "*.json"),
@@ -117,6 +120,7 @@ TARGETS = {
         files.read_config_file, lambda: [b"vector_size = 200\nworkers = 2\nalpha = 0.1\n[storage_options]\nkey = 'x'\n"]
     ),
     "model": _of_folder(write_model, ask_model),
+    "model of features": _of_folder(write_features_model, ask_features),
     "corpus": _of_folder(write_corpus, read_corpus),
     **{name: _of_fields(name) for name in STRUCTURES},
 }
