@@ -18,10 +18,12 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.features.checking import check_table
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.table import TableFeatures, check_table, read_table
+from daskw2v.features.table import TableFeatures, read_table
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.attempts import attempt_of
@@ -48,13 +50,14 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
     Raises
     ------
     InputError, StoreError
-        If it cannot be read, its first file lacks a column, or has one that is no feature.
+        If it cannot be read, or `check_table` refuses it.
     """
     if params.features is None or is_settled(params.features):
         return params
     named, sources = find_table(params.features, resources)
     weights = dict(params.feature_weights)
-    check_table(sources[0], resources.storage_options, resources.store_timeout, weights)
+    place = place_of(named)[0]
+    check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
     return params.replace(features=named)
 
 
