@@ -24,6 +24,7 @@ from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.telling import told
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.attempts import attempt_of
@@ -31,6 +32,7 @@ from daskw2v.models.store import read_features
 from daskw2v.models.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
+from daskw2v.progress import Listener, saying
 from daskw2v.sampling.run import Run, RunFeatures
 from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import read_array, write_array
@@ -67,8 +69,8 @@ def tables_of(run: Run) -> dict[str, int]:
     return tables if run.features is None else {**tables, FEATURES: run.features.rows}
 
 
-def find_features(client: Client, home: Store, run: Run, resources: Resources) -> RunFeatures:
-    """Find the features of a run's words, on the workers, and write them to a folder.
+def find_features(client: Client, home: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
+    """Find the features of a run's words, on the workers, and write them to a folder; say what a table tells.
 
     Raises
     ------
@@ -84,7 +86,9 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources) -
     buckets, counts = found
     key = f"features-{uuid.uuid4().hex}"
     job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
-    ((_, rows),) = run_tasks(client, "features", _write_keys, job)
+    ((_, (rows, said)),) = run_tasks(client, "features", _write_keys, job)
+    if said:
+        saying(listener, "features", "words")(said)
     return RunFeatures(home, rows)
 
 
@@ -107,9 +111,9 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
     return _add_up(buckets, counts)
 
 
-def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> int:
-    """Task: write what each row of the table stands for, and what the user's table says of words; return the rows."""
-    params, columns = run.params, tuple[FeatureColumn, ...]()
+def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
+    """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
+    params, columns, said = run.params, tuple[FeatureColumn, ...](), ""
     if params.features is not None:
         table = TableFeatures(run.vocabulary.load(), dict(params.feature_weights))
         for source in open_table(params.features, resources, "features"):
@@ -119,10 +123,12 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
         group = (home / _TABLE).create_group()
         for name in _ARRAYS:
             write_array(group, name, getattr(found, name))
+        base = None if run.base is None else read_features(run.base.model)
+        said = told(found, columns, () if base is None else base.columns)
     ngrams = NGrams(params.minn, params.maxn, params.bucket) if params.maxn else NGrams()
     keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())
-    return len(keys)
+    return len(keys), said
 
 
 def keys_of(run: Run) -> FeatureKeys:
