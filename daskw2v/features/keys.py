@@ -1,7 +1,7 @@
 """What the rows of a table of features stand for: values of a user's table first, then buckets of n-grams."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -197,6 +197,11 @@ class FeatureKeys:
             pairs = [(int(below[0]), 1.0 - float(share[0])), (int(below[0]) + 1, float(share[0]))]
             return [(first + n, column.weight * part) for n, part in pairs if part]
         values = value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else [value]
+        for one in values:
+            if isinstance(one, Iterable) and not isinstance(one, str):
+                raise ParameterError(
+                    f"{column.name}={one!r:.60} is no category.", "Give a string, an integer, or a list of them."
+                )
         named = dict.fromkeys(category(one) for one in values if one is not None and not _is_nan(one))
         return [(first + places[name], column.weight) for name in named if name in places]
 
