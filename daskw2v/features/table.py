@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.formats.columns import is_string, strings_of
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
@@ -53,11 +52,6 @@ def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tu
     types, empty = word_tables.read_head(source, options, timeout, _columns, {}, _TITLE)
     word, *names = types
     word_tables.check_text(types[word], "word", source.url)
-    for name in names:
-        if pa.types.is_binary(types[name]) and source.format != PARQUET.name:
-            raise InputError(
-                f"Column {name!r} of {source.url} holds text that is not UTF-8.", "Write the file again in UTF-8."
-            )
     return {name: types[name] for name in names}, empty
 
 
@@ -237,6 +231,11 @@ def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numb
         value = value.value_type
     if is_string(value) or pa.types.is_integer(value) or pa.types.is_boolean(value) or pa.types.is_null(value):
         return _Categories
+    if pa.types.is_binary(value) or pa.types.is_large_binary(value):  # CSV in Latin-1, too
+        raise InputError(
+            f"Column {name!r} of {url} holds bytes, or text that is not UTF-8.",
+            f"Write it as text in UTF-8, or leave it out: feature_weights={{{name!r}: 0}}.",
+        )
     raise InputError(
         f"Column {name!r} of {url} is of type {kind}, which is no feature.",
         f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",

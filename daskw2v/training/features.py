@@ -19,6 +19,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
+from daskw2v.errors import ParameterError
 from daskw2v.features.checking import check_table
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
@@ -74,6 +75,8 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources, l
 
     Raises
     ------
+    ParameterError
+        If no word has an n-gram of the given length.
     InputError
         If the table of features cannot be read, has changed since, or tells of no word.
     """
@@ -84,6 +87,11 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources, l
     for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
         found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
     buckets, counts = found
+    if run.params.maxn and not len(buckets):
+        raise ParameterError(
+            f"No word of the text has an n-gram of minn={run.params.minn} characters, marks of begin and end included.",
+            "Give a smaller minn, or leave maxn out.",
+        )
     key = f"features-{uuid.uuid4().hex}"
     job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
     ((_, (rows, said)),) = run_tasks(client, "features", _write_keys, job)

@@ -60,8 +60,10 @@ def test_no_rows__are_refused(tmp_path, name):
 
 def test_text_of_another_encoding__is_said_to_be_that(tmp_path):
     (tmp_path / "t.csv").write_bytes("item,x\na,ü\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"'x' of .*t.csv holds text that is not UTF-8"):
+    with pytest.raises(InputError, match=r"'x' of .*t.csv holds bytes, or text that is not UTF-8"):
         checked(tmp_path)
+    (tmp_path / "t.csv").write_bytes("item,x,y\na,ü,v\n".encode("latin-1"))
+    checked(tmp_path, {"x": 0.0})
 
 
 def test_columns_that_folders_name__are_not_lost_unsaid(tmp_path):
