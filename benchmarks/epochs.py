@@ -12,6 +12,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import has_features
 from daskw2v.objectives.registry import settled, start_alpha
+from daskw2v.progress import silent
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
@@ -44,7 +45,7 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     if has_features(params):
         with one_thread() as client:
-            found = find_features(client, text.work / f"features-{uuid.uuid4().hex[:8]}", run, Resources())
+            found = find_features(client, text.work / f"features-{uuid.uuid4().hex[:8]}", run, Resources(), silent)
         run = replace(run, features=found)
     blocks = cut_tables(tables_of(run), params.vector_size)
     rows = {number: initial_block(run, block) for number, block in enumerate(blocks)}

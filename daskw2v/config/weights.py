@@ -5,7 +5,7 @@ from typing import Any
 
 from daskw2v.config.settings import Constraint
 
-_MOST = 1e6
+_LEAST, _MOST = 1e-6, 1e6  # of weights that are not 0: their sums and squares are float32
 
 
 def weights_of(given: Any) -> tuple[tuple[str, float], ...]:
@@ -14,7 +14,7 @@ def weights_of(given: Any) -> tuple[tuple[str, float], ...]:
     Raises
     ------
     ValueError, TypeError
-        If one is none of these, a weight is not in 0..1,000,000, or a name occurs twice.
+        If one is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
     """
     pairs = given.items() if isinstance(given, Mapping) else [_pair(one) for one in given]
     found = sorted((_name(name), _weight(weight)) for name, weight in pairs)
@@ -40,7 +40,7 @@ def _name(name: Any) -> str:
 
 
 def _weight(weight: Any) -> float:
-    if isinstance(weight, bool | str) or not 0 <= weight <= _MOST:
+    if isinstance(weight, bool | str) or not (weight == 0 or _LEAST <= weight <= _MOST):
         raise ValueError(weight)
     return float(weight) + 0.0
 
@@ -56,6 +56,6 @@ def _are_weights(value: Any) -> bool:
 
 
 WEIGHTS = Constraint(
-    _are_weights, f'a mapping of names to weights in 0..{_MOST:,.0f}, or texts such as "brand=2"', weights_of,
-    item="NAME=WEIGHT",
+    _are_weights, f'a mapping of names to weights, 0 or in {_LEAST:f}..{_MOST:,.0f}, or texts such as "brand=2"',
+    weights_of, item="NAME=WEIGHT",
 )  # fmt: skip

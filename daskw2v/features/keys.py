@@ -1,6 +1,7 @@
 """What the rows of a table of features stand for: values of a user's table first, then buckets of n-grams."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -192,14 +193,15 @@ class FeatureKeys:
         if value is None:
             return []
         if column.knots:
-            if isinstance(value, bool) or not isinstance(value, Real | Decimal) or value != value:
-                raise ParameterError(
-                    f"{column.name}={value!r} is no number, as that column holds.", "Give a number, or leave it out."
-                )
-            below, share = shares_of(np.array([value], float), np.array(column.knots))
+            below, share = shares_of(np.array([_number(column.name, value)]), np.array(column.knots))
             pairs = [(int(below[0]), 1.0 - float(share[0])), (int(below[0]) + 1, float(share[0]))]
             return [(first + n, column.weight * part) for n, part in pairs if part]
         values = value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else [value]
+        for one in values:
+            if isinstance(one, Iterable) and not isinstance(one, str):
+                raise ParameterError(
+                    f"{column.name}={one!r:.60} is no category.", "Give a string, an integer, or a list of them."
+                )
         named = dict.fromkeys(category(one) for one in values if one is not None and not _is_nan(one))
         return [(first + places[name], column.weight) for name in named if name in places]
 
@@ -233,6 +235,19 @@ class FeatureKeys:
 def category(value: Any) -> str:
     """Return the text that stands for a category: of 1.0, which pandas makes of integers beside nulls, that of 1."""
     return str(int(value) if isinstance(value, float | np.floating) and value.is_integer() else value)
+
+
+def _number(name: str, value: Any) -> float:
+    """Return a value of a column of numbers."""
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real | Decimal) else float(value)
+    except (OverflowError, ValueError):  # an integer beyond floats, a signalling NaN
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError(
+            f"{name}={value!r:.60} is no finite number, as that column holds.", "Give a number, or leave it out."
+        )
+    return number
 
 
 def _is_nan(value: Any) -> bool:

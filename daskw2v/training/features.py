@@ -18,10 +18,14 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.errors import ParameterError
+from daskw2v.features.checking import check_table
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.table import TableFeatures, check_table, read_table
+from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.telling import told
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.attempts import attempt_of
@@ -29,6 +33,7 @@ from daskw2v.models.store import read_features
 from daskw2v.models.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
+from daskw2v.progress import Listener, saying
 from daskw2v.sampling.run import Run, RunFeatures
 from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import read_array, write_array
@@ -48,13 +53,14 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
     Raises
     ------
     InputError, StoreError
-        If it cannot be read, its first file lacks a column, or has one that is no feature.
+        If it cannot be read, or `check_table` refuses it.
     """
     if params.features is None or is_settled(params.features):
         return params
     named, sources = find_table(params.features, resources)
     weights = dict(params.feature_weights)
-    check_table(sources[0], resources.storage_options, resources.store_timeout, weights)
+    place = place_of(named)[0]
+    check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
     return params.replace(features=named)
 
 
@@ -64,11 +70,13 @@ def tables_of(run: Run) -> dict[str, int]:
     return tables if run.features is None else {**tables, FEATURES: run.features.rows}
 
 
-def find_features(client: Client, home: Store, run: Run, resources: Resources) -> RunFeatures:
-    """Find the features of a run's words, on the workers, and write them to a folder.
+def find_features(client: Client, home: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
+    """Find the features of a run's words, on the workers, and write them to a folder; say what a table tells.
 
     Raises
     ------
+    ParameterError
+        If no word has an n-gram of the given length.
     InputError
         If the table of features cannot be read, has changed since, or tells of no word.
     """
@@ -79,9 +87,16 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources) -
     for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
         found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
     buckets, counts = found
+    if run.params.maxn and not len(buckets):
+        raise ParameterError(
+            f"No word of the text has an n-gram of minn={run.params.minn} characters, marks of begin and end included.",
+            "Give a smaller minn, or leave maxn out.",
+        )
     key = f"features-{uuid.uuid4().hex}"
     job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
-    ((_, rows),) = run_tasks(client, "features", _write_keys, job)
+    ((_, (rows, said)),) = run_tasks(client, "features", _write_keys, job)
+    if said:
+        saying(listener, "features", "words")(said)
     return RunFeatures(home, rows)
 
 
@@ -104,9 +119,9 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
     return _add_up(buckets, counts)
 
 
-def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> int:
-    """Task: write what each row of the table stands for, and what the user's table says of words; return the rows."""
-    params, columns = run.params, tuple[FeatureColumn, ...]()
+def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
+    """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
+    params, columns, said = run.params, tuple[FeatureColumn, ...](), ""
     if params.features is not None:
         table = TableFeatures(run.vocabulary.load(), dict(params.feature_weights))
         for source in open_table(params.features, resources, "features"):
@@ -116,10 +131,12 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
         group = (home / _TABLE).create_group()
         for name in _ARRAYS:
             write_array(group, name, getattr(found, name))
+        base = None if run.base is None else read_features(run.base.model)
+        said = told(found, columns, () if base is None else base.columns)
     ngrams = NGrams(params.minn, params.maxn, params.bucket) if params.maxn else NGrams()
     keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())
-    return len(keys)
+    return len(keys), said
 
 
 def keys_of(run: Run) -> FeatureKeys:

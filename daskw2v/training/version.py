@@ -73,7 +73,7 @@ def write_version(
     check_training(client, params, resources, known_text(text.trained, vocabulary, params))
     place = run_folder(store, told.name)
     run = _based(make_run(corpus, vocabulary, store, params, resources, new), place, resources, client)
-    run = _with_features(_with_markets(run, place, resources, client), place, resources, client)
+    run = _with_features(_with_markets(run, place, resources, client), place, resources, client, listener)
     before, began, length = usage(client), time.monotonic(), text.trained.n_tokens
     training = find_strategy(params.strategy).start(client, run, place, length, resources, listener)
     watch = _watch(told, training, run, text.held_out, callbacks, resources, client, listener)
@@ -164,11 +164,11 @@ def _with_markets(run: Run, place: Store, resources: Resources, client: Client) 
     return replace(run, markets=home)
 
 
-def _with_features(run: Run, place: Store, resources: Resources, client: Client) -> Run:
+def _with_features(run: Run, place: Store, resources: Resources, client: Client, listener: Listener) -> Run:
     """Return the run with the features of its words, where they have some, ready to be read."""
     if not has_features(run.params):
         return run
-    return replace(run, features=find_features(client, place / "features", run, resources))
+    return replace(run, features=find_features(client, place / "features", run, resources, listener))
 
 
 def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:

@@ -1,8 +1,9 @@
 """Tables of the user's that say something of words, in Parquet or CSV: read in record batches of Arrow."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from daskw2v.corpus.files import Source, open_source
 from daskw2v.corpus.formats import PARQUET
@@ -41,11 +42,32 @@ def read_table(
     InputError
         If the file cannot be read or is no table.
     """
-    read = _READERS.get(source.format)
-    if read is None:
-        raise InputError(f"{source.url} is {source.format}, not a {kind}.", "Give Parquet or CSV.")
-    with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
-        yield from read(file, source, choose, types)
+    with _opened(source, options, timeout, types, kind) as table:
+        yield from table.batches(choose(table.schema.names, source.url))
+
+
+class Head(NamedTuple):
+    """What is known of a table before its rows are read.
+
+    Parameters
+    ----------
+    types
+        Arrow types of the columns that are chosen, by name.
+    empty
+        Whether it has no row.
+    """
+
+    types: dict[str, Any]
+    empty: bool
+
+
+def read_head(
+    source: Source, options: Mapping[str, Any], timeout: float, choose: Choose, types: Mapping[str, Any], kind: str
+) -> Head:
+    """Return what metadata, or the first block of CSV, tell of a table; takes and raises what `read_table` does."""
+    with _opened(source, options, timeout, types, kind) as table:
+        chosen = choose(table.schema.names, source.url)
+        return Head({name: table.schema.field(name).type for name in chosen}, table.is_empty())
 
 
 def word_column(names: Sequence[str], url: str, columns: str) -> str:
@@ -78,34 +100,63 @@ def as_text(column: Any, name: str, url: str) -> Any:
     InputError
         If it is of another type.
     """
-    if not (is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-        raise InputError(f"The {name}s of {url} are of type {column.type}.", "Give strings or integers.")
+    check_text(column.type, name, url)
     return column.cast(pa.large_string()).fill_null("")
 
 
-def _read_parquet(file: Any, source: Source, choose: Choose, _: Mapping[str, Any]) -> Iterator[list[Any]]:
+def check_text(kind: Any, name: str, url: str) -> None:
+    """Refuse a column of an Arrow type that `as_text` refuses."""
+    if not (is_string(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise InputError(f"The {name}s of {url} are of type {kind}.", "Give strings or integers.")
+
+
+class _Table(NamedTuple):
+    """An open table: its schema, whether it has no row, and its batches, given the names of columns."""
+
+    schema: Any
+    is_empty: Callable[[], bool]
+    batches: Callable[[Sequence[str]], Iterator[list[Any]]]
+
+
+@contextmanager
+def _opened(
+    source: Source, options: Mapping[str, Any], timeout: float, types: Mapping[str, Any], kind: str
+) -> Iterator[_Table]:
+    """Give a table; raises as `read_table` does, also while it is read."""
+    opened = _OPENERS.get(source.format)
+    if opened is None:
+        raise InputError(f"{source.url} is {source.format}, not a {kind}.", "Give Parquet or CSV.")
+    with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
+        yield opened(file, source, types)
+
+
+def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
-    names = choose(parquet.schema_arrow.names, source.url)
-    for batch in parquet.iter_batches(_ROWS, columns=names):
-        yield [batch.column(name) for name in names]
+
+    def batches(names: Sequence[str]) -> Iterator[list[Any]]:
+        for batch in parquet.iter_batches(_ROWS, columns=names):
+            yield [batch.column(name) for name in names]
+
+    return _Table(parquet.schema_arrow, lambda: not parquet.metadata.num_rows, batches)
 
 
-def _read_csv(
-    file: Any, source: Source, choose: Choose, types: Mapping[str, Any], delimiter: str
-) -> Iterator[list[Any]]:
-    batches = pa_csv.open_csv(
+def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: str) -> _Table:
+    reader = pa_csv.open_csv(
         pa.CompressedInputStream(file, source.compression) if source.compression else file,
         pa_csv.ReadOptions(use_threads=False),
         pa_csv.ParseOptions(delimiter=delimiter),
         pa_csv.ConvertOptions(column_types={**dict.fromkeys(NAMES, pa.string()), **types}),
     )
-    names = choose(batches.schema.names, source.url)
-    for batch in batches:
-        yield [batch.column(name) for name in names]
+
+    def batches(names: Sequence[str]) -> Iterator[list[Any]]:
+        for batch in reader:
+            yield [batch.column(name) for name in names]
+
+    return _Table(reader.schema, lambda: not any(map(len, reader)), batches)
 
 
-_READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {
-    PARQUET.name: _read_parquet,
-    CSV.name: partial(_read_csv, delimiter=","),
-    TSV.name: partial(_read_csv, delimiter="\t"),
+_OPENERS: Mapping[str, Callable[..., _Table]] = {
+    PARQUET.name: _open_parquet,
+    CSV.name: partial(_open_csv, delimiter=","),
+    TSV.name: partial(_open_csv, delimiter="\t"),
 }

@@ -7,8 +7,9 @@ import pytest
 
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
+from daskw2v.features.checking import check_table
 from daskw2v.features.keys import FeatureColumn, FeatureKeys
-from daskw2v.features.table import TableFeatures, check_table, read_table
+from daskw2v.features.table import TableFeatures, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -19,8 +20,9 @@ WORDS, COUNTS = ["a", "naïve", "c", "7"], [9, 5, 3, 1]
 def features_in(path, weights=None):
     weights = weights or {}
     table = TableFeatures(Vocabulary.from_words(WORDS, COUNTS), weights)
-    for source in find_sources(path):
-        check_table(source, {}, 10.0, weights)
+    sources = find_sources(path)
+    check_table(str(path), sources, {}, 10.0, weights)
+    for source in sources:
         for words, columns in read_table(source, {}, 10.0):
             table.add(words, columns, source.url)
     return table.finish()
@@ -129,7 +131,7 @@ def test_a_word_of_several_rows__has_the_features_of_all(tmp_path):
         ("word,x,x\na,1,2\n", "no single column 'x'"),
         ("", "cannot be read as csv"),
         ("word,brand\nunheard,x\n", "features of none of the 4 words"),
-        ("word,brand\n", "features of none of the 4 words"),
+        ("word,brand\n", "has no row, in 1 file"),
         ("word,brand\na,\n", "no feature of the 4 words of the vocabulary that it names"),
         ("word,item,brand\na,b,x\n", "word and item, which both name words"),
     ],
@@ -143,10 +145,19 @@ def test_wrong_tables__are_refused(tmp_path, content, message):
 def test_columns__of_other_types_in_other_files_are_refused(tmp_path):
     (tmp_path / "1.csv").write_text("word,x\na,one\n")
     (tmp_path / "2.csv").write_text("word,x\nc,1.5\n")
-    with pytest.raises(InputError, match=r"'x' of .* is double"):
+    with pytest.raises(InputError, match=r"'x' is double in .*2.csv, and string in .*1.csv"):
         features_in(tmp_path)
     with pytest.raises(InputError, match="no column 'brand', which has a weight"):
         features_in(tmp_path / "1.csv", {"brand": 2.0})
+
+
+def test_numbers__near_the_largest_have_a_mean(tmp_path):
+    """Two of them have no sum in float64."""
+    prices = [1.7e308, 1.7e308, -1.7e308, 0.0]
+    pq.write_table(pa.table({"word": ["a", "a", "c", "7"], "price": prices}), tmp_path / "t.parquet")
+    (column,), found = features_in(tmp_path)
+    assert np.isfinite(column.knots).all()
+    assert of_each(found) == [{15: 1.0}, {}, {0: 1.0}, {7: 0.5, 8: 0.5}]
 
 
 def test_numbers__far_apart_have_knots_at_their_quantiles(tmp_path):

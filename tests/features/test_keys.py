@@ -49,8 +49,11 @@ def test_values__count_once_in_any_type(item, rows):
 
 @pytest.mark.parametrize(
     ("item", "message"),
-    [({"colour": "red"}, "'colour' is no column.*brand, price"), ({"price": "3"}, "price='3' is no number"),
-     ({"price": float("nan")}, "no number"), ({"price": True}, "no number")],
+    [({"colour": "red"}, "'colour' is no column.*brand, price"), ({"price": "3"}, "price='3' is no finite number"),
+     ({"price": float("nan")}, "no finite number"), ({"price": True}, "no finite number"),
+     ({"price": float("-inf")}, "no finite number"), ({"price": 10**400}, "no finite number"),
+     ({"price": Decimal("sNaN")}, "no finite number"), ({"brand": {"a": 1}}, "is no category"),
+     ({"brand": b"acme"}, "is no category"), ({"brand": [["acme"]]}, "is no category")],
 )  # fmt: skip
 def test_wrong_values__are_refused(item, message):
     with pytest.raises(ParameterError, match=message):

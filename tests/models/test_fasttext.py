@@ -1,6 +1,8 @@
 """fastText's models: read with their n-grams, and written so that fastText and gensim find the same vectors."""
 
+import io
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.composed import FeatureVectors
-from daskw2v.models.fasttext import composing, writing
+from daskw2v.models.fasttext import composing, layout, writing
 from daskw2v.models.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -251,3 +253,31 @@ def test_import__refuses_more_than_memory(tmp_path):
                                      + struct.pack("<?2q", False, 2**31 - 1, 1 << 16))  # fmt: skip
     with pytest.raises(StoreError, match="of memory are free"):
         import_vectors(tmp_path / "m.bin")
+
+
+def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
+    """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
+    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 1 << 20)
+    rows = np.ones((2 + 40_000, 64), "<f4")
+    rows[5::1000] = 0.0
+    (tmp_path / "m.bin").write_bytes(content(rows, dim=64, bucket=40_000, minn=3, maxn=6))
+    tracemalloc.start()
+    try:
+        vectors = import_vectors(tmp_path / "m.bin")
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * rows.nbytes
+    finally:
+        tracemalloc.stop()
+    assert len(vectors.features.keys) == 40_000 - 40
+    np.testing.assert_array_equal(vectors.features.keys.buckets, np.flatnonzero(rows[2:].any(axis=1)))
+    assert (vectors.features.rows == 1.0).all()
+
+
+def test_words__are_read_in_blocks(monkeypatch):
+    """Whatever the blocks are: what follows the words is next."""
+    words = [b"a" * n + b"\xc3\xa9" for n in range(20)]
+    written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
+    for block in (1, 7, 1 << 16):
+        monkeypatch.setattr(layout, "_BLOCK", block)
+        f = io.BytesIO(written)
+        assert layout.read_words(f, "url", 20) == ([word.decode() for word in words], list(range(20)))
+        assert f.read() == b"rest"

@@ -275,3 +275,10 @@ def test_stems__lie_together(spelled):
         words = [stem + ending for ending in ENDINGS if stem + ending in spelled]
         near = itertools.chain.from_iterable(spelled.most_similar(word, topn=4) for word in words)
         assert np.mean([word.startswith(stem) or word == f"topic{STEMS.index(stem)}" for word, _ in near]) > 0.9
+
+
+def test_ngrams_that_no_word_has__are_refused(tmp_path, client):
+    text = text_of_stems(tmp_path / "text.txt", lines=50)
+    params = NGRAMS.replace(minn=200, maxn=250)
+    with pytest.raises(ParameterError, match=r"No word of the text has an n-gram of minn=200.*smaller minn"):
+        train(text, work=tmp_path / "work", params=params, resources=ONE, client=client, listener=None)

@@ -1,5 +1,6 @@
 """What a file of a fastText model says before its rows: settings, words and counts."""
 
+import os
 import struct
 from dataclasses import fields
 from typing import Any, BinaryIO, NamedTuple
@@ -23,7 +24,7 @@ _HEADER = struct.Struct("<ii" + "i" * 12 + "d")  # magic, version, then the sett
 _WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
 _COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
 _LARGEST = 2**31 - 1
-_LONGEST_WORD = 1 << 16
+_LONGEST_WORD, _BLOCK = 1 << 16, 1 << 16  # bytes; of words read at once
 _LONGEST_NGRAM = 255  # characters, as in Params
 _BYTES = 100  # of memory that a short word takes
 
@@ -61,22 +62,29 @@ def read_header(f: BinaryIO, url: str) -> Header:
 def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
     """Read n words and their counts, which follow the header."""
     words, counts = list[str](), list[int]()
-    for _ in range(n):
-        word = bytearray()
-        while (byte := f.read(1)) != b"\0":
-            if not byte or len(word) > _LONGEST_WORD:
-                raise no_model(url, f"has no end of word {len(words) + 1}")
-            word += byte
+    held, at = b"", 0
+    while len(words) < n:
+        end = held.find(b"\0", at)
+        if (len(held) if end < 0 else end) - at > _LONGEST_WORD:
+            raise no_model(url, f"has no end of word {len(words) + 1}")
+        if end < 0 or end + 1 + _COUNT.size > len(held):
+            more = f.read(_BLOCK)
+            if not more:
+                raise no_model(url, f"has no end of word {len(words) + 1}" if end < 0 else "is cut short")
+            held, at = held[at:] + more, 0
+            continue
         try:
-            words.append(word.decode())
+            words.append(held[at:end].decode())
         except UnicodeDecodeError:
             raise InputError(
-                f"{url} has a word that is not UTF-8: {bytes(word[:60])!r}.", "Train it on text in UTF-8, or skip it."
+                f"{url} has a word that is not UTF-8: {held[at:end][:60]!r}.", "Train it on text in UTF-8, or skip it."
             ) from None
-        count, _ = unpack(f, url, _COUNT)
+        count, _ = _COUNT.unpack_from(held, end + 1)
         if count < 0:
             raise no_model(url, f"counts {count} of {words[-1]!r}")
         counts.append(count)
+        at = end + 1 + _COUNT.size
+    f.seek(at - len(held), os.SEEK_CUR)  # what follows the words
     return words, counts
 
 

@@ -158,8 +158,9 @@ def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array 
         return None
     content = read_exactly(f, url, pruned * 2 * _PRUNED.itemsize)
     buckets, rows = np.frombuffer(content, _PRUNED).reshape(-1, 2).T
-    outside = pruned > 0 and not 0 <= buckets.min() <= buckets.max() < bucket
-    if outside or len(np.unique(buckets)) < pruned or not np.array_equal(np.sort(rows), np.arange(pruned)):
+    ascending = np.sort(buckets)
+    outside = pruned > 0 and not 0 <= ascending[0] <= ascending[-1] < bucket
+    if outside or not np.diff(ascending).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
         raise no_model(url, f"does not tell the rows of {pruned} n-grams of {bucket}")
     found = np.empty(pruned, np.int32)
     found[rows] = buckets

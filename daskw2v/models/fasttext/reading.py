@@ -5,7 +5,7 @@ from typing import BinaryIO
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.features.keys import FeatureKeys
+from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.fasttext.composing import compose, slices_of
 from daskw2v.models.fasttext.layout import KIND, SHAPE, Header, no_model, read_header, read_words, unpack
@@ -53,11 +53,25 @@ def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, Fea
     own = _read_numbers(f, url, header.words, columns)
     if header.ngrams is None:
         return own, None
-    of_buckets = _read_numbers(f, url, header.bucket, columns)
-    for some in slices_of(len(of_buckets), columns):
-        if not np.isfinite(of_buckets[some]).all():
+    return own, _read_ngrams(f, url, header.ngrams, columns)
+
+
+def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> FeatureVectors:
+    """Read the rows of buckets but for zeros; they move to their places as they are read, and are never held twice."""
+    rows, trained = np.empty((ngrams.bucket, columns), "<f4"), [np.zeros(0, np.int64)]
+    n = 0
+    for some in slices_of(ngrams.bucket, columns):
+        block = rows[n : n + some.stop - some.start]
+        _read_into(f, url, block)
+        if not np.isfinite(block).all():
             raise InputError(f"A row of n-grams in {url} is not finite.", "Train again with a lower learning rate.")
-    return own, FeatureVectors.of_buckets(header.ngrams, of_buckets)
+        there = np.flatnonzero(block.any(axis=1))
+        block[: len(there)] = block[there]
+        trained.append(some.start + there)
+        n += len(there)
+    rows.resize((n, columns), refcheck=False)  # returns what it did not need
+    keys = FeatureKeys(ngrams=ngrams, buckets=np.concatenate(trained).astype(np.int32))
+    return FeatureVectors(keys, rows.astype(np.float32, copy=False))
 
 
 def _read_quantized(
@@ -84,6 +98,12 @@ def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int
 
 def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
     rows = np.empty((n, columns), "<f4")
+    for some in slices_of(n, columns):
+        _read_into(f, url, rows[some])
+    return rows.astype(np.float32, copy=False)
+
+
+def _read_into(f: BinaryIO, url: str, rows: Float32Array) -> None:
+    """Read numbers into rows; files of stores hold what they read at once a second time."""
     if f.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:  # type: ignore[attr-defined]
         raise no_model(url, "is cut short")
-    return rows.astype(np.float32, copy=False)
