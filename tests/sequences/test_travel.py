@@ -167,8 +167,13 @@ def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client
     assert len(moved) > 6
     assert not list(tmp_path.glob("a/walks/*/rounds/2/1/0/*/*/walkers"))
     assert list(tmp_path.glob("a/walks/*/rounds/2/1/1/*/*/walkers"))
+    (interrupted,) = tmp_path.glob("a/walks/*/rounds/2/1/2")
+    unfinished = {str(path) for path in interrupted.iterdir() if not (path / "manifest.json").exists()}
+    before = set(moved)
+    moved.clear()
     found = lists_in(walked(edges, tmp_path / "a", client, walks, n))
     assert len(moved) == len(set(moved))
+    assert before & set(moved) <= unfinished
     assert found == lists_in(walked(edges, tmp_path / "b", client, walks, 1))
 
 
