@@ -17,6 +17,7 @@ from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
 from daskw2v.features.keys import FeatureColumn, category, shares_of
 from daskw2v.features.words import WordFeatures
+from daskw2v.kernels.distinct import distinct
 from daskw2v.types import Float64Array, Int64Array
 from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -168,8 +169,7 @@ class _Categories:
         self, name: str, weight: float, counts: Int64Array
     ) -> tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]:
         """Return the column, most frequent categories first, and of each pair the word, the category and its share."""
-        pairs = np.sort(np.concatenate([np.empty(0, np.int64), *self._pairs]))
-        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # np.unique hashes them: 80 times slower
+        pairs = distinct(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
         often = np.bincount(codes, counts[ids], len(self._names))
         values = np.array(list(self._names), object)  # texts of one type would all be as long as the longest

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from daskw2v.kernels.alias import pick
+from daskw2v.kernels.distinct import distinct
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.objectives.noise import PreparedNoise, negatives_of, pick_in_market
@@ -33,7 +32,7 @@ def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: i
 def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
     """Mark the rows of all words, and of the nodes on the paths of the centers first..last-1."""
     marks["input"][segment.tokens] = True
-    _mark_paths(prepared.tree, np.unique(segment.tokens[first:last]), marks["output"])
+    _mark_paths(prepared.tree, distinct(segment.tokens[first:last]), marks["output"])
 
 
 @kernel

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.kernels.distinct import distinct
 from daskw2v.kernels.jit import exact
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences.graph import StoredGraph
@@ -292,7 +293,7 @@ def _write_rows(place: Store, name: str, part: Partition, leaving: Int32Array, t
     """Write the rows that walkers bring along, each once for a partition; tell whether there are any."""
     if leaving.shape[1] == NARROW or not (bring := leaving[:, STATE] == BRINGS).any():
         return False
-    keys = np.unique(to[bring].astype(np.int64) << _HALF | leaving[bring, PREVIOUS])
+    keys = distinct(to[bring].astype(np.int64) << _HALF | leaving[bring, PREVIOUS])
     nodes, edges = keys & (1 << _HALF) - 1, np.searchsorted(keys >> _HALF, np.arange(part.n + 1))
     starts = part.graph.starts
     degrees = starts[nodes // part.n + 1] - starts[nodes // part.n]
