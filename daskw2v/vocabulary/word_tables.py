@@ -135,6 +135,7 @@ def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
 
     def batches(names: Sequence[str]) -> Iterator[list[Any]]:
         for batch in parquet.iter_batches(_ROWS, columns=names):
+            batch.validate(full=True)  # a damaged file may point outside its dictionaries
             yield [batch.column(name) for name in names]
 
     return _Table(parquet.schema_arrow, lambda: not parquet.metadata.num_rows, batches)

@@ -27,7 +27,9 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
+from daskw2v.features.checking import check_table
 from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.features.table import TableFeatures, read_table
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.fasttext.quantized import write_quantized
 from daskw2v.models.fasttext.writing import write_fasttext
@@ -190,6 +192,29 @@ def fasttext_seeds() -> list[bytes]:
         write(vectors, file)
         files += [b"\0" + file.getvalue(), b"\1" + gzip.compress(file.getvalue(), mtime=0)]
     return files
+
+
+def read_features(name: str, data: bytes) -> None:
+    """Check a table of features, and collect those of some words."""
+    (source,) = find_sources(_memory(name, data))
+    check_table(name, [source], {}, 60, {})
+    table = TableFeatures(Vocabulary.from_words(["a", "b", "c"], [3, 2, 1]), {})
+    for words, columns in read_table(source, {}, 60):
+        table.add(words, columns, source.url)
+    table.finish()
+
+
+def feature_seeds(write: Callable[[pa.Table, pa.BufferOutputStream, str | None], None]) -> list[bytes]:
+    columns = {
+        "item": ["a", "b", "z"],
+        "brand": pa.array(["x", None, "y"]).dictionary_encode(),
+        "tags": [["p", "q"], [], None],
+        "price": [1.5, None, -2.0],
+        "year": [1999, 2000, None],
+    }
+    sink = pa.BufferOutputStream()
+    write(pa.table(columns), sink, None)
+    return [sink.getvalue().to_pybytes()]
 
 
 def read_word_list(data: bytes) -> None:

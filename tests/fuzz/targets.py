@@ -116,6 +116,13 @@ TARGETS = {
     "words": Target(files.read_word_list, lambda: [b"\0king\nqueen\n", b"\1" + gzip.compress(b"king\n", mtime=0)]),
     "word2vec": Target(files.read_word2vec, files.word2vec_seeds),
     "fasttext": Target(files.read_fasttext, files.fasttext_seeds),
+    "features, parquet": Target(
+        lambda data: files.read_features("features.parquet", data), lambda: files.feature_seeds(files.to_parquet)
+    ),
+    "features, csv": Target(
+        lambda data: files.read_features("features.csv", data),
+        lambda: [b'item,brand,price,year\na,x,1.5,1999\nb,,2.5,2000\n"z",y,,\n'],
+    ),
     "config": Target(
         files.read_config_file, lambda: [b"vector_size = 200\nworkers = 2\nalpha = 0.1\n[storage_options]\nkey = 'x'\n"]
     ),

@@ -60,6 +60,7 @@ def test_field__of_any_value_ends_in_an_error_of_ours_or_is_read(name):
     [
         ("parquet", 4, 140, b"6"),  # a column's histogram is too long: Arrow ended the process (plan_blocks)
         ("parquet", 2, 324, b"\x95"),  # a column's name is no UTF-8: UnicodeDecodeError
+        ("features, parquet", 0, 127, b"O"),  # a category outside of the dictionary: ArrowIndexError
     ],
 )
 def test_finding__stays_mended(name, seed, place, byte):
