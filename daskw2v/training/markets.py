@@ -6,6 +6,7 @@ word of the vocabulary, and writes it to the run's folder.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from daskw2v.collections.kinds import no_markets
@@ -19,6 +20,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
+from daskw2v.store.threads import in_threads
 from daskw2v.training.named_tables import find_table, is_settled, open_table
 from daskw2v.types import Int32Array
 from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
@@ -47,12 +49,13 @@ def with_market_table(params: Params, resources: Resources) -> Params:
     Raises
     ------
     InputError, StoreError
-        If it cannot be read, or its first file lacks a column.
+        If it cannot be read, or `check_table` refuses a file.
     """
     if params.markets is None or is_settled(params.markets):
         return params
     named, sources = find_table(params.markets, resources)
-    check_table(sources[0], resources.storage_options, resources.store_timeout)
+    check = partial(check_table, options=resources.storage_options, timeout=resources.store_timeout)
+    in_threads(check, sources)
     return params.replace(markets=named)
 
 

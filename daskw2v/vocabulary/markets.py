@@ -22,18 +22,23 @@ from daskw2v.vocabulary.word_tables import WORD
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 MARKET, COUNT = "market", "count"
+_TITLE = "table of markets"
 _PAIRS = 1 << 22  # of word and market, that are added up at once
 
 
 def check_table(source: Source, options: Mapping[str, Any], timeout: float) -> None:
-    """Refuse a file that is no table of markets.
+    """Refuse a file that is no table of markets; of its rows, no more than the first block of CSV is read.
 
     Raises
     ------
     InputError
-        If it cannot be read, or lacks a column.
+        If it cannot be read, lacks a column, or has one of another type.
     """
-    next(read_table(source, options, timeout), None)
+    types, _ = word_tables.read_head(source, options, timeout, _columns, _csv_types(), _TITLE)
+    for name, kind in zip((WORD, MARKET), types.values(), strict=False):
+        word_tables.check_text(kind, name, source.url)
+    if COUNT in types and not pa.types.is_integer(types[COUNT]):
+        raise _no_count(source.url)
 
 
 def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[Any]:
@@ -44,8 +49,7 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     InputError
         If the file cannot be read or is no table, lacks a column, or has a count that is no integer of 0 or more.
     """
-    types = {MARKET: pa.string(), COUNT: pa.int64()}
-    for columns in word_tables.read_table(source, options, timeout, _columns, types, "table of markets"):
+    for columns in word_tables.read_table(source, options, timeout, _columns, _csv_types(), _TITLE):
         yield _checked(columns, source.url)
 
 
@@ -60,8 +64,16 @@ def _checked(columns: Sequence[Any], url: str) -> Any:
     texts = [word_tables.as_text(column, name, url) for name, column in zip((WORD, MARKET), columns, strict=False)]
     counts = columns[2] if len(columns) > 2 else pa.array(np.ones(len(columns[0]), np.int64))
     if not pa.types.is_integer(counts.type) or counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
-        raise InputError(f"{url} has a count that is no integer of 0 or more.", "Correct it, or leave the column out.")
+        raise _no_count(url)
     return pa.record_batch([*texts, counts.cast(pa.int64())], _schema())
+
+
+def _csv_types() -> dict[str, Any]:
+    return {MARKET: pa.string(), COUNT: pa.int64()}
+
+
+def _no_count(url: str) -> InputError:
+    return InputError(f"{url} has a count that is no integer of 0 or more.", "Correct it, or leave the column out.")
 
 
 def _schema() -> Any:

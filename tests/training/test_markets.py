@@ -72,6 +72,24 @@ def test_wrong_tables__are_refused(tmp_path, client, content, message):
         train(tmp_path / "text.txt", work=tmp_path / "work", params=params, client=client, listener=None)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("word,city\na,Rom\n", "2.csv has no single column 'market'"),
+        ("word,market,count\na,Rom,often\n", "2.csv cannot be read as csv"),
+    ],
+)
+def test_wrong_second_files__are_refused_before_text_is_read(tmp_path, client, content, message):
+    (tmp_path / "text.txt").write_text("a b\n" * 20)
+    (tmp_path / "markets").mkdir()
+    (tmp_path / "markets" / "1.csv").write_text("word,market\na,Rom\n")
+    (tmp_path / "markets" / "2.csv").write_text(content)
+    params = Params(min_count=1, market_negative=2, markets=str(tmp_path / "markets"))
+    with pytest.raises(InputError, match=message):
+        train(tmp_path / "text.txt", work=tmp_path / "work", params=params, client=client, listener=None)
+    assert not list(tmp_path.glob("work/corpora/*"))
+
+
 def test_no_tables__are_refused(tmp_path, client):
     pq.write_table(pa.table({"word": [1.5], "market": ["Rom"]}), tmp_path / "floats.parquet")
     (tmp_path / "words.jsonl").write_text('{"word": "a", "market": "Rom"}\n')
