@@ -132,7 +132,10 @@ def _codes(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
-    """Return the centroids of each part, shape (parts, part_size, 256)."""
+    """Return the centroids of each part, shape (parts, part_size, 256).
+
+    Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
+    """
     told = unpack(f, url, _BOOK)
     _, _, part_size, last = told
     if (
@@ -142,7 +145,7 @@ def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
         or (parts and told[1] != parts)
     ):
         raise no_model(url, f"cuts {told[0]} columns into {told[1]} parts of {part_size}, the last of {last}")
-    books = np.zeros((told[1], part_size, CENTROIDS), np.float32)
+    books = np.zeros((told[1], min(part_size, columns), CENTROIDS), np.float32)
     for number, book in enumerate(books):
         width = part_size if number < told[1] - 1 else last
         content = read_exactly(f, url, 4 * width * CENTROIDS)
