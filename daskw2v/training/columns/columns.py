@@ -62,7 +62,6 @@ from daskw2v.training.columns.subwords import (
 from daskw2v.training.devices import find_device, trainers_of
 from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts
 
-_AHEAD = 2  # rounds given to the cluster: the next one begins while this client still looks at the last
 _UNITS = 256  # of words, at most: parts are made of them
 _LEAST = 256  # words of a unit, at least
 
