@@ -1,4 +1,4 @@
-"""Product quantisation (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search", section II-B).
+"""Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search", section II-B).
 
 Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means (Lloyd 1982), and a vector
 has a byte for each part: the number of the nearest centroid. scikit-learn, which an extra installs, has k-means too;

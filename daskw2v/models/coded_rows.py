@@ -1,4 +1,4 @@
-"""Rows in memory as codes: a byte for some dimensions, by product quantisation, and one for each row's length."""
+"""Rows in memory as codes: a byte for some dimensions, by product quantization, and one for each row's length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
