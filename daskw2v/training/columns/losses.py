@@ -54,11 +54,11 @@ class WordLosses:
         array = _open(self._home, writable=True)  # where a missing chunk is one that was not written
         return not any(np.isnan(array[start, 0]) for start in starts)
 
-    def keep(self, this: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
+    def keep(self, current: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
         """Write the losses of a round, the results of tasks: by step, and within a step by part."""
-        key = f"losses-{self._session}-{this.number}"
-        steps = this.steps[0].number, [step.last - step.first for step in this.steps]
-        self._n_kept = this.number + 1
+        key = f"losses-{self._session}-{current.number}"
+        steps = current.steps[0].number, [step.last - step.first for step in current.steps]
+        self._n_kept = current.number + 1
         self._writes.append(self._client.submit(_write, self._home, *steps, *by_step, key=key, retries=2))
 
     def finish(self) -> None:
