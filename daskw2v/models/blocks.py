@@ -1,4 +1,4 @@
-"""Some words, their vectors and lengths, to be compared with other vectors at once."""
+"""Blocks of words, whose vectors are compared with others at once."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,8 +35,8 @@ def compared(
 ) -> Iterator[tuple[VectorBlock, list[Float32Array]]]:
     """Yield each block, and its words' cosines with each group of unit vectors.
 
-    With `by_threads` each core takes blocks of its own, which are all in memory: a core alone does not read as fast as
-    memory gives. For many vectors BLAS shares the work.
+    With `by_threads` each core takes blocks of its own, which are all in memory, since one core does not use all of the
+    memory's bandwidth. For many vectors, BLAS has threads of its own.
     """
 
     def cosines(block: VectorBlock) -> list[Float32Array]:

@@ -1,4 +1,4 @@
-"""What an objective is: a value that describes tables, first rows and kernels; no code branches on its name."""
+"""Objectives: values that describe tables, initial rows and kernels; no code branches on their names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
 NOT_FROZEN = np.zeros(0, np.uint8)
-WORDS = np.zeros(0, np.int32)  # inputs of tables whose rows are words'
-MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
+WORDS = np.zeros(0, np.int32)  # `Tables.inputs` where the input rows are those of words
+MOMENTS = {"sgd": 0, "adam": 2}  # number of moments that an optimizer keeps for each row
 
 
 class Rate(NamedTuple):
@@ -28,7 +28,7 @@ class Rate(NamedTuple):
 
 
 class HotRows(NamedTuple):
-    """Where one thread's own copies of the hottest rows are.
+    """The places of one thread's own copies of the hottest rows.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class Objective:
 
 
 def is_finite(rows: Float32Array) -> bool:
-    """Tell whether rows hold no NaN nor infinity, nor will soon."""
+    """Tell whether rows are finite, and the sum of their squares too: where it is not, training diverges."""
     return bool(np.isfinite(np.vdot(rows, rows)))
 
 

@@ -1,4 +1,4 @@
-"""How likely a window touches each row: where many are trained at a time, likely rows must take shorter steps."""
+"""The chance that a window touches each row: if many windows are trained at once, likely rows take shorter steps."""
 
 from typing import Any
 

@@ -93,7 +93,13 @@ class TableIndex:
 
 
 def quantized(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
-    """Return whole numbers of n vectors, shape (n, D), their steps, and the lengths of their errors, both (n,)."""
+    """Quantize n vectors to int8.
+
+    Returns
+    -------
+    codes, steps, errors
+        Codes, shape (n, D) int8; the value of a code of 1, and the length of the error, both (n,) float32.
+    """
     steps = np.abs(vectors).max(axis=1, initial=0) / np.float32(_LARGEST)
     codes = np.rint(vectors / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
     rest = vectors.astype(np.float64) - codes * steps[:, None].astype(np.float64)
@@ -101,9 +107,12 @@ def quantized(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Ar
 
 
 def quantized_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
-    """Return whole numbers of queries, shape (n, D), their steps, and what that adds to cosines at most, both (n,).
+    """Quantize n queries, so that the dot product of a query's and a word's codes fits int32.
 
-    Products of a query's and a word's numbers have sums that are int32.
+    Returns
+    -------
+    codes, steps, errors
+        Codes, shape (n, D) int16; the value of a code of 1, and the largest error of a cosine, both (n,) float32.
     """
     wide = np.abs(units.astype(np.float64))
     largest, total = wide.max(axis=1, initial=0), wide.sum(axis=1)

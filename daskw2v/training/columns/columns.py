@@ -1,9 +1,9 @@
-"""Strategy `columns`: each worker owns rows of both tables and updates only those (Li et al. 2019 sum gradients instead).
+"""Strategy `columns`: each worker owns rows of both tables and updates only those.
 
-In a step all words train the same few columns of the word-context matrix. First the input rows are updated, and the
-output rows are constant; then the other way round. So a row depends on no other row of its table, nothing has to be
-merged, and any number of workers gives the same bits. Between the two, each worker gathers the updated rows of the
-others: every `gather_every` columns.
+In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
+output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
+any number of workers gives the same bits. Between the two phases, each worker gathers the updated rows of the others.
+Li et al. (2019) sum gradients instead.
 """
 
 import uuid
