@@ -65,6 +65,27 @@ class Composer(NamedTuple):
     scales: Float32Array
 
 
+class ComposedRows(NamedTuple):
+    """The parts of composed rows, beside the words' own rows, and a thread's arrays to compose them in.
+
+    Parameters
+    ----------
+    features
+        The words' features.
+    rows
+        The flat table of their rows, padded like the other tables, float32.
+    composer
+        The thread's arrays.
+    window
+        The largest window.
+    """
+
+    features: WordFeatures
+    rows: Float32Array
+    composer: Composer
+    window: int
+
+
 def composer_of(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
     """Return a thread's `Composer` for rows of `width` floats and windows of at most `window`."""
     n_words = features.n_words
@@ -95,10 +116,7 @@ def train_composed(
     rate: Rate,
     epoch: int,
     prepared: Any,
-    features: WordFeatures,
-    rows: Float32Array,
-    composer: Composer,
-    window: int,
+    composed: ComposedRows,
 ) -> tuple[int, float]:
     """Train the centers first..last-1 of a segment by an objective's trainer; return examples and loss.
 
@@ -108,11 +126,10 @@ def train_composed(
         As in `objectives.base.Trainer`.
     tables
         The tables: `source` holds the words' own rows.
-    features, rows
-        The words' features, and the flat table of their rows, padded like the others.
-    composer, window
-        The thread's arrays, and the largest window.
+    composed
+        The words' features, the table of their rows, and the thread's arrays.
     """
+    features, rows, composer, window = composed
     inputs = np.zeros(len(segment.tokens), np.int32)
     local = tables._replace(source=composer.rows, inputs=inputs, hot=tables.hot._replace(source=0))
     examples, loss = 0, 0.0
