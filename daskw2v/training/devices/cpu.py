@@ -64,9 +64,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows
 
     def _make_ready(self) -> None:
-        self._memories: SimpleQueue[tuple[Tables, ComposedRows | None]] = (
-            SimpleQueue()
-        )  # one for each thread that trains
+        self._memories: SimpleQueue[tuple[Tables, ComposedRows | None]] = SimpleQueue()  # one for each thread
         hot = self._hot_rows()
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
