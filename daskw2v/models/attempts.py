@@ -26,7 +26,7 @@ def finish_tables(store: Store, written: Collection[Written]) -> None:
     store
         Folder of the version.
     written
-        What `write_table_rows` or `write_partition` returned to all tasks.
+        The results of `write_table_rows` or `write_partition` of all tasks.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class Negatives(NamedTuple):
     key
         Stream of this epoch's draws.
     markets
-        What negatives of markets are drawn from.
+        The alias tables of markets.
     """
 
     negative: int

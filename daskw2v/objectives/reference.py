@@ -95,7 +95,7 @@ def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int
 
 
 def goals_of(prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None) -> Goals:
-    """Return the same with the negatives of the word's market, which the window draws itself.
+    """Return the targets of a window and their signs, including negatives of the word's market, which it draws itself.
 
     The others are drawn at a `position`, that of the window by default.
     """

@@ -39,7 +39,7 @@ def train(
     Parameters
     ----------
     columns
-        What is trained.
+        The columns to train.
     first, last
         Range of batches of the part.
     tables

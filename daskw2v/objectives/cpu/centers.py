@@ -177,9 +177,9 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
     Parameters
     ----------
     targets
-        What windows are trained against.
+        The targets of windows.
     train_window
-        What `Targets.trainer` is given: trains the contexts of one window.
+        Function that trains the contexts of one window, as `Targets.trainer` takes it.
 
     Returns
     -------

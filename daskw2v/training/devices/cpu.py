@@ -120,6 +120,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         tables, composed = memory = self._memories.get()
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
+            done: tuple[int, float]
             done = self._train(*work) if composed is None else train_composed(self._train, *work, composed)
             return TextTotals(*done, words)
         finally:
