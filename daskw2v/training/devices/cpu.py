@@ -121,7 +121,10 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
             done: tuple[int, float]
-            done = self._train(*work) if composed is None else train_composed(self._train, *work, composed)
+            if composed is None:
+                done = self._train(*work)
+            else:
+                done = train_composed(self._train, *work, composed)
             return TextTotals(*done, words)
         finally:
             self._memories.put(memory)
