@@ -120,12 +120,8 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         tables, composed = memory = self._memories.get()
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
-            done: tuple[int, float]
-            if composed is None:
-                done = self._train(*work)
-            else:
-                done = train_composed(self._train, *work, composed)
-            return TextTotals(*done, words)
+            examples, loss = self._train(*work) if composed is None else train_composed(self._train, *work, composed)
+            return TextTotals(examples, loss, words)
         finally:
             self._memories.put(memory)
 
