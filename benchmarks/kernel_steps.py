@@ -35,7 +35,7 @@ from daskw2v.features.words import WordFeatures, weighed
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables, Trainer
-from daskw2v.objectives.cpu.composed import composer_of, train_composed
+from daskw2v.objectives.cpu.composed import ComposedRows, composer_of, train_composed
 from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, keep_thresholds
@@ -109,13 +109,13 @@ def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int
     ones = np.ones(len(vocabulary), np.float32)
     found = WordFeatures(offsets, rows.astype(np.int32), np.zeros(0, np.float32), ones)
     features = weighed(found, text.counts, params.prior_count)
-    table, composer = zeros(len(used) * width), composer_of(features, len(used), params.window, width)
+    composer = composer_of(features, len(used), params.window, width)
+    composed = ComposedRows(features, zeros(len(used) * width), composer, params.window)
 
     def train(
         segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any, /
     ) -> tuple[int, float]:
-        work = (segment, first, last, tables, rate, epoch, prepared)
-        return train_composed(trainer, *work, features, table, composer, params.window)
+        return train_composed(trainer, segment, first, last, tables, rate, epoch, prepared, composed)
 
     return train
 

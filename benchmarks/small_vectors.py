@@ -2,7 +2,7 @@
 
 Vectors of 128 dimensions are made smaller in four ways. Plainly cut: the first columns of a model that was trained as
 usual. Matryoshka: those of one whose `prefix_sizes` they are. By themselves: models of so few dimensions. Codes: tables
-of int8, signs and product quantisation (`daskw2v index --kind`).
+of int8, signs and product quantization (`daskw2v index --kind`).
 
 Recall is the share of the ten nearest words, by the float32 of all columns of the same model, that are found: by the
 small vectors alone, and by 128 candidates of theirs that the whole vectors rank; signs tell little, so also by 512.
@@ -32,7 +32,7 @@ from daskw2v.config.params import Params
 from daskw2v.models import codebooks
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT
-from daskw2v.models.index.table import quantised
+from daskw2v.models.index.table import quantized
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
@@ -136,7 +136,7 @@ def codes_of(
 
 def from_int8(units: Float32Array) -> Float32Array:
     center = units.mean(axis=0)
-    codes, steps, _ = quantised(units - center)
+    codes, steps, _ = quantized(units - center)
     return np.asarray(codes * steps[:, None] + center, np.float32)
 
 

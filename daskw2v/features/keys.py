@@ -1,4 +1,4 @@
-"""What the rows of a table of features stand for: values of a user's table first, then buckets of n-grams."""
+"""The meaning of the rows of a table of features: values of a user's table first, then buckets of n-grams."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _NO_WEIGHTS = np.zeros(0, np.float32)
 
 
 class NGrams(NamedTuple):
-    """Which n-grams words have, as in Params; none where maxn is 0."""
+    """The n-grams that words have, as in Params; none where maxn is 0."""
 
     minn: int = 0
     maxn: int = 0
@@ -38,11 +38,12 @@ class FeatureColumn(NamedTuple):
     name
         Its name.
     weight
-        Of its features, beside the 1 of n-grams.
+        Weight of its features; that of an n-gram is 1.
     values
-        The categories that have rows, in their order; of numbers none.
+        The categories that have rows, in their order; empty for a column of numbers.
     knots
-        The numbers that have rows, ascending: what lies between two of them has a share of both. Of categories none.
+        The numbers that have rows, ascending; a number between two of them has a share of both. Empty for a column of
+        categories.
     """
 
     name: str
@@ -57,7 +58,7 @@ class FeatureColumn(NamedTuple):
 
 
 def shares_of(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
-    """Return of each number the knot below it, and the share of the next one, shapes (n,)."""
+    """Return the knot below each number, int64, and the share of the next knot, float64, both of shape (n,)."""
     last = max(len(knots) - 2, 0)
     below = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, last)
     if len(knots) == 1:
@@ -68,16 +69,16 @@ def shares_of(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
 
 @dataclass(frozen=True, eq=False)
 class FeatureKeys:
-    """What each row of a table of features stands for.
+    """The meaning of each row of a table of features.
 
     Parameters
     ----------
     columns
         Columns of a table, whose rows come first.
     ngrams, buckets
-        N-grams, and the bucket of each of the rows that follow, shape (n,) int32.
+        N-grams, and the bucket of each of their rows, which follow those of the table, shape (n,) int32.
     pruned
-        Whether a mean leaves out n-grams without a row, as fastText's pruned models do; otherwise they are zeros in it.
+        Whether means leave out n-grams without a row, as in fastText's pruned models; otherwise these count as zeros.
     """
 
     columns: tuple[FeatureColumn, ...] = ()
@@ -119,20 +120,22 @@ class FeatureKeys:
         ]
 
     def kept(self, ngrams: Int64Array) -> "FeatureKeys":
-        """Return the keys of the table and of some n-grams, given their numbers among the buckets."""
+        """Return the keys of the table and of some n-grams, given the indices of their buckets, shape (m,) int64."""
         return replace(self, buckets=self.buckets[ngrams], pruned=self.pruned or len(ngrams) < len(self.buckets))
 
     def of_words(self, words: Sequence[str]) -> WordFeatures:
-        """Return the n-grams of words; a row of -1 is that of one that no row stands for.
-
-        The weight of a word's own row is 0.
-        """
+        """Return the n-grams of words; the row of an unknown n-gram is -1, and the weight of each own row is 0."""
         return self.of_ngrams(*ngrams_of(words, *self.ngrams), np.zeros(len(words), np.float32))
 
     def of_ngrams(self, offsets: Int64Array, buckets: Int32Array, own: Float32Array) -> WordFeatures:
-        """Return the features of n words, given where the n-grams of each begin and end, and their buckets.
+        """Return the features of n words, given their n-grams.
 
-        The weights of own rows are `own`, shape (n,).
+        Parameters
+        ----------
+        offsets, buckets
+            As `ngrams_of` returns them: bounds of each word's buckets, shape (n + 1,) int64, and the buckets, int32.
+        own
+            Weights of the words' own rows, shape (n,) float32.
         """
         features = WordFeatures(offsets, self.rows_of(buckets), _NO_WEIGHTS, own)
         return features.known() if self.pruned else features
@@ -140,7 +143,7 @@ class FeatureKeys:
     def of_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:
         """Return the features of items, each a mapping of columns to a category, a list of them, or a number.
 
-        Categories that no row stands for are left out. The weight of an item's own row is 0.
+        Categories without a row are left out. The weight of an item's own row is 0.
 
         Raises
         ------
@@ -166,9 +169,10 @@ class FeatureKeys:
         return WordFeatures(offsets, np.array(rows, np.int32), np.array(weights, np.float32), own)
 
     def of_keys(self, other: "FeatureKeys") -> WordFeatures:
-        """Return, for each row of another table, the rows of this one that stand for the same.
+        """Return, for each row of another table, the rows of this one with the same meaning.
 
-        Those are of the same category, of the knots around a knot, or of the same bucket of as many.
+        They are those of the same category, of the knots around a knot, or of the same bucket if there are as many
+        buckets.
         """
         mine = {column.name for column in self.columns}
         values = [
@@ -233,7 +237,7 @@ class FeatureKeys:
 
 
 def category(value: Any) -> str:
-    """Return the text that stands for a category: of 1.0, which pandas makes of integers beside nulls, that of 1."""
+    """Return the text of a category; that of 1.0 is "1", as pandas turns integers into floats beside nulls."""
     return str(int(value) if isinstance(value, float | np.floating) and value.is_integer() else value)
 
 

@@ -13,7 +13,7 @@ _OFFSET, _PRIME = 2166136261, 16777619  # of FNV-1a, as in `ngrams`: a cached ke
 def ngrams_in(
     data: UInt8Array, offsets: Int64Array, minn: int, maxn: int, bucket: int
 ) -> tuple[Int64Array, Int32Array]:
-    """Return what `ngrams.ngrams_of` does, its reference.
+    """Return the buckets of the n-grams of n words, as `ngrams.ngrams_of`, its reference, does in Python.
 
     Parameters
     ----------
@@ -25,22 +25,22 @@ def ngrams_in(
     Returns
     -------
     offsets, buckets
-        Where each word's begin, shape (n + 1,) int64, and the buckets, int32.
+        Bounds of each word's buckets, shape (n + 1,) int64, and the buckets, int32.
     """
     sizes = np.empty(len(offsets) - 1, np.int64)
     marked = np.empty(int(np.diff(offsets).max(initial=0)) + 2, np.uint8)
-    _walk(data, offsets, minn, maxn, bucket, marked, sizes, sizes, np.empty(0, np.int32))
+    _list_ngrams(data, offsets, minn, maxn, bucket, marked, sizes, sizes, np.empty(0, np.int32))
     starts = np.concatenate([[0], np.cumsum(sizes)])
     buckets = np.empty(starts[-1], np.int32)
-    _walk(data, offsets, minn, maxn, bucket, marked, sizes, starts, buckets)
+    _list_ngrams(data, offsets, minn, maxn, bucket, marked, sizes, starts, buckets)
     return starts, buckets
 
 
 @kernel
-def _walk(
+def _list_ngrams(
     data: Any, offsets: Any, minn: Any, maxn: Any, bucket: Any, marked: Any, sizes: Any, starts: Any, buckets: Any
 ) -> None:
-    """Count the n-grams of each word, or write their buckets where there is room for any."""
+    """Count the n-grams of each word; where `buckets` has room, also write their buckets from `starts` on."""
     writes = len(buckets) > 0
     for word in range(len(offsets) - 1):
         length = offsets[word + 1] - offsets[word]
@@ -71,12 +71,12 @@ def _walk(
 
 @inline
 def _with_byte(hash: Any, byte: Any) -> Any:
+    """Return the hash of FNV-1a after one more byte, taken as signed."""
     signed = np.uint32(np.int32(np.int8(byte)))
     return np.uint32((hash ^ signed) * np.uint32(_PRIME))
 
 
 @inline
 def _ends_sentence(marked: Any, length: Any) -> Any:
-    return (
-        length == 6 and marked[1] == 60 and marked[2] == 47 and marked[3] == 115 and marked[4] == 62
-    )  # fmt: skip
+    """Tell whether a word between its marks is `ngrams.END_OF_SENTENCE`."""
+    return length == 6 and marked[1] == 60 and marked[2] == 47 and marked[3] == 115 and marked[4] == 62

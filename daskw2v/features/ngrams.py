@@ -1,7 +1,7 @@
 """Character n-grams of words, numbered as fastText numbers them (Bojanowski et al. 2017, section 3.2).
 
-An n-gram is a range of a word's characters, between marks of its begin and end. Its number is a hash modulo the number
-of buckets: FNV-1a of 32 bits over its UTF-8, whose bytes are taken as signed.
+An n-gram is a range of the characters of a word, to which marks of its begin and end are added. Its bucket is a hash
+modulo the number of buckets: FNV-1a of 32 bits over the n-gram's UTF-8, with signed bytes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
     word
         Without boundary marks.
     minn, maxn
-        Fewest and most characters of an n-gram, marks included; a mark alone is none.
+        Fewest and most characters of an n-gram, including marks. A mark alone is no n-gram.
     """
     characters = [character.encode("utf-8", "surrogatepass") for character in (_BEGIN, *word, _END)]
     for start in range(len(characters)):
@@ -36,7 +36,7 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
 
 
 def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[Int64Array, Int32Array]:
-    """Return the buckets of the n-grams of n words, one after the other; of many, `ngram_kernel` finds them sooner.
+    """Return the buckets of the n-grams of n words; `ngram_kernel` is faster for many words.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[
     Returns
     -------
     offsets, buckets
-        Where those of each word begin, and the last one's end, shape (n + 1,) int64, and the buckets, int32.
+        Bounds of each word's buckets, shape (n + 1,) int64, and the buckets, int32.
     """
     found = [
         [] if word == END_OF_SENTENCE else [hash % bucket for hash in hashes_of(word, minn, maxn)] for word in words

@@ -1,9 +1,8 @@
-"""Which features each word has, and how rows are composed of theirs.
+"""The features of words, and vectors that are composed of their rows.
 
 A word's vector is the weighted mean of its own row and of its features' rows. For n-grams, fastText gives all rows the
 weight 1 (Bojanowski et al. 2017, section 3.2, where it is their sum). Here the weight of a word's own row may grow with
-its count: what is known of a frequent word is better told by its own row, and its features then learn from the words
-that need them.
+its count: a frequent word's own row describes it better, and its features then learn from rare words, which need them.
 """
 
 from collections.abc import Callable
@@ -13,21 +12,21 @@ import numpy as np
 
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
-_AT_ONCE = 1 << 20  # values of feature rows that are added up at once
-_HEAVIEST = 1e18  # weight of an own row: training squares it in float32
+_AT_ONCE = 1 << 20  # numbers of feature rows that are added up at once
+_HEAVIEST = 1e18  # largest weight of an own row: training squares it in float32
 
 
 class WordFeatures(NamedTuple):
-    """The features of words, as a ragged array.
+    """The features of n words, as a ragged array.
 
     Parameters
     ----------
     offsets
-        Where the features of each word begin, and where the last one's end, shape (n + 1,) int64.
+        Bounds of each word's features, shape (n + 1,) int64.
     rows
-        Numbers of their rows in the table of features, int32.
+        The row of each feature in the table of features, int32; -1 if it has none.
     weights
-        Weight of each, float32; of length 0 where all are 1.
+        The weight of each feature, float32; of length 0 where all are 1.
     own
         Weight of each word's own row, shape (n,) float32.
     """
@@ -51,19 +50,19 @@ class WordFeatures(NamedTuple):
         return WordFeatures(offsets, self.rows[places], weights, self.own[words])
 
     def known(self) -> "WordFeatures":
-        """Return the features without those that no row stands for, whose rows are -1."""
+        """Return the features that have a row."""
         known = self.rows >= 0
         offsets = np.concatenate([[0], np.cumsum(known)])[self.offsets]
         weights = self.weights[known] if len(self.weights) else self.weights
         return WordFeatures(offsets, self.rows[known], weights, self.own)
 
     def with_weights(self) -> Float32Array:
-        """Return the weight of each feature, also where all are 1."""
+        """Return the weight of each feature, float32, also where all are 1."""
         return self.weights if len(self.weights) else np.ones(len(self.rows), np.float32)
 
 
 def joined(first: WordFeatures, second: WordFeatures) -> WordFeatures:
-    """Return the features of the same words from two sources, word by word, with the first one's own weights."""
+    """Return the features of the same words from two sources, word by word; weights of own rows are the first's."""
     sizes = np.diff(first.offsets), np.diff(second.offsets)
     owners = np.concatenate([np.repeat(np.arange(len(some)), some) for some in sizes])
     order = np.argsort(owners, kind="stable")
@@ -79,9 +78,9 @@ def sums(features: WordFeatures, rows_of: Callable[[Int32Array], Float32Array], 
     Parameters
     ----------
     features
-        Of n words; rows of -1 are those of features that no model knows, and add nothing.
+        The features of n words; those without a row add nothing.
     rows_of
-        Returns rows of the table of features, shape (m, D).
+        Function from m numbers of rows to these rows of the table of features, shape (m, D) float32.
     columns
         D.
     """
@@ -110,12 +109,12 @@ def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> Wor
     Parameters
     ----------
     features
-        Of n words.
+        The features of n words.
     counts
-        How often each occurs, shape (n,).
+        The count of each word, shape (n,) int64.
     prior_count
-        As in Params: a word that occurs as often has an own row that weighs as much as all of its features, one that
-        occurs twice as often four times as much; 0 gives all own rows the weight 1. None weighs less than that.
+        As in Params. At this count the own row weighs as much as all features together, at twice this count four
+        times as much; it never weighs less than 1. With 0 all own rows have the weight 1.
     """
     if not prior_count:
         return features._replace(own=np.ones(features.n_words, np.float32))
@@ -124,7 +123,7 @@ def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> Wor
 
 
 def composed(features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]) -> Float32Array:
-    """Return the vectors of words, given their own rows, shape (n, D), and what `sums` takes."""
+    """Return the vectors of words, shape (n, D) float32, given their own rows of this shape; others as in `sums`."""
     totals = sums(features, rows_of, own.shape[1])
     vectors: Float32Array = (features.own[:, None] * own + totals) / (features.own + total_weights(features))[:, None]
     return vectors

@@ -17,7 +17,7 @@ def bounds(
     """Write the most that the cosines of the words first:stop may be to most[:, first - start : stop - start].
 
     That is the product of a word's int8 and a query's int16, both times their steps, and the word's error. Products
-    add up in int32, which queries have to be small enough for (`table.quantised_queries`).
+    add up in int32, which queries have to be small enough for (`table.quantized_queries`).
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(queries)):

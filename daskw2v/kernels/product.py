@@ -1,4 +1,4 @@
-"""The kernels of product quantisation (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
+"""The kernels of product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
 
 A vector is cut into parts, and each part is named by the nearest of its part's centroids (section II-B).
 """
@@ -44,7 +44,7 @@ def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
 def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) -> None:
     """Write products with the words first:stop, which their codes stand for, to most[:, first - start : stop - start].
 
-    This is the asymmetric computation (section III-A), of inner products: a query is not quantised.
+    This is the asymmetric computation (section III-A), of inner products: a query is not quantized.
 
     Parameters
     ----------

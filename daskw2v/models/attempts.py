@@ -1,6 +1,6 @@
-"""What lies in a version is bound to it: tables, vocabulary, manifest, list of sources and index name its attempt.
+"""Attempts: random names that bind tables, vocabulary, manifest, list of sources and index to their version.
 
-The attempt is a random name, which a version or checkpoint gets when it is created. Its folder may have another name.
+A version or checkpoint gets its attempt when it is created. The folder may have another name.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,14 +19,14 @@ ATTEMPT = "attempt"  # in manifests
 
 @durable()
 def finish_tables(store: Store, written: Collection[Written]) -> None:
-    """Bind the chunks of tables to their places in the version: others are refused from now on.
+    """Bind the chunks of tables to their places in the version; from then on others are refused.
 
     Parameters
     ----------
     store
         Folder of the version.
     written
-        What `write_table_rows` or `write_partition` returned to all tasks.
+        The results of `write_table_rows` or `write_partition` of all tasks.
 
     Raises
     ------
@@ -37,14 +37,14 @@ def finish_tables(store: Store, written: Collection[Written]) -> None:
 
 
 def create_part(store: Store, name: str) -> zarr.Group:
-    """Make an empty group in a version, and bind it to that; what lay there before is deleted."""
+    """Create an empty group in a version, and bind it to the version's attempt; an existing one is deleted."""
     (store / name).remove()
     store.check()
     return store.open_group(writable=True).create_group(name)
 
 
 def attempt_of(store: Store) -> str:
-    """Return the random name of a version, which its files are bound to; empty if an older daskw2v wrote it.
+    """Return the attempt of a version; empty if an older daskw2v wrote it.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def attempt_of(store: Store) -> str:
 
 
 def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
-    """Check that a manifest, a file of this name, is of the tables beside it.
+    """Check that a manifest, the file `name`, belongs to the tables beside it.
 
     Raises
     ------

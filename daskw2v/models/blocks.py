@@ -1,12 +1,12 @@
-"""Some words, their vectors and lengths, to be compared with other vectors at once."""
+"""Blocks of words, whose vectors are compared with others at once."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from daskw2v.kernels.cores import usable_cores
 from daskw2v.types import Float32Array, Int64Array
 
 
@@ -35,8 +35,8 @@ def compared(
 ) -> Iterator[tuple[VectorBlock, list[Float32Array]]]:
     """Yield each block, and its words' cosines with each group of unit vectors.
 
-    With `by_threads` each core takes blocks of its own, which are all in memory: a core alone does not read as fast as
-    memory gives. For many vectors BLAS shares the work.
+    With `by_threads` each core takes blocks of its own, which are all in memory, since one core does not use all of the
+    memory's bandwidth. For many vectors, BLAS has threads of its own.
     """
 
     def cosines(block: VectorBlock) -> list[Float32Array]:
@@ -46,6 +46,5 @@ def compared(
         yield from ((block, cosines(block)) for block in blocks)
         return
     found = list(blocks)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(max(1, min(cores, len(found)))) as pool:
+    with ThreadPoolExecutor(max(1, min(usable_cores(), len(found)))) as pool:
         yield from zip(found, pool.map(cosines, found), strict=True)

@@ -1,8 +1,8 @@
-"""Product quantisation (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search", section II-B).
+"""Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search", section II-B).
 
 Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means (Lloyd 1982), and a vector
-has a byte for each part: the number of the nearest centroid. scikit-learn, which an extra installs, has k-means too;
-what needs codes needs no extra.
+has a byte for each part: the number of the nearest centroid. The k-means of scikit-learn is not used, because it needs
+an extra.
 """
 
 from importlib import import_module
@@ -14,14 +14,14 @@ from daskw2v.models.queries import at_least_one
 from daskw2v.models.threads import share
 from daskw2v.types import Float32Array, UInt8Array
 
-CENTROIDS = 256  # as many as a byte tells apart
-MOST_PART = 64  # dimensions of a part
-_SAMPLE = 1 << 15  # vectors that teach, at most: 128 for each centroid
-_TIMES = 16  # by then, centroids hardly move
+CENTROIDS = 256  # values of a byte
+MOST_PART = 64  # most dimensions of a part
+_SAMPLE = 1 << 15  # most vectors that centroids are made from: 128 for each
+_TIMES = 16  # steps of k-means; after them, centroids hardly move
 
 
 def check_part_size(part_size: int) -> None:
-    """Refuse a number of dimensions that a byte cannot stand for; raises `ParameterError`."""
+    """Check that `part_size` is an integer of 1 to MOST_PART; raises `ParameterError`."""
     if at_least_one("part_size", part_size) > MOST_PART:
         raise ParameterError(f"part_size={part_size} is more than the {MOST_PART} dimensions of a byte.", "Give fewer.")
 
@@ -36,9 +36,9 @@ def parts_of(vectors: Float32Array, part_size: int) -> Float32Array:
 
 
 def centroids_of(vectors: Float32Array, seed: int) -> Float32Array:
-    """Return centroids of n vectors of D dimensions, shape (D, CENTROIDS) float32: a line for each dimension.
+    """Return centroids of n vectors, shape (n, D), as columns of a matrix, shape (D, CENTROIDS) float32.
 
-    They start as vectors that are drawn. One that no vector is nearest to stays where it is.
+    k-means starts from random vectors of the sample. A centroid that is nearest to no vector stays.
     """
     assign, random = import_module("daskw2v.kernels.product").assign, np.random.default_rng(seed)
     taught = vectors[random.permutation(len(vectors))[:_SAMPLE]]

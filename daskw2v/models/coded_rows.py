@@ -1,4 +1,4 @@
-"""Rows in memory as codes: a byte for some dimensions, by product quantisation, and one for each row's length."""
+"""Quantized rows in memory: bytes for the direction of each row, by product quantization, and one for its length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from daskw2v.types import Float32Array, UInt8Array
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """What the bytes of rows stand for.
+    """The values of the bytes of quantized rows.
 
     Parameters
     ----------
     directions
-        Centroids of the parts of unit vectors, shape (parts, part_size, 256) float32. Where a part is one dimension,
-        rows are of int8: each dimension has 256 values of its own.
+        Centroids of the parts of unit vectors, shape (parts, part_size, 256) float32. With a part size of 1, each
+        dimension has 256 values of its own.
     lengths
         Lengths of rows, shape (256,) float32.
     """
@@ -30,13 +30,13 @@ class Codebook:
 
     @classmethod
     def of(cls, sample: Float32Array, part_size: int) -> Self:
-        """Return the codebook of rows like those of a sample, shape (n, D), none of which need be other than zeros."""
+        """Return a codebook for rows like those of a sample, shape (n, D) float32; all of these may be zeros."""
         known = sample[sample.any(axis=1)] if sample.any() else np.ones((1, sample.shape[1]), np.float32)
         books = books_of(parts_of(unit(known), part_size))
         return cls(books, centroids_of(_lengths(known)[:, None], len(books))[0])
 
     def encode(self, rows: Float32Array) -> "CodedRows":
-        """Return the nearest codes of rows, shape (n, D): of their directions, and of their lengths."""
+        """Return rows, shape (n, D) float32, with their directions and lengths rounded to those of the codebook."""
         directions = codes_of(parts_of(unit(rows), self.directions.shape[1]), self.directions)
         lengths = codes_of(_lengths(rows)[None, :, None], self.lengths[None, None])
         return CodedRows(self, directions, lengths[:, 0], rows.shape[1])
@@ -49,7 +49,7 @@ class CodedRows:
     Parameters
     ----------
     book
-        What the codes stand for.
+        The values of the codes.
     directions, lengths
         Codes of n rows, shapes (n, parts) and (n,) uint8.
     columns
@@ -65,7 +65,7 @@ class CodedRows:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of one or several, of the same codebook, one after the other."""
+        """Return the concatenated rows of one or several parts, which have the same codebook."""
         directions = np.concatenate([part.directions for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
         return cls(parts[0].book, directions, lengths, parts[0].columns)

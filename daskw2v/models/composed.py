@@ -21,9 +21,9 @@ class FeatureVectors:
     Parameters
     ----------
     keys
-        What each row stands for.
+        The meaning of each row.
     rows
-        Shape (F, D) float32, in memory, there as codes, or in a store.
+        The rows, shape (F, D) float32: in memory, quantized in memory, or in a store.
     """
 
     keys: FeatureKeys
@@ -31,7 +31,7 @@ class FeatureVectors:
 
     @classmethod
     def of_buckets(cls, ngrams: NGrams, rows: Float32Array) -> Self:
-        """Return those of a row for each bucket, shape (bucket, D); rows of zeros are left out."""
+        """Return the vectors of n-grams, given a row for each bucket, shape (bucket, D) float32, without zero rows."""
         trained = rows.any(axis=1)
         keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
         return cls(keys, rows if trained.all() else rows[trained])
@@ -43,28 +43,28 @@ class FeatureVectors:
 
     @property
     def spells(self) -> bool:
-        """Whether words have n-grams."""
+        """True if words have n-grams."""
         return self.keys.ngrams.maxn > 0
 
     def kept(self, ngrams: Int64Array) -> "FeatureVectors":
-        """Return the rows of the table and of some n-grams, given their numbers among the buckets, in memory."""
+        """Return the rows of the table and of some n-grams, in memory, given the indices of their buckets."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
         return FeatureVectors(self.keys.kept(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
-        """Return the same with the first columns, in memory."""
+        """Return these with the first columns of their rows, in memory."""
         return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
         """Return the means of words' n-grams, shape (n, D) float32.
 
-        N-grams that no word of the text has count as zeros; those of pruned models without a row are left out.
+        N-grams without a row count as zeros; in a pruned model they are left out of the mean.
 
         Raises
         ------
         UnknownWordError
-            If a word has no n-gram of a word of the text.
+            If a word has no n-gram with a row.
         """
         return self._composed(self.keys.of_words(words), words, "n-gram")
 

@@ -37,7 +37,7 @@ def export(
     Parameters
     ----------
     vectors
-        What to write.
+        The vectors to write.
     url
         File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
     format
@@ -93,7 +93,7 @@ def export(
 
 
 def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
-    """Refuse an option, as it was given, in another format than those that read it; raises `ParameterError`."""
+    """Check that a format reads an option; raises `ParameterError` with the option as it was given."""
     if format not in formats:
         raise ParameterError(
             f"{given} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
@@ -101,7 +101,7 @@ def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
 
 
 def format_by_name(url: str) -> str | None:
-    """Return the format that the suffix of a name tells, None if none."""
+    """Return the format of a name's suffix, None for an unknown suffix."""
     name = url.removesuffix(".gz")
     return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), None)
 

@@ -1,4 +1,4 @@
-"""The manifest of a finished version, which a stranger may have written: what is in it has the type that it should."""
+"""The manifest of a finished version. It may come from a stranger, so the types of its entries are checked."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ def neighbours_table(read: Read, store: Store, words: Sequence[str] | range, top
     Parameters
     ----------
     read
-        What a worker opens the model with.
+        Function that opens the model on a worker.
     store
         Folder of the version.
     words

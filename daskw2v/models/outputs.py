@@ -1,6 +1,6 @@
-"""What other tools take: tables of pandas, Arrow and Dask, a version's folder, and what a notebook shows."""
+"""Tables for other tools (pandas, Arrow, Dask), a folder that `Vectors.open` reads, and the view in a notebook."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -14,14 +14,14 @@ from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.files import new_folder
 from daskw2v.models.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
 from daskw2v.models.ranking import cut
+from daskw2v.models.reader import RowReader
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import finish, write_features, write_subwords, write_vocabulary
 from daskw2v.models.tables import create_model, open_table, table_names, write_table_rows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
-from daskw2v.types import Float32Array, Int64Array
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.types import Float32Array
 
 # Queries load no Dask, which is installed without any extra
 dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
@@ -30,10 +30,9 @@ _SHOWN = 10  # words in a notebook
 _OUTPUT = "output"
 
 
-class Outputs(ABC):
+class Outputs(RowReader):
     """Tables of words, counts and vectors, from what reads them block by block."""
 
-    vocabulary: Vocabulary
     metadata: Mapping[str, Any]
     url: str | None
     subwords: Subwords | None
@@ -45,19 +44,6 @@ class Outputs(ABC):
     @abstractmethod
     def vectors(self) -> Float32Array | StoredRows:
         """The vectors, shape (V, D)."""
-
-    @property
-    @abstractmethod
-    def vector_size(self) -> int:
-        """Dimensions of a vector."""
-
-    @abstractmethod
-    def slices(self, limit: int | None = None) -> Iterator[slice]:
-        """Divide the ids below `limit`, all by default, into ranges to read at once."""
-
-    @abstractmethod
-    def rows(self, ids: slice | Int64Array) -> Float32Array:
-        """Return the vectors of `ids`, shape (n, D)."""
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows: size, where they are from, and the most frequent words."""
@@ -112,10 +98,10 @@ class Outputs(ABC):
         finish(store, self.metadata)
 
     def output_rows(self) -> StoredRows | None:
-        """Return what words were trained against, shape (V, D), of a version that was opened.
+        """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
 
-        None where the version has no row of it for each word, such as those of hierarchical softmax, and of vectors in
-        memory alone.
+        It is None if the version's table does not have a row for each word, as with hierarchical softmax, and for
+        vectors that are only in memory.
         """
         if self._version is None or _OUTPUT not in table_names(self._version):
             return None

@@ -11,7 +11,7 @@ import zarr
 from daskw2v.errors import StoreError
 from daskw2v.models.attempts import create_part
 from daskw2v.models.manifest import read_finished
-from daskw2v.models.resolving import resolve
+from daskw2v.models.resolving import read_resolved
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus
@@ -59,7 +59,11 @@ class Phrases:
         StoreError
             If there is no finished model, or its phrases are damaged.
         """
-        store = resolve(url, storage_options)
+        return read_resolved(cls._read, url, storage_options)
+
+    @classmethod
+    def _read(cls, store: Store) -> Self:
+        """Read the phrases of a version."""
         passes = []
         told = (read_finished(store) or {}).get(_HOME, [])
         if not isinstance(told, list):

@@ -4,6 +4,7 @@ The safetensors package is not used, because it would copy the matrix first.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from daskw2v.store.limits import check_room
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _LONGEST_HEADER = 1 << 20  # bytes
+_LARGEST = 1 << 48  # numbers of a header: more than any file has bytes, and less than NumPy counts
 _WANTED = {"offsets": "int64", "counts": "int64", "vectors": "float32", "words": "uint8"}  # as `export` writes them
 _DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and those of safetensors
 
@@ -28,7 +30,7 @@ def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[i
     end = 0
     for name, (kind, shape) in tensors.items():
         dtype = np.dtype(kind)
-        start, end = end, end + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        start, end = end, end + dtype.itemsize * math.prod(shape)
         header[name] = {"dtype": _DTYPES[dtype.name], "shape": list(shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -55,7 +57,7 @@ def read_safetensors(f: BinaryIO, url: str) -> Vectors:
     for name, told in sorted(tensors.items(), key=lambda tensor: tensor[1]["data_offsets"][0]):
         shape, (start, stop) = tuple(told["shape"]), told["data_offsets"]
         dtype = np.dtype(_WANTED[name]).newbyteorder("<")
-        if start != end or stop - start != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+        if start != end or stop - start != dtype.itemsize * math.prod(shape):
             raise _no_export(url, f"has the tensor {name} of shape {shape} in the bytes {start}..{stop}")
         check_room((stop - start,), ..., 1, url)
         values, end = np.empty(shape, dtype), stop
@@ -80,7 +82,9 @@ def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
         kinds = {name: told["dtype"] for name, told in tensors.items()}
         dims = {name: len(told["shape"]) for name, told in tensors.items()}
         fit = all(
-            isinstance(n, int) and n >= 0 for told in tensors.values() for n in (*told["shape"], *told["data_offsets"])
+            type(n) is int and 0 <= n < _LARGEST
+            for told in tensors.values()
+            for n in (*told["shape"], *told["data_offsets"])
         ) and all(len(told["data_offsets"]) == 2 for told in tensors.values())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _no_export(url, f"has no header of safetensors ({type(error).__name__})") from None

@@ -1,8 +1,8 @@
-"""What a work directory serves: the served version and those before it, tags, and versions that are being deleted.
+"""The state of a work directory's models: the served version and those before it, tags, versions in deletion.
 
-It is one small state, the newest entry of the log `models/state/` (`NumberedLog`). Whoever changes it creates the entry
-after the one that he has read. So a process that was paused never puts an older state over a newer one: its entry is
-refused, and it has to read again.
+The state is the newest entry of the log `models/state/` (`NumberedLog`). A process that changes it creates the entry
+after the one that it has read. If there is one already, the entry is refused and the process reads again, so a process
+that was paused never replaces a newer state by an older one.
 
 `LATEST` and `tags.json` are copies for people, and for earlier releases. They are read only where there is no state
 yet: in work directories of earlier releases. The first line of `LATEST` names the served version; the next lines name
@@ -33,7 +33,7 @@ _SERVED = 100  # most versions that were served before
 
 @dataclass(frozen=True)
 class Served:
-    """A state.
+    """The state of a work directory's models.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Smooth inverse frequency: rare words count more in the mean of a sentence's words (Arora et al. 2017).
 
 The source is "A Simple but Tough-to-Beat Baseline for Sentence Embeddings", section 3, algorithm 1, line 2: a word of
-probability p counts a / (a + p). Its line 4, which removes a direction that all sentences of a set have in common, is
-of sentences, and left to who has them.
+probability p counts a / (a + p). Its line 4 removes the common direction of a set of sentences, which an export of
+words does not have.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _RANGE = number(0, open_low=True)
 
 
 def check_sif(a: Any) -> None:
-    """Refuse what is no `a`.
+    """Check the constant `a`.
 
     Raises
     ------

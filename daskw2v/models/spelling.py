@@ -1,4 +1,4 @@
-"""N-grams for any model: rows of them are fitted to its vectors, and words that it has not seen are made of these."""
+"""N-grams for any model: their rows are fitted to its vectors, and the vectors of unseen words are composed of them."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -14,7 +14,7 @@ from daskw2v.models.units import scaled
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_SURE = 200  # occurrences of a word from which on its vector counts in full
+_SURE = 200  # count from which on a word has its full weight
 _WORDS_AT_ONCE = 1 << 20
 
 
@@ -25,10 +25,11 @@ def fit_ngrams(
     ngrams: NGrams,
     most: int | None = None,
 ) -> FeatureVectors:
-    """Return rows of n-grams whose means are like the directions of words' vectors.
+    """Return rows of n-grams whose means approximate the directions of words' vectors.
 
-    The mean of all directions is in each row, and the fit is of what is left. Words of fewer occurrences count less:
-    the root of their share of _SURE. The most frequent n-grams come first, as in a model that is trained with n-grams.
+    Each row is the mean of all directions and a fitted difference from it. The weight of a word in the fit is the
+    square root of its count / _SURE, at most 1. The most frequent n-grams come first, as in a model that is trained
+    with n-grams.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def fit_ngrams(
     ngrams
         Which n-grams.
     most
-        How many of them have rows, those of the most words; all by default.
+        Number of n-grams with rows, those that occur in the most words; all by default.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def fit_ngrams(
 
 
 def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
-    """Return the numbers of n-grams among the buckets of `keys`, the most frequent of the vocabulary's words first."""
+    """Return the indices of the buckets of `keys`, the most frequent in the text first, shape (n,) int64."""
     kernel = import_module("daskw2v.features.ngram_kernel")
     often, totals = _weights_of(vocabulary), np.zeros(len(keys))
     for some in cut(len(vocabulary), _WORDS_AT_ONCE):
@@ -88,5 +89,5 @@ def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
 
 
 def _weights_of(vocabulary: Vocabulary) -> Int64Array:
-    """Return the counts of words; ones, where a file of vectors told none."""
+    """Return the counts of words, shape (V,) int64; ones if a file of vectors had none."""
     return vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)

@@ -1,10 +1,10 @@
 """Work that threads share: all rows of a table, in parts."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from daskw2v.kernels.cores import usable_cores
 from daskw2v.models.ranking import cut
 
 _PART = 1 << 12  # least rows that are worth a thread
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
-    """Give 0..n - 1 in parts to threads, one for each core by default; return what each returns."""
-    threads = max(1, min(threads or os.cpu_count() or 1, n // _PART))
+    """Divide the range 0..n - 1 among threads, one for each core by default; return the results in order."""
+    threads = max(1, min(threads or usable_cores(), n // _PART))
     with ThreadPoolExecutor(threads) as pool:
         return [*pool.map(work, cut(n, max(1, -(-n // threads))))]

@@ -19,12 +19,12 @@ def lengths(vectors: Float32Array) -> Float32Array:
 
 
 def scaled(vectors: Float32Array) -> Float32Array:
-    """Return vectors scaled to length 1 in float32, as the vectors of words are, shape (n, D)."""
+    """Return vectors of words scaled to length 1, shape (n, D) float32; a zero vector stays."""
     units: Float32Array = vectors / lengths(vectors)[:, None]
     return units
 
 
 def unit(vectors: Float32Array) -> Float32Array:
-    """Return vectors scaled to length 1, shape (n, D) float32; their lengths may exceed float32."""
+    """Return any vectors scaled to length 1, shape (n, D) float32, also those whose length exceeds float32."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)

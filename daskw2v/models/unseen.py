@@ -1,7 +1,6 @@
-"""Words and items that a model has not seen: vectors from their letters, or from what is known of them."""
+"""Vectors of words and items that a model has not seen: of words from their letters, of items from their features."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,35 +11,21 @@ from daskw2v.errors import ParameterError
 from daskw2v.features.keys import NGrams
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.queries import at_least_one
+from daskw2v.models.reader import RowReader
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.spelling import fit_ngrams, most_frequent
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array
-from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
-class UnseenWords(ABC):
+class UnseenWords(RowReader):
     """Vectors of words in the vocabulary and outside of it."""
 
-    vocabulary: Vocabulary
     subwords: Subwords | None
     features: FeatureVectors | None
     _rows: Float32Array | StoredRows
     _version: Store | None
-
-    @property
-    @abstractmethod
-    def vector_size(self) -> int:
-        """Dimensions of a vector."""
-
-    @abstractmethod
-    def slices(self, limit: int | None = None) -> Iterator[slice]:
-        """Divide the ids below `limit`, all by default, into ranges to read at once."""
-
-    @abstractmethod
-    def rows(self, ids: slice | Int64Array) -> Float32Array:
-        """Return the vectors of `ids`, shape (n, D)."""
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
         """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
@@ -53,7 +38,7 @@ class UnseenWords(ABC):
 
     @property
     def _speller(self) -> Subwords | FeatureVectors | None:
-        """What computes vectors of words from their letters, if anything does."""
+        """The rows of n-grams or the network that vectors of unseen words come from; None without either."""
         return self.features if self.features is not None and self.features.spells else self.subwords
 
     def with_ngrams(self, minn: int = 3, maxn: int = 6, bucket: int = 2_000_000, features: int | None = None) -> Self:

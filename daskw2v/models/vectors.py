@@ -56,7 +56,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
     subwords
         Network that computes vectors of words outside the vocabulary; None if there is none.
     features
-        Rows of n-grams, and of what a table says of words, which new ones are composed of; None without any.
+        Rows of n-grams and of a table's features, from which unseen words and items are composed; None without any.
     stable_ids
         Stable id of each word, shape (V,) int64: the same in all versions, while row numbers change with counts. None
         for models without, such as imported ones.
@@ -175,7 +175,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
 
     @property
     def in_memory(self) -> bool:
-        """Whether queries read nothing from a store."""
+        """True if queries read nothing from a store."""
         return isinstance(self._rows, np.ndarray | PiecedRows)
 
     @cached_property
@@ -238,13 +238,13 @@ class Vectors(UnseenWords, WordQueries, Outputs):
                 yield VectorBlock(ids[part], vectors[part], norms[part])
 
     def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
-        """Read the same in blocks whose scores of `n_queries` vectors take 16 MB, or one word's."""
+        """Read the vectors of the ids below `limit` in blocks of which the scores of `n_queries` vectors take 16 MB."""
         return self.blocks(limit, max(1, _SCORES // max(1, n_queries)))
 
     def prefix(self, columns: int) -> "Vectors":
-        """Return the first columns of the vectors as a model by itself, in memory.
+        """Return the first columns of the vectors as a model of its own, in memory.
 
-        It is a good one where the model was trained for that: `Params.prefix_sizes`.
+        Prefixes of a model that was trained with `Params.prefix_sizes` are nearly as good as smaller models.
 
         Parameters
         ----------
@@ -271,12 +271,12 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         rows = np.empty((len(self), columns), np.float32)
         for ids in self.slices():
             rows[ids] = self.rows(ids)[:, :columns]
-        params = self.metadata.get("params", {})
-        inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
-        metadata = {**self.metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
+        metadata, params = self.metadata, self.metadata.get("params", {})
+        if params:
+            inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
+            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
         features = None if self.features is None else self.features.prefix(columns)
-        known = metadata if params else self.metadata
-        return Vectors(self.vocabulary, rows, known, self.url, None, self.stable_ids, features)
+        return Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""

@@ -33,8 +33,7 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    refuse_words(vectors, _SEPARATORS, "word2vec's formats")
-    f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
+    _write_header(vectors, f)
     line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits give back the same float32
     for word, row in vectors.items():
         f.write((line % (word, *row.tolist())).encode())
@@ -48,10 +47,15 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    refuse_words(vectors, _SEPARATORS, "word2vec's formats")
-    f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
+    _write_header(vectors, f)
     for word, row in vectors.items():
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
+
+
+def _write_header(vectors: Vectors, f: BinaryIO) -> None:
+    """Write the numbers of words and of dimensions, if the format can represent the words."""
+    refuse_words(vectors, _SEPARATORS, "word2vec's formats")
+    f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
 
 
 def import_word2vec(

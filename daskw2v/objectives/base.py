@@ -1,4 +1,4 @@
-"""What an objective is: a value that describes tables, first rows and kernels; no code branches on its name."""
+"""Objectives: values that describe tables, initial rows and kernels; no code branches on their names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
 NOT_FROZEN = np.zeros(0, np.uint8)
-WORDS = np.zeros(0, np.int32)  # inputs of tables whose rows are words'
-MOMENTS = {"sgd": 0, "adam": 2}  # what an optimizer keeps of each row besides it
+WORDS = np.zeros(0, np.int32)  # `Tables.inputs` where the input rows are those of words
+MOMENTS = {"sgd": 0, "adam": 2}  # number of moments that an optimizer keeps for each row
 
 
 class Rate(NamedTuple):
@@ -28,7 +28,7 @@ class Rate(NamedTuple):
 
 
 class HotRows(NamedTuple):
-    """Where one thread's own copies of the hottest rows are.
+    """The places of one thread's own copies of the hottest rows.
 
     Parameters
     ----------
@@ -207,55 +207,54 @@ class Objective:
     title
         The same in words, as a report shows it.
     alphas
-        The optimizers it has, its own first, and the learning rate at the start with each, where Params leave these
-        open: as measured on the whole (benchmarks.quality, benchmarks.context_matrix).
+        The initial learning rate for each optimizer that it has, its default optimizer first. They are used where
+        Params leave the rate open, and were chosen by quality (benchmarks.quality, benchmarks.context_matrix).
     also_reads
-        Fields of Params that it reads though their `used_by` does not name it, as a plug-in's may.
+        Fields of Params that it reads although their `used_by` does not name it, as for a plug-in.
     tables
-        Number of rows of each table, given the Params and the number of words. All have vector_size columns;
-        "input" holds the words' vectors, "output" what they are trained against.
+        Function from the Params and the number of words to the number of rows of each table. All tables have
+        vector_size columns; "input" holds the words' vectors, "output" the targets that they are trained against.
     initial
-        Given rows of a table before training: a pure function, so that any worker can make any rows.
+        Function from the Params, a table's name and n numbers of rows to these rows before training, shape (n, D)
+        float32. It is pure, so that any worker can make any rows.
     prepare
-        What all kernels of a run read besides the tables, from the Params and the words' counts.
+        Function from the Params and the words' counts to the data that all kernels of a run read besides the tables.
     with_markets
-        Adds to what `prepare` made what negatives of markets are drawn from, given the words' counts and the number of
-        each word's market, -1 without one, int32; for those that read `market_negative`.
+        Function that adds the tables of markets to the result of `prepare`, given the words' counts and the number of
+        each word's market, -1 without one, int32; for objectives that read `market_negative`.
     prepared_bytes
-        What all that holds and how many bytes it takes, given the Params and the number of words.
+        Function from the Params and the number of words to the bytes of the result of `prepare`, by its parts.
     trainers
-        The function that trains a range of centers in place, by device.
+        By device, the function that trains a range of centers in place.
     bucket_trainers
-        The function that trains the bucket of two partitions in place, by device; some objectives have none.
+        By device, the function that trains the bucket of two partitions in place; empty if there is none.
     partition_table
-        What the buckets of an output partition read besides its rows, with which it travels: an array of two numbers a
-        word at most, uint64, from the Params and the counts of the partition's words. By default the alias table of
-        negatives.
+        Function from the Params and the counts of an output partition's words to the data that its buckets read besides
+        its rows: at most two uint64 for each word. It is sent with the rows. By default the alias table of negatives.
     follows
-        Whether input rows follow from a network, as `objectives.subwords` has one, and are not learned themselves.
+        Whether a network computes the input rows, as in `objectives.subwords`, so that these are not learned.
     check
-        Raises an error if a process cannot train it on a device, given PyTorch's name of that; for those that train
-        more than kernels do.
+        Function that raises an error if a process cannot train on a device, given PyTorch's name of it; for objectives
+        that are not trained by kernels alone.
     touched
-        How likely a window touches each row, by table, from what `prepare` made and the words' counts; for objectives
-        whose windows are trained many at a time.
+        Function from the result of `prepare` and the words' counts to the chance that a window touches each row, by
+        table; for objectives that a GPU trains, many windows at a time.
     targets_in_partition
-        How many items of a batch touch each row of an output partition, from the Params, the counts of its words, how
-        often all words occur, and `partition_table`'s result; for those whose buckets a GPU trains.
+        Function from the Params, the counts of an output partition's words, the sum of the counts of all words and the
+        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a GPU.
     reached
-        Marks the rows that training may read; without it replicas take whole tables.
+        Function that marks the rows that training may read; without it replicas take whole tables.
     measured_by
-        The objective whose kernel measures the loss on text, with the same tables; None where its own does.
+        The objective whose kernel measures the loss on text, with the same tables; None for its own kernel.
     column_trainers
-        The function that trains columns of the word-context matrix in place, by device; some objectives have none.
+        By device, the function that trains columns of the word-context matrix in place; empty if there is none.
     of_words
-        The tables whose rows are words': they mean the same in a later model, whatever its vocabulary.
+        The tables with a row for each word. Their rows can initialize a later model with another vocabulary.
     hot_rows
-        Rows of a table of which threads of a processor have copies, all threads together, where Resources leave them
-        open; as measured. What all threads know and the table does not is a step that all take at once: it diverges
-        where it is too long.
+        Number of hot rows that all threads of a processor copy together, where Resources leave it open, as measured.
+        Between two flushes the threads take the same steps on their copies; with too many, training diverges.
     flush_words
-        Centers that all threads together train between two flushes of these copies, likewise.
+        Number of centers that all threads together train between two flushes of their copies, chosen likewise.
     """
 
     name: str
@@ -283,7 +282,7 @@ class Objective:
 
 
 def is_finite(rows: Float32Array) -> bool:
-    """Tell whether rows hold no NaN nor infinity, nor will soon."""
+    """Tell whether rows are finite, and the sum of their squares too: where it is not, training diverges."""
     return bool(np.isfinite(np.vdot(rows, rows)))
 
 

@@ -1,4 +1,4 @@
-"""What negative sampling needs on any device: the tables that negatives are drawn from, and the keys of the draws.
+"""The tables and random streams of negative sampling, on any device.
 
 A word may belong to a market, such as the city of a listing. Windows may have further negatives, which are drawn from
 the words of their target's market alone (Grbovic and Cheng 2018, "Real-time Personalization using Embeddings for Search
@@ -42,7 +42,7 @@ NO_MARKETS = Markets(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, 
 
 
 class Negatives(NamedTuple):
-    """What a kernel needs to know about negatives.
+    """The negatives of an epoch, as kernels read them.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Negatives(NamedTuple):
     key
         Stream of this epoch's draws.
     markets
-        What negatives of markets are drawn from.
+        The alias tables of markets.
     """
 
     negative: int

@@ -1,4 +1,4 @@
-"""Which rows training a segment may reach: known before it is trained, since draws are functions of positions."""
+"""The rows that training a segment may read: known before it is trained, since draws are functions of positions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,8 @@ Marks = Mapping[str, BoolArray]
 def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
     """Mark the rows of all words, and of all negatives that the centers first..last-1 may draw.
 
-    Windows that share negatives draw those of one of them; each pair's own negatives follow on its center's.
+    Windows that share negatives use those of one of them. With a set for each pair, the sets of a window's pairs are
+    consecutive draws from the state of its center.
     """
     params, negatives = prepared.params, negatives_of(prepared, epoch)
     pairs = 1 if params.negative_sharing == "shared" else 2 * params.window

@@ -1,4 +1,4 @@
-"""What the references share, in float64 NumPy: the truth that every kernel is held to."""
+"""The common parts of the references, in float64 NumPy, which tests compare every kernel with."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -31,7 +31,7 @@ class Window(NamedTuple):
 
 
 class WindowGoals(Protocol):
-    """Says what the contexts of a window are trained against."""
+    """Returns the targets of a window's contexts."""
 
     def __call__(self, prepared: Any, epoch: int, window: Window, number: int, positions: Int64Array, /) -> list[Goals]:
         """Return the targets that all contexts share, or those of each.
@@ -42,12 +42,12 @@ class WindowGoals(Protocol):
 
 
 class WindowRule(NamedTuple):
-    """How an objective trains a window.
+    """The training of a window by an objective.
 
     Parameters
     ----------
     goals
-        What it is trained against.
+        The targets.
     as_one
         Whether the contexts are trained together, as one hidden vector (CBOW).
     """
@@ -95,7 +95,7 @@ def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int
 
 
 def goals_of(prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None) -> Goals:
-    """Return the same with the negatives of the word's market, which the window draws itself.
+    """Return the targets of a window and their signs, including negatives of the word's market, which it draws itself.
 
     The others are drawn at a `position`, that of the window by default.
     """

@@ -1,4 +1,4 @@
-"""How likely a window touches each row: where many are trained at a time, likely rows must take shorter steps."""
+"""The chance that a window touches each row: if many windows are trained at once, likely rows take shorter steps."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Floa
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return the same where a window's targets are the nodes on its center's path."""
+    """Return these chances where a window's targets are the nodes on its center's path, by table, (rows,)."""
     share = _shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
     _add_paths(prepared.tree, share, nodes)
@@ -46,7 +46,7 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
 
 
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
-    """Return the same of an output partition: each item has a center, and a batch has negatives."""
+    """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, params.ns_exponent)
     each = split_negatives(RULES[params.negative_rule], params.negative)[1]
     negative = max(params.negative, each + BATCH)  # of a batch, at most, drawn in the partition
@@ -54,7 +54,7 @@ def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64
 
 
 def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UInt64Array) -> Float64Array:
-    """Return the same where a batch has one center, and targets are the nodes on its path: `tree.linked_trees`."""
+    """Return how many items touch each node of the paths in `tree.linked_trees`, where a batch has one center."""
     nodes = np.zeros(len(counts))
     _add_linked(links, _shares(params, counts, total), nodes)
     return nodes

@@ -1,4 +1,4 @@
-"""What hierarchical softmax needs on any device: the tree (Morin and Bengio 2005), and paths through it.
+"""The tree of hierarchical softmax (Morin and Bengio 2005) and the paths through it, on any device.
 
 The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are the ones to prefetch,
 those near the root are always in the cache.
@@ -13,7 +13,7 @@ from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree, nodes_of, turns_of
 
 TREES = 64  # of all output partitions together, at least
-_LEAST = 16  # words of a tree, at least: words that have trees of their own are told from nothing
+_LEAST = 16  # fewest words of a tree: a word alone in its tree has no nodes to train
 
 
 class PreparedTree(NamedTuple):

@@ -1,4 +1,4 @@
-"""What kernels on any device need to know about the windows of a range of work."""
+"""The windows of a range of work, as kernels on any device read them."""
 
 from typing import NamedTuple
 

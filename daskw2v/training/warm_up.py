@@ -1,6 +1,5 @@
 """Compile kernels before they are needed: when an image is built, before a cluster starts, before tests."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
 from daskw2v.kernels.cache import cache_folder, is_kept
+from daskw2v.kernels.cores import usable_cores
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
@@ -98,7 +98,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     ends: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     if not _is_warm(folder):
         with TemporaryDirectory() as work:
-            for params, done in _train_all(Path(work), processes or os.cpu_count() or 1):
+            for params, done in _train_all(Path(work), processes or usable_cores()):
                 ends[done].append((params.objective, params.strategy))
         files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.nb?"))
         _list_in(folder).write_text("\n".join(files), encoding="utf-8")

@@ -55,7 +55,7 @@ def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, 
     first, last = min(2, len(tokens)), len(tokens) - 3
     done = kernels.train_composed(
         objective.trainers["cpu"], segment, first, last, Tables(own, output, width, hot_rows), RATE, 2, prepared,
-        features, rows, composer, params.window,
+        kernels.ComposedRows(features, rows, composer, params.window),
     )  # fmt: skip
     truth = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
     expected = reference.train_composed(
@@ -117,7 +117,7 @@ def test_words_without_features__are_trained_as_without_them(objective):
         train = OBJECTIVES[objective].trainers["cpu"]
         if with_features:
             composer = kernels.composer_of(none, 0, 4, padded(20))
-            kernels.train_composed(train, *work, none, aligned_zeros(0), composer, 4)
+            kernels.train_composed(train, *work, kernels.ComposedRows(none, aligned_zeros(0), composer, 4))
         else:
             train(*work)
         results.append((own, output))

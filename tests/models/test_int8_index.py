@@ -14,7 +14,7 @@ from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index import scanning
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.files import IndexSummary, write_index, written
-from daskw2v.models.index.table import TableIndex, quantised, quantised_queries
+from daskw2v.models.index.table import TableIndex, quantized, quantized_queries
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
@@ -56,8 +56,8 @@ def test_kernel__writes_what_its_reference_says(words, dimensions, queries):
 @pytest.mark.parametrize("dimensions", [1, 300, 5000])
 def test_sums__stay_within_int32(dimensions):
     units = scaled(np.ones((1, dimensions), np.float32))
-    codes, steps, errors = quantised(units)
-    queries, scales, lost = quantised_queries(units)
+    codes, steps, errors = quantized(units)
+    queries, scales, lost = quantized_queries(units)
     assert 127 * np.abs(queries.astype(np.int64)).sum() < 1 << 31
     most = np.empty((1, 1), np.float32)
     bounds(codes, steps, errors, 0, 1, queries, scales, 0, most)
@@ -67,9 +67,9 @@ def test_sums__stay_within_int32(dimensions):
 @pytest.mark.parametrize("dimensions", [1, 12, 300])
 def test_bounds__are_kept(dimensions):
     units = scaled(skewed(500, dimensions))
-    queries, scales, lost = quantised_queries(units[:100])
+    queries, scales, lost = quantized_queries(units[:100])
     exact = units[:100].astype(np.float64) @ units.T
-    most = reference(*quantised(units), queries, scales) + lost[:, None]
+    most = reference(*quantized(units), queries, scales) + lost[:, None]
     assert (most >= exact).all()
     assert most.mean() < exact.mean() + 0.1
 
@@ -104,7 +104,7 @@ def test_threads__find_the_same(monkeypatch):
     monkeypatch.setattr(scanning, "_BLOCK", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
-        monkeypatch.setattr("os.cpu_count", lambda n=n: n)
+        monkeypatch.setattr("daskw2v.models.threads.usable_cores", lambda n=n: n)
         vectors = indexed_by(rows, threads=n)
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
     for one, three in zip(*found, strict=True):

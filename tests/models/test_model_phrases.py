@@ -19,7 +19,13 @@ from daskw2v import (
     train_model,
 )
 from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.models import phrases
+from daskw2v.models.manifest import read_finished
+from daskw2v.models.store import write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
+from daskw2v.models.versions import publish
 from daskw2v.store.arrays import open_array, write_array
+from daskw2v.vocabulary.vocabulary import Vocabulary
 
 LINES = [
     "new york city is big",
@@ -178,3 +184,25 @@ def test_open__refuses_manifests_that_tell_no_pass(copy, told):
     copy.write_manifest({**manifest, "phrases": [told]})
     with pytest.raises(StoreError, match="holds no list of phrases"):
         Phrases.open(copy.url)
+
+
+def test_open__reads_the_version_that_is_served_once_the_first_is_deleted(tmp_path, monkeypatch):
+    work = Store(str(tmp_path))
+
+    def write(name):
+        create_model(work / "models" / name, {"input": (1, 2)}, row_block=1)
+        write_table_rows(work / "models" / name, "input", 0, np.zeros((1, 2), np.float32))
+        write_vocabulary(work / "models" / name, Vocabulary.from_words(["a"], [1]))
+        publish(work / "models", name, {})
+
+    def read_finished_late(store):
+        if store.url.endswith("v0001-a") and not (work / "models" / "v0002-b").exists():
+            write("v0002-b")
+            store.remove()
+        return read_finished(store)
+
+    write("v0001-a")
+    monkeypatch.setattr(phrases, "read_finished", read_finished_late)
+    assert len(Phrases.open(work.url)) == 0
+    assert (work / "models" / "v0002-b").exists()
+    assert not (work / "models" / "v0001-a").exists()

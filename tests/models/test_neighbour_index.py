@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
+from daskw2v.models.units import scaled
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
@@ -51,6 +53,22 @@ def write_model(work, words=V):
     write_vocabulary(store, Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1)))
     publish(work / "models", NAME, {})
     return work
+
+
+def test_nearest__takes_little_memory_however_many_words_are_asked_for():
+    words, size, queries, topn = 1200, 100, 200, 300
+    matrix = np.random.default_rng(0).standard_normal((words, size), np.float32)
+    searcher = KINDS["int8"].searcher(matrix.shape, EFFORT)
+    searcher.add(0, scaled(matrix), threads=1)
+    vocabulary = Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1))
+    indexed = IndexedVectors(vocabulary, matrix, searcher=searcher)
+    indexed.nearest(matrix[:1])  # what is loaded and compiled once is not measured
+    tracemalloc.start()
+    ids, _ = indexed.nearest(matrix[:queries], topn)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ids.shape == (queries, topn)
+    assert most < matrix.itemsize * queries * 4 * topn * size / 2  # half of the rows of four candidates a word
 
 
 def index_of(work):

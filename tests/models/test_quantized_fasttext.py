@@ -237,6 +237,18 @@ def test_import__believes_no_columns_of_a_matrix_without_rows(tmp_path, columns,
         import_vectors(tmp_path / "m.ftz")
 
 
+def test_import__takes_no_memory_for_a_part_larger_than_the_columns(tmp_path):
+    """fastText names the size that was asked for, also where all columns are fewer."""
+    content, _, matrix = written(tmp_path)
+    book, lengths = np.arange(256 * 3, dtype="<f4").reshape(256, 3), np.ones(256, "<f4")
+    told = struct.pack("<??qqi", True, True, 3, 3, 3) + bytes([0, 1, 2]) + struct.pack("<4i", 3, 1, 2**31 - 1, 3)
+    coded = told + book.tobytes() + bytes(3) + struct.pack("<4i", 1, 1, 1, 1) + lengths.tobytes()
+    (tmp_path / "m.ftz").write_bytes(content[:matrix] + coded)
+    rows = import_vectors(tmp_path / "m.ftz").features.rows
+    assert rows.book.directions.shape == (1, 3, 256)
+    np.testing.assert_array_equal(rows[:], book[1:3])
+
+
 def test_import__names_any_cut(tmp_path):
     content, _, _ = written(tmp_path)
     for length in range(0, len(content) - 17, 7):  # what words were trained against is not read

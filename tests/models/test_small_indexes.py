@@ -1,4 +1,4 @@
-"""Tables of signs and of product-quantised vectors: their kernels beside their references, recall, and damage."""
+"""Tables of signs and of product-quantized vectors: their kernels beside their references, recall, and damage."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch
     monkeypatch.setattr(thread_shares, "_PART", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
         monkeypatch.setattr(scanning, "_BLOCK", block)
-        monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)
+        monkeypatch.setattr("daskw2v.models.threads.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
     for one, three in zip(*found, strict=True):

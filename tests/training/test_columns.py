@@ -12,7 +12,7 @@ from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_matri
 from daskw2v.errors import ParameterError, StoreError, TrainingError
 from daskw2v.models.tables import open_table
 from daskw2v.models.versions import latest_version
-from daskw2v.training.columns import columns
+from daskw2v.training.columns import columns, parts
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.step_schedule import ColumnRounds
 
@@ -36,13 +36,13 @@ def text(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of four words, so that a vocabulary of ninety has parts for several workers."""
-    monkeypatch.setattr(columns, "_LEAST", 4)
+    monkeypatch.setattr(parts, "_LEAST", 4)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(client, text, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_LEAST", 4)
+        patch.setattr(parts, "_LEAST", 4)
         return {
             name: train(text, work=tmp_path_factory.mktemp(name), params=params, resources=RESOURCES, client=client)
             for name, params in ALL.items()
@@ -111,7 +111,7 @@ def test_columns__of_long_rows_are_written_along_chunks(text, undisturbed, tmp_p
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         client.run(setattr, columns, "_LEAST", 36)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(columns, "_LEAST", 36)
+            patch.setattr(parts, "_LEAST", 36)
             patch.setattr(columns, "rows_per_block", lambda width: 16)
             vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     assert open_table(Store(vectors.url), "input").chunk_rows == 12

@@ -16,7 +16,7 @@ from daskw2v.models.store import read_subwords
 from daskw2v.models.tables import open_table
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.run import Run
-from daskw2v.training.columns import columns, subwords
+from daskw2v.training.columns import parts, subwords
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.part_task import ColumnsContext, TableOrigin, WordRange
 from daskw2v.training.columns.step_schedule import ColumnRounds
@@ -46,7 +46,7 @@ def text(tmp_path_factory):
 def small():
     """Chunks and blocks of four words, so that a vocabulary of two dozen has parts for several workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_LEAST", 4)
+        patch.setattr(parts, "_LEAST", 4)
         patch.setattr(subwords, "_BLOCK", 4)
         patch.setattr(subwords, "_BLOCKS", 3)
         yield

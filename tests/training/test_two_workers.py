@@ -9,7 +9,7 @@ from distributed import get_task_stream
 from daskw2v import Params, Resources, Store, train
 from daskw2v.errors import ClusterError
 from daskw2v.models.tables import open_table
-from daskw2v.training.columns import columns
+from daskw2v.training.columns import parts
 
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)
 COLUMNS = COMMON.replace(objective="context_matrix", strategy="columns", context_size=100, gather_every=13)
@@ -32,7 +32,7 @@ def text(tmp_path_factory):
 
 @pytest.mark.parametrize("run", RUNS)
 def test_train__gives_the_same_bits_on_two_workers(client, two_processes, text, tmp_path, monkeypatch, run):
-    monkeypatch.setattr(columns, "_LEAST", 4)  # ninety words have parts for both
+    monkeypatch.setattr(parts, "_LEAST", 4)  # ninety words have parts for both
     chosen = {"params": RUNS[run], "resources": Resources(threads=1, block_size="32 KiB")}
     one, two = (
         train(text, work=tmp_path / name, client=workers, **chosen)

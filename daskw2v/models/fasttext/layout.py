@@ -1,4 +1,4 @@
-"""What a file of a fastText model says before its rows: settings, words and counts."""
+"""The parts of a fastText file before its rows: settings, words and counts."""
 
 import os
 import struct
@@ -30,17 +30,17 @@ _BYTES = 100  # of memory that a short word takes
 
 
 class Header(NamedTuple):
-    """What a file says of itself, as far as it is needed."""
+    """The settings in a file's header that reading needs."""
 
     dim: int
-    bucket: int  # rows of n-grams that it may have
-    ngrams: NGrams | None  # None where words have none
+    bucket: int  # number of buckets
+    ngrams: NGrams | None  # None if words have no n-grams
     words: int
-    pruned: int  # n-grams that are left; -1 where all are
+    pruned: int  # number of n-grams left in a pruned model; -1 in others
 
 
 def read_header(f: BinaryIO, url: str) -> Header:
-    """Read what a file begins with; raises as `read_fasttext` does."""
+    """Read the header of a file; raises as `read_fasttext` does."""
     magic, version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = unpack(f, url, _HEADER)
     if struct.pack("<i", magic) != MAGIC or version != _VERSION:
         raise no_model(url, f"begins with {magic} and version {version}")
@@ -60,7 +60,7 @@ def read_header(f: BinaryIO, url: str) -> Header:
 
 
 def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
-    """Read n words and their counts, which follow the header."""
+    """Read n words and their counts, which follow the header; raises as `read_fasttext` does."""
     words, counts = list[str](), list[int]()
     held, at = b"", 0
     while len(words) < n:
@@ -106,12 +106,12 @@ def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
 
 
 def _reads(objective: str, name: str) -> bool:
-    """Tell whether an objective reads a field of Params, which says what it trains."""
+    """Tell whether an objective reads a field of Params: `negative` and `cbow_mean` tell fastText's loss and model."""
     return any(f.name == name and objective in f.metadata["used_by"] for f in fields(Params))
 
 
 def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:
-    """Write the words and their counts; before them, how many n-grams a pruned model has left, and -1 of all others."""
+    """Write the words and their counts, and the number of n-grams left in a pruned model; -1 for others."""
     counts = np.maximum(1, vocabulary.counts)
     f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), pruned))
     for word, count in zip(vocabulary, map(int, counts), strict=True):
@@ -119,14 +119,14 @@ def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:
 
 
 def read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
-    """Read so many bytes, for which there is memory.
+    """Read `size` bytes, if memory has room for them.
 
     Raises
     ------
     InputError
         If the file has fewer.
     StoreError
-        If they are more than what is free.
+        If they exceed the free memory.
     """
     check_room((size,), ..., 1, url)
     content = f.read(size)
@@ -136,10 +136,10 @@ def read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
 
 
 def unpack(f: BinaryIO, url: str, kind: struct.Struct) -> tuple[Any, ...]:
-    """Read the next numbers."""
+    """Read the next numbers, of the format `kind`; raises as `read_exactly` does."""
     return kind.unpack(read_exactly(f, url, kind.size))
 
 
 def no_model(url: str, found: str) -> InputError:
-    """Return the error of a file that is none of fastText's."""
+    """Return the error for a file that is not a model of fastText."""
     return InputError(f"{url} {found}.", "It is damaged, or no model of fastText: copy it again.")

@@ -24,27 +24,27 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
 
 PART_SIZE = 2  # dimensions that a byte stands for by default, as in fastText
-_CODES = struct.Struct("<?qqi")  # whether lengths are apart; rows, columns; bytes of codes
+_CODES = struct.Struct("<?qqi")  # whether lengths have codes; rows, columns; bytes of codes
 _BOOK = struct.Struct("<4i")  # columns, parts, dimensions of a part, dimensions of the last one
 _PRUNED = np.dtype("<i4")  # pairs of a bucket and its row
 _MOST_CODES = 2**31 - 1
-_SAMPLE = 1 << 15  # rows of words, and of n-grams, that teach
+_SAMPLE = 1 << 15  # rows of words, and as many of n-grams, that the codebook is made from
 
 
 def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -> None:
-    """Write a quantized model that fastText loads; what words were trained against is left out.
+    """Write a quantized model that fastText loads, without an output table.
 
-    A word's own row is such that the mean of it and of the decoded rows of its n-grams is its vector, but for its own
-    code. N-grams that the model has no row of are left out of means.
+    A word's own row is computed such that its mean with the decoded rows of its n-grams is the word's vector; the error
+    is that of quantizing the own row. N-grams without a row are left out of means.
 
     Parameters
     ----------
     vectors
-        What to write; `Vectors.prune` leaves n-grams out.
+        The vectors to write; `Vectors.prune` leaves n-grams out.
     f
-        Where to.
+        The file.
     part_size
-        Dimensions that a byte stands for; 1 writes rows of int8.
+        Dimensions that a byte stands for, 1 to 64; 1 writes rows of int8.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _sample(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Array:
 
 
 def _some(pieces: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
-    """Yield rows at even distances of n that come in pieces."""
+    """Yield at most about _SAMPLE of n rows, which come in pieces, at even distances."""
     return (rows[:: -(-n // _SAMPLE)] for rows in pieces)
 
 
@@ -97,7 +97,7 @@ def _rows_of(ngrams: FeatureVectors) -> Iterator[Float32Array]:
 
 
 def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
-    """Write codes, what they stand for, and the same of lengths."""
+    """Write the codes of directions and their centroids, then those of lengths."""
     (n, columns), (parts, part_size, _) = rows.shape, book.directions.shape
     last = columns - (parts - 1) * part_size
     f.write(KIND.pack(True) + _CODES.pack(True, n, columns, rows.directions.size))
@@ -132,7 +132,10 @@ def _codes(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
-    """Return the centroids of each part, shape (parts, part_size, 256)."""
+    """Return the centroids of each part, shape (parts, part_size, 256).
+
+    Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
+    """
     told = unpack(f, url, _BOOK)
     _, _, part_size, last = told
     if (
@@ -142,7 +145,7 @@ def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
         or (parts and told[1] != parts)
     ):
         raise no_model(url, f"cuts {told[0]} columns into {told[1]} parts of {part_size}, the last of {last}")
-    books = np.zeros((told[1], part_size, CENTROIDS), np.float32)
+    books = np.zeros((told[1], min(part_size, columns), CENTROIDS), np.float32)
     for number, book in enumerate(books):
         width = part_size if number < told[1] - 1 else last
         content = read_exactly(f, url, 4 * width * CENTROIDS)

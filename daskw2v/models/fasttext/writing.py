@@ -1,4 +1,4 @@
-"""Writes fastText's models, whose vectors are those of ours."""
+"""Writes models as fastText's files."""
 
 from dataclasses import replace
 from typing import BinaryIO
@@ -22,11 +22,12 @@ _SEPARATORS = r"^$|[ \t\n\r\v\f\0]"  # what ends a word of its text, and of its 
 def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
     """Write a model that fastText and gensim load, block by block.
 
-    A word's own row is such that the mean of it and of its n-grams' rows is its vector. Rows of buckets that no n-gram
-    of the text has are zeros. What words were trained against is written where the model has a row of it for each
-    word, and zeros otherwise: the inner nodes of a tree are not fastText's, whose tree breaks ties differently.
-    Counts of 0, of files without any, become 1: gensim would leave these words out. N-grams that a pruned model has
-    left out are zeros too, so that fastText's vectors of unseen words are shorter than ours; cosines are the same.
+    A word's own row is computed such that its mean with the rows of the word's n-grams is the word's vector. Rows of
+    buckets without an n-gram of the text are zeros. The output table is written if the model has a row of it for each
+    word. It is zeros otherwise: the inner nodes of a tree are not fastText's, whose tree breaks ties differently. A
+    count of 0, as in models from files without counts, becomes 1, because gensim would leave the word out. The n-grams
+    that a pruned model has left out are zeros too: fastText's vectors of unseen words are then shorter than ours, with
+    the same cosines.
 
     Raises
     ------
@@ -51,9 +52,9 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
 
 
 def written_ngrams(vectors: Vectors) -> FeatureVectors | None:
-    """Return the n-grams of a model that a file of fastText's holds, None if it has none; raises `write_fasttext`'s.
+    """Return the n-grams of a model for a fastText file, None if it has none; raises as `write_fasttext` does.
 
-    Each word picks some of their rows: they are in memory, if they take less than half of it.
+    Their rows are read into memory if they take less than half of what is free, as each word needs some of them.
     """
     refuse_words(vectors, _SEPARATORS, "fastText's format")
     features = vectors.features

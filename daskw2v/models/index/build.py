@@ -83,7 +83,10 @@ def build_index(
 
 
 def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: int | None) -> IndexSummary:
-    """Do the same for the folder of a version, which may be guarded by a lease; numbers are not checked."""
+    """Build the index of the version in a folder, as `build_index` does, without checking the range of options.
+
+    The folder may be guarded by a lease.
+    """
     options, opened = options_of(kind, given), open_model(store, None)
     vectors = Vectors(*opened)
     if not len(vectors):
@@ -96,16 +99,19 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: i
     searcher = KINDS[kind].searcher(shape, EFFORT)
     searcher.read(content, "what was built")
     ids = np.sort(np.random.default_rng(0).choice(len(vectors), min(_QUERIES, len(vectors)), replace=False))
+    file, size, digest = written(content)
     summary = IndexSummary(
-        words,
-        dimensions,
-        options.get("connectivity", 0),
-        options.get("expansion", 0),
-        _recall(vectors, IndexedVectors(*opened, searcher), ids),
-        len(ids),
-        *written(content),
-        attempt_of(store),
-        kind,
+        words=words,
+        dimensions=dimensions,
+        connectivity=options.get("connectivity", 0),
+        expansion=options.get("expansion", 0),
+        recall=_recall(vectors, IndexedVectors(*opened, searcher), ids),
+        queries=len(ids),
+        file=file,
+        size=size,
+        digest=digest,
+        version=attempt_of(store),
+        kind=kind,
     )
     write_index(store, summary, content)
     return summary

@@ -1,4 +1,4 @@
-"""A table of product-quantised vectors (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
+"""A table of product-quantized vectors (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
 
 Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means, and a word has a byte for
 each part: the number of the nearest one. A query's products with all centroids are looked up and added (section III-A).

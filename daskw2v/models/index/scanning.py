@@ -1,4 +1,4 @@
-"""The search of a table from end to end: threads score parts of it, and the best words of all parts are kept."""
+"""Search of a whole table: threads score parts of it, and the best words of all parts are kept."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _SCORES = 1 << 22  # scores in memory at once: 16 MB
 
 
 def kept(words: int, effort: int, topn: int) -> int:
-    """Return how many candidates a search for `topn` of so many words keeps."""
+    """Return the number of candidates that a search for `topn` among `words` keeps."""
     return min(words, max(effort, _PER_WORD * topn))
 
 

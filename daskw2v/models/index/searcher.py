@@ -1,4 +1,4 @@
-"""What every kind of index does: it finds candidates for the nearest words."""
+"""The interface of all kinds of index: they find candidates for the nearest words."""
 
 from typing import NamedTuple, Protocol
 
@@ -17,8 +17,8 @@ class Candidates(NamedTuple):
     ids
         Ids of m words for each query, shape (n, m), padded with -1.
     others
-        No other word has a larger cosine, shape (n,); -inf if the candidates are taken to be the nearest, and inf if
-        there are too few.
+        An upper bound of the cosines of all other words, shape (n,) float32; -inf if the index gives no bound, so that
+        the candidates are taken for the nearest, and inf if there are too few candidates.
     """
 
     ids: Int64Array

@@ -67,7 +67,7 @@ class TableIndex:
             for first in range(part.start, part.stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, part.stop))
                 own = slice(start + rows.start, start + rows.stop)
-                self._codes[own], self._steps[own], self._errors[own] = quantised(units[rows] - self._center)
+                self._codes[own], self._steps[own], self._errors[own] = quantized(units[rows] - self._center)
 
         share(write, len(units), threads)
 
@@ -79,7 +79,7 @@ class TableIndex:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
         words = self._shape[0]
         n = kept(words, self._effort, topn)  # real and random vectors need fewer
-        queries, scales, lost = quantised_queries(units)
+        queries, scales, lost = quantized_queries(units)
         bounds = import_module("daskw2v.kernels.int8").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
         table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
@@ -92,18 +92,27 @@ class TableIndex:
         return Candidates(ids, others)
 
 
-def quantised(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
-    """Return whole numbers of n vectors, shape (n, D), their steps, and the lengths of their errors, both (n,)."""
+def quantized(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
+    """Quantize n vectors to int8.
+
+    Returns
+    -------
+    codes, steps, errors
+        Codes, shape (n, D) int8; the value of a code of 1, and the length of the error, both (n,) float32.
+    """
     steps = np.abs(vectors).max(axis=1, initial=0) / np.float32(_LARGEST)
     codes = np.rint(vectors / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
     rest = vectors.astype(np.float64) - codes * steps[:, None].astype(np.float64)
     return codes, steps, np.sqrt(np.einsum("ij,ij->i", rest, rest)).astype(np.float32)
 
 
-def quantised_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
-    """Return whole numbers of queries, shape (n, D), their steps, and what that adds to cosines at most, both (n,).
+def quantized_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
+    """Quantize n queries, so that the dot product of a query's and a word's codes fits int32.
 
-    Products of a query's and a word's numbers have sums that are int32.
+    Returns
+    -------
+    codes, steps, errors
+        Codes, shape (n, D) int16; the value of a code of 1, and the largest error of a cosine, both (n,) float32.
     """
     wide = np.abs(units.astype(np.float64))
     largest, total = wide.max(axis=1, initial=0), wide.sum(axis=1)

@@ -22,7 +22,8 @@ from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 
-_QUERIES = 256  # whose candidates are compared at once
+_QUERIES = 256  # whose candidates are found at once
+_COMPARED = 1 << 15  # candidates whose rows are in memory at once: those of as many queries for ten words each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,8 +135,10 @@ class IndexedVectors(Vectors):
 
     def _ranked(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
         """Return the `topn` best candidates by exact cosines."""
-        wanted, places = np.unique(ids, return_inverse=True)
-        rows = self.units(np.maximum(wanted, 0))[places.reshape(ids.shape)]
-        cosines = np.einsum("nd,nkd->nk", units, rows)
+        cosines = np.empty(ids.shape, np.float32)
+        for part in cut(len(ids), max(1, _COMPARED // ids.shape[1])):
+            wanted, places = np.unique(ids[part], return_inverse=True)
+            rows = self.units(np.maximum(wanted, 0))[places.reshape(ids[part].shape)]
+            cosines[part] = np.einsum("nd,nkd->nk", units[part], rows)
         order = np.lexsort((ids, -cosines), axis=1)[:, :topn]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)

@@ -1,8 +1,8 @@
-"""Columns of the word-context matrix on the CPU: rows of one table are trained, those of the other stay.
+"""Columns of the word-context matrix on the CPU: rows of one table are trained, those of the other are fixed.
 
 BATCH neighbouring rows share their negatives, which are drawn anew for each column: a target is loaded once for all of
-them. What a row becomes depends on no other row of its table, so that threads and workers may share a table in any path
-that does not part a batch.
+them. The update of a row depends on no other row of its table, so threads and workers may divide a table in any way
+that keeps batches whole.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def train(
     Parameters
     ----------
     columns
-        What is trained.
+        The columns to train.
     first, last
         Range of batches of the part.
     tables
@@ -56,7 +56,7 @@ def train(
 
 
 def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
-    """Return what the kernel works in: states, addresses of rows, signs, values, products (two kinds), gradients."""
+    """Return the kernel's working memory: states, addresses of rows, signs, values, mantissas, exponents, gradients."""
     return (
         aligned_zeros(RUN, np.uint64),
         aligned_zeros((groups * size + 2 * BATCH) * RUN, np.int64).reshape(-1, RUN),

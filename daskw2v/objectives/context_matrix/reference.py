@@ -23,11 +23,11 @@ def train_columns(
     Parameters
     ----------
     columns
-        What is trained.
+        The columns.
     rows, moments
         Of the part, shapes (n, D) float64; first and second moments, or none.
     others
-        Rows of the other table, which stay, shape (V, D) float64.
+        Rows of the other table, which are fixed, shape (V, D) float64.
     negative, noise
         As in `cpu.train`.
     """

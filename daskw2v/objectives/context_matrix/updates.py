@@ -1,4 +1,4 @@
-"""The updates of rows whose targets stay: a pull along the gradient, and Adam's step, in LLVM's vectors."""
+"""Updates of rows whose targets are fixed: a step along the gradient, and Adam's step, in LLVM's vectors."""
 
 from typing import Any
 

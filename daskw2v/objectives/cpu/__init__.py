@@ -1,1 +1,1 @@
-"""What kernels on the CPU are composed of."""
+"""The parts that kernels on the CPU are composed of."""

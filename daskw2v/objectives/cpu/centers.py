@@ -1,10 +1,10 @@
-"""The loop over the centers of a text on the CPU, and what is known of a window: its rows, and its targets.
+"""The loop over the centers of a text on the CPU, and the rows and targets of a window.
 
-An objective is composed of two parts: how a window is trained (`skip_gram`, `cbow`), and what it is trained against
-(`negatives`, `paths`). `over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
+An objective is composed of the training of a window (`skip_gram`, `cbow`) and of its targets (`negatives`, `paths`).
+`over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
 
-Each function is compiled into the kernels that call it. Inside the loop all rows and lists are named by their
-addresses, and what belongs together is a tuple of numbers: Numba would count the references of arrays at each call.
+Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
+of numbers, because Numba would count the references of arrays at each call.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ RUN = 64  # windows, or batches of them, whose targets are listed at once
 
 
 class Targets(NamedTuple):
-    """What windows are trained against: two ways to make functions that are compiled into a kernel.
+    """The targets of windows: two functions that are compiled into a kernel.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
     Parameters
     ----------
     targets
-        What windows are trained against.
+        The targets of windows.
     train_window
-        What `Targets.trainer` is given: trains the contexts of one window.
+        Function that trains the contexts of one window, as `Targets.trainer` takes it.
 
     Returns
     -------

@@ -1,14 +1,14 @@
 """Input rows that are composed of their own and of their features' rows, for the kernels of any objective.
 
-A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a table of its own, where
-the objective's kernel trains them like rows of words without features; then it adds what each row changed to the rows
-that it was composed of. So the row of a feature is read and written once a stretch for all words that have it, and the
-rows that a window reads lie close together. Until a stretch ends, a word does not see what others changed in features
-that they share.
+A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a table of its own. The
+objective's kernel trains them there like rows of words without features. The thread then adds the change of each row to
+the rows that it was composed of. So the row of a feature is read and written once a stretch for all words that have it,
+and the rows that a window reads lie close together. Within a stretch, words do not see each other's changes of the
+features that they share.
 
-Each part of a mean takes the change times its weight, scaled such that the mean changes as much: with weights of 1 all
-of the change, as in fastText. What many words of a stretch change at once would go too far: a feature of more than
-CROWD words takes that share of the sum.
+Each part of a mean takes the change times its weight, scaled so that the mean changes as much as the kernel changed it;
+with weights of 1, each takes all of the change, as in fastText. The changes of many words in a stretch add up to too
+long a step: a feature of n > CROWD words takes CROWD / n of their sum.
 """
 
 from collections.abc import Callable
@@ -28,28 +28,29 @@ from daskw2v.types import Float32Array, Int32Array, Int64Array
 STRETCH = 4096  # centers
 CROWD = 2  # words
 
-_AHEAD = 2  # rows of features that are brought close before they are read
+_AHEAD = 2  # rows of features that are prefetched before they are read
 
 
 class Composer(NamedTuple):
-    """What a thread composes rows in.
+    """The arrays in which a thread composes the rows of a stretch of centers.
 
     Parameters
     ----------
     words, features
         The words of the stretch, and the rows of their features, int32.
     word_numbers, feature_numbers
-        Of each word, and of each feature's row, its number among these, -1 for others, int32.
+        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 for others.
     starts
-        Where the members of each feature begin, shape (features + 1,) int64.
+        Bounds of the members of each feature, shape (features + 1,) int64.
     members
-        Addresses of the composed rows of the words that have each feature, one feature after the other, int64.
+        Addresses of the composed rows of the words that have each feature, feature by feature, int64.
     weights
         Weight of the feature for each member, float32; of length 0 where all are 1.
     rows, before
         The composed rows now, and before training, flat and padded, float32.
     scales
-        Of each word: one by the sum of its weights, then what its parts take of a change, times their weights, float32.
+        Two factors for each word, float32: 1 / the sum of its weights, and the sum of its weights / that of their
+        squares, which scales a change.
     """
 
     words: Int32Array
@@ -64,8 +65,29 @@ class Composer(NamedTuple):
     scales: Float32Array
 
 
+class ComposedRows(NamedTuple):
+    """The parts of composed rows, beside the words' own rows, and a thread's arrays to compose them in.
+
+    Parameters
+    ----------
+    features
+        The words' features.
+    rows
+        The flat table of their rows, padded like the other tables, float32.
+    composer
+        The thread's arrays.
+    window
+        The largest window.
+    """
+
+    features: WordFeatures
+    rows: Float32Array
+    composer: Composer
+    window: int
+
+
 def composer_of(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
-    """Return what a thread composes the rows of a stretch in, of rows of `width` floats."""
+    """Return a thread's `Composer` for rows of `width` floats and windows of at most `window`."""
     n_words = features.n_words
     words = min(n_words, STRETCH + 2 * window)
     sizes = np.diff(features.offsets)
@@ -94,10 +116,7 @@ def train_composed(
     rate: Rate,
     epoch: int,
     prepared: Any,
-    features: WordFeatures,
-    rows: Float32Array,
-    composer: Composer,
-    window: int,
+    composed: ComposedRows,
 ) -> tuple[int, float]:
     """Train the centers first..last-1 of a segment by an objective's trainer; return examples and loss.
 
@@ -107,11 +126,10 @@ def train_composed(
         As in `objectives.base.Trainer`.
     tables
         The tables: `source` holds the words' own rows.
-    features, rows
-        The words' features, and the flat table of their rows, padded like the others.
-    composer, window
-        What rows are composed in, and the largest window.
+    composed
+        The words' features, the table of their rows, and the thread's arrays.
     """
+    features, rows, composer, window = composed
     inputs = np.zeros(len(segment.tokens), np.int32)
     local = tables._replace(source=composer.rows, inputs=inputs, hot=tables.hot._replace(source=0))
     examples, loss = 0, 0.0
@@ -160,7 +178,7 @@ def compose(
 def spread(
     n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
 ) -> None:
-    """Add the changes of composed rows to the rows that they are composed of; forget the numbers."""
+    """Add the changes of composed rows to the rows that they are composed of; reset the numbers of both."""
     bytes = 4 * width
     for word in range(n_words):
         scale, at, there = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
@@ -237,7 +255,7 @@ def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any
 
 @inline
 def _row_of(feature: Any, n_features: Any, rows: Any, bytes: Any, width: Any, composer: Any) -> Any:
-    """Return the address of a feature's row, and bring that of a coming one close."""
+    """Return the address of a feature's row, and prefetch that of a later one."""
     coming = composer.features[min(feature + _AHEAD, n_features - 1)]
     prefetch_row(address(rows) + np.int64(coming) * bytes, width)
     return address(rows) + np.int64(composer.features[feature]) * bytes

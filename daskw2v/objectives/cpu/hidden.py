@@ -107,12 +107,6 @@ def add_scaled(rows: Any, n: Any, width: Any, share: Any, row: Any) -> None:
 
 
 @inline
-def add_update(row: Any, update: Any, width: Any) -> None:
-    """Add a hidden vector's update to the row whose address stands at `row`."""
-    add_scaled(row, 1, width, np.float32(1.0), update)
-
-
-@inline
 def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
     """Add a hidden vector's update to each of n contexts.
 

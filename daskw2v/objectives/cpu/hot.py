@@ -15,7 +15,7 @@ _OFTEN = 16  # rows of each flush
 
 @kernel
 def fetch_hot(tables: Any, scratch: Any) -> None:
-    """Copy the hot rows of both tables to the thread's own place, and keep them as they are."""
+    """Copy the hot rows of both tables to the thread's own place, and remember their values."""
     width, hot = tables.width, tables.hot
     n = hot.rows * width
     for table, shift, before in (
@@ -28,7 +28,7 @@ def fetch_hot(tables: Any, scratch: Any) -> None:
 
 @kernel
 def flush_hot(tables: Any, scratch: Any, rows: Any) -> None:
-    """Add the thread's changes of the first rows to both tables, and take these as they now are."""
+    """Add the thread's changes of the first rows to both tables, and copy the current rows again."""
     width, hot = tables.width, tables.hot
     n = rows * width
     for table, shift, before in (

@@ -26,7 +26,7 @@ def _groups_of(params: Params) -> tuple[int, int]:
 
 
 def _shared_groups_of(params: Params) -> tuple[int, int]:
-    """Return the same of a batch, but for each window's own word: what all windows meet, and each one's market."""
+    """Return the groups of a batch and the size of each: shared negatives and those of each window's market."""
     return group_sizes(params.negative + BATCH * params.market_negative, OWN)
 
 
@@ -64,8 +64,8 @@ def draw_targets(words: Any, states: Any, negatives: Any, tables: Any, rows: Any
     negatives, tables
         `objectives.noise.Negatives` and `objectives.cpu.centers.TableAddresses`.
     rows
-        Receives the row of target t of window i at [t, i], shape (targets, at least n). What fills the last group is
-        the word once more, and does not count.
+        Receives the row of target t of window i at [t, i], shape (targets, at least n). The rest of
+        the last group is filled with the word, whose sign there is 0.
     signs
         Receives the signs of window i at [i], shape (at least n, targets).
     """

@@ -1,4 +1,4 @@
-"""What a kernel works in. It is made outside, so that kernels allocate nothing and may name it by address."""
+"""The working memory of kernels. It is allocated outside of them, so that they may use its addresses."""
 
 from typing import Any, NamedTuple
 
@@ -25,9 +25,9 @@ class Scratch(NamedTuple):
     sizes
         Number of targets of each window of a run, int64.
     signs
-        What each pair is: 1, -1, or 0 for one that does not count, float32.
+        The sign of each pair: 1, -1, or 0 for one that does not count, float32.
     states
-        What the draws of steps start from, uint64.
+        Random states that the draws of steps start from, uint64.
     mantissa, exponent
         The loss as a product, shapes (SLOTS,) float32 and int32.
     hidden
@@ -94,7 +94,7 @@ def make_scratch(
 
 
 class ScratchAddresses(NamedTuple):
-    """Addresses of what a window's step works in, as in `Scratch`, and the targets of a step, at most.
+    """Addresses of the arrays of a `Scratch` that a window's step uses, and the largest number of its targets.
 
     `zeros` is the address of the row of zeros in `hidden`.
     """
@@ -115,7 +115,7 @@ class ScratchAddresses(NamedTuple):
 
 @inline
 def scratch_addresses(scratch: Any) -> Any:
-    """Return the addresses of what a window's step works in."""
+    """Return the addresses of the arrays that a window's step uses."""
     hidden, windows = address(scratch.hidden), len(scratch.vectors)
     zeros = hidden + 8 * windows * (len(scratch.hidden) // (2 * windows + 1))
     return ScratchAddresses(

@@ -1,4 +1,4 @@
-"""The steps that word vector training is made of: contexts against targets, in registers.
+"""The three steps of a window, in registers: dot products, gradients, updates.
 
 A window's contexts x meet its targets y in three steps: all dot products, then the gradient of each pair, then the
 updates. Together they move both sides along the gradient of
@@ -9,12 +9,12 @@ With p = sigmoid(s * x.y) the gradient by x is s * (1 - p) * y, and the loss is 
 before any row is updated; then the contexts are updated four, two or one at a time. `objectives.reference` does the
 same in float64 NumPy.
 
-Rows and lists are named by their addresses: a kernel's inner functions pass nothing but numbers, where arrays would be
-counted by reference at each window. Whoever calls holds the arrays.
+Rows and lists are passed by address, because Numba would count the references of arrays at each window. The caller
+keeps the arrays alive.
 
-What each step gained, million trained words/s of SGNS on one core with AVX-512 (five negatives, V=71,249; d=128 without
-subsampling, d=100 with sample 1e-4). Measured once, as each step was written, on a machine in use: trust no
-difference below 5 %. `benchmarks.kernel_steps` measures the kernel as it is:
+Speed after each improvement, in million trained words/s of SGNS on one core with AVX-512 (five negatives, V=71,249;
+d=128 without subsampling, d=100 with sample 1e-4). Each was measured once, when it was written, on a machine in use:
+differences below 5 % mean nothing. `benchmarks.kernel_steps` measures the kernel as it is:
 
     four contexts by all targets at a time, each with its own sums and sigmoids             1.43  1.55
     + all dots of a window first, then all sigmoids; blends instead of half the shuffles     1.60  1.73

@@ -1,4 +1,4 @@
-"""The characters that a network knows, and words as their numbers."""
+"""The characters that a network knows, and words as arrays of their numbers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,10 +23,9 @@ _FIRST = 4  # number of the first character
 class Alphabet:
     """Characters and their numbers.
 
-    A character is a Unicode code point, taken as it comes: marks that combine with a letter are characters of their
-    own, and who wants them composed lets the tokenizer do so. A word is a marker of its begin, its characters, a marker
-    of its end, and zeros. Of a word that is longer than there is room for, the middle is left out: heads and tails tell
-    most.
+    A character is a Unicode code point. Combining marks are characters of their own, unless the tokenizer composes
+    them. A word is a marker of its begin, its characters, a marker of its end, and zeros. The middle of a word that is
+    too long is left out.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class Alphabet:
 
     @classmethod
     def of(cls, words: Iterable[str], most: int = MOST) -> Self:
-        """Take the characters that stand in most words, at most so many.
+        """Return an alphabet of the `most` characters that occur in the most words.
 
         Each word counts once, whatever its frequency: the network learns from each word alike.
         """

@@ -1,16 +1,16 @@
 """A convolutional network from a word's characters to its vector, in NumPy: what serves words, and the reference.
 
-Characters have vectors; filters of several widths lie on them from each character of the word on; of the values that a
-filter has at all places, the largest and the smallest are added; a linear layer makes the word's vector of these sums.
-Li et al. (2019, section 5.8) flatten the values instead: what a suffix says then depends on how far from the word's
-begin it stands, and words have a longest length. Here it says the same wherever it stands; markers of begin and end
-tell filters what is prefix or suffix.
+Each character has a vector. Filters of several widths are applied from each character of the word on. The largest and
+the smallest value of each filter over all places are added, and a linear layer computes the word's vector from these
+sums. Li et al. (2019, section 5.8) flatten the values of all places instead: the effect of a suffix then depends on its
+distance from the begin of the word, and the length of words is limited. Here it does not depend on the place; markers
+of begin and end let filters recognize prefixes and suffixes.
 
-The smallest value is added since the mean of the largest is far above 0: with that alone, all words' vectors move
-together, and learn several times as slowly. The sum has a mean of about 0, whatever the word's length.
+The smallest value is added because the mean of the largest is far above 0: with that alone, the vectors of all words
+move together and learn several times as slowly. The mean of the sum is about 0 for words of any length.
 
-Before extremes are taken all is linear. So what a character adds to a filter at a place below it is a number, to be
-looked up: a word costs additions only, a 32nd of what convolution takes.
+All steps before the extremes are linear, so the contribution of a character to a filter at a place is a number in a
+table. The network of a word then takes additions only, a 32nd of the work of a convolution.
 """
 
 from collections.abc import Iterator, Sequence

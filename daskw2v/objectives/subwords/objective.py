@@ -1,6 +1,6 @@
 """Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8).
 
-The network learns what the rows of `context_matrix` learn: what moves a row goes back through it.
+The updates of the rows of `context_matrix` are the gradients of the network.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""How the network of characters learns: its first weights, forward and back in PyTorch, and Adam's step.
+"""Training of the network of characters: initial weights, forward and backward passes in PyTorch, and Adam's step.
 
-All of it is a function of its arguments, bit by bit, on processors of one kind: one thread of PyTorch, batches of
-fixed sizes in a fixed order. On a GPU sums are made in another order: its results are near those of a processor.
+Results have the same bits on processors of one kind: PyTorch has one thread, and batches have fixed sizes and a fixed
+order. A GPU sums in another order, so its results are only near those of a processor.
 """
 
 import platform
@@ -21,8 +21,8 @@ from daskw2v.types import Float32Array, Int32Array
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
-_COPIES = 9  # of the filters' values at all places that forward and back hold at a time, as measured
-_SPREAD = 4.6  # measured: words' values begin with a standard deviation of 8 / sqrt(12) / D
+_COPIES = 9  # copies of the filters' values at all places that both passes hold at a time, as measured
+_SPREAD = 4.6  # as measured: the values of words then start with a standard deviation of 8 / sqrt(12) / D
 
 
 class AdamMoments(NamedTuple):
@@ -54,7 +54,7 @@ def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int
         draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         weights[name] = draws
         drawn += n
-    weights["characters"][0] = 0  # unknown ones say nothing, unless training meets them
+    weights["characters"][0] = 0  # unknown characters have no influence, unless training meets some
     for width in WIDTHS:
         weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
     weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * filters)))
@@ -120,7 +120,7 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
 
 
 def gradients(weights: Weights, characters: Int32Array, move: Float32Array, device: str = "cpu") -> Weights:
-    """Return what the network's weights are asked for where words' vectors are asked to move.
+    """Return the gradient of the network's weights, given the gradient of words' vectors.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     characters
         Words as `Alphabet.encode` returns them, shape (n, length) int32.
     move
-        Of each word's vector, shape (n, D) float32.
+        The gradient of each word's vector, shape (n, D) float32.
     device
         Where PyTorch computes.
 
     Returns
     -------
     gradient
-        Of sum(rows * move) by each weight, summed over words; that of a union of words is the sum of theirs.
+        The gradient of sum(rows * move) by each weight; that of several batches is the sum of theirs.
 
     Raises
     ------
@@ -163,15 +163,15 @@ def adam_step(
 ) -> tuple[Weights, AdamMoments]:
     """Return weights after a step along the gradient, uphill, and moments after it; all arguments stay as they are.
 
-    As Kingma and Ba (2015, algorithm 1, with the order of section 2), but epsilon stands below the root, as for rows:
-    the square of it.
+    It is that of Kingma and Ba (2015, algorithm 1, in the order at the end of section 2), except that epsilon squared
+    is added below the root, as for rows.
 
     Parameters
     ----------
     weights, moments, gradient
-        Of the same arrays.
+        Arrays of the same names and shapes.
     alpha
-        Learning rate: about as much as any weight moves.
+        Learning rate, about the largest change of a weight.
     t
         Number of the step, from 1 on.
     """
@@ -202,10 +202,10 @@ def rows_of_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Arra
 
 
 def import_torch() -> ModuleType:
-    """Import PyTorch, with one thread: more add up in an order of their own, and there is a task for each core.
+    """Import PyTorch, and let it use one thread and products of float32, without TF32 or bfloat16.
 
-    Products are of float32, without TF32 or bfloat16. Both are left so. To bring back what was there would change them
-    for another task of this process.
+    Several threads would sum in varying order, and each core has a task already. The settings are not restored, as
+    other tasks of this process may be computing.
     """
     torch = needed("torch", "torch")
     torch.set_num_threads(1)

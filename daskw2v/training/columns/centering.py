@@ -1,10 +1,10 @@
-"""Rows less their mean: what a model of strategy `columns` has as input rows, where Params say `centered`.
+"""Subtraction of the mean from the input rows of strategy `columns`, where Params say `centered`.
 
-Against negatives most dot products must be below zero, whatever the words, and rows that all count alike learn that
-before anything else: some two thirds of their length are one and the same vector, which tells words from nothing.
-Without it cosines compare what is each word's own (compare Mu and Viswanath 2018).
+Dot products with negatives must be below zero for all words alike, and the rows learn this first. About two thirds of
+their length are then a common vector, which does not distinguish words. Without it, cosines compare what differs
+between words (compare Mu and Viswanath 2018).
 
-Sums are taken by chunks of words, in their order. So the mean is the same bits however words are cut into parts.
+Sums are taken by chunks of words, in order, so the mean has the same bits however words are cut into parts.
 """
 
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ from daskw2v.types import Float32Array, Float64Array
 
 
 def submit_mean(client: Client, rows: Sequence[Future], chunk: int, key: str) -> Future:
-    """Return the future of the mean row of all parts, which are whole chunks but for the last one."""
+    """Submit the mean row of all parts, and return its future; each part but the last has whole chunks."""
     sums = [client.submit(_sums, part, chunk, key=f"sums-{key}-{number}") for number, part in enumerate(rows)]
     lengths = [client.submit(len, part, key=f"length-{key}-{number}") for number, part in enumerate(rows)]
     return client.submit(_mean, lengths, *sums, key=f"mean-{key}")
 
 
 def subtract(rows: Float32Array, mean: Float32Array) -> Float32Array:
-    """Task: rows less their mean."""
+    """Task: return rows, shape (n, D), with the mean subtracted."""
     return rows - mean
 
 
 def join_centered(chunk: int, *rows: Float32Array) -> Float32Array:
-    """Return the table that parts make, in their order, less its mean row."""
+    """Return the table of all parts, in their order, with its mean row subtracted."""
     return subtract(np.concatenate(rows), _mean([len(part) for part in rows], *(_sums(part, chunk) for part in rows)))
 
 
 def _sums(rows: Float32Array, chunk: int) -> Float64Array:
-    """Task: the sum of each chunk's rows, shape (chunks, D)."""
+    """Task: return the sum of each chunk's rows, shape (chunks, D)."""
     return np.array([rows[a:b].sum(axis=0, dtype=np.float64) for a, b in cut(0, len(rows), chunk)])
 
 
 def _mean(lengths: Sequence[int], *sums: Float64Array) -> Float32Array:
-    """Task: the mean row, shape (D,) float32."""
+    """Task: return the mean row, shape (D,) float32, given the parts' lengths and sums."""
     mean: Float32Array = (np.concatenate(sums).sum(axis=0) / sum(lengths)).astype(np.float32)
     return mean

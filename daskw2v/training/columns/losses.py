@@ -1,4 +1,4 @@
-"""What each word lost in each step of strategy `columns`, kept beside the model for who wants to look into training."""
+"""The loss of each word in each step of strategy `columns`, stored beside the model for studies of training."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,15 @@ FOLDER, LOSS, COLUMNS = "losses", "loss", "columns"
 
 
 class WordLosses:
-    """Writes the array `loss`, shape (steps, V) float32: what a word lost a column in a step, with its input row.
+    """Writes the array `loss`, shape (steps, V) float32: the loss of a word's input row in a step, by column.
 
-    Its attribute `columns` has the columns trained by the end of each step, over all epochs. A word without contexts
-    loses nothing. A chunk is a round, which one task writes.
+    Its attribute `columns` is the number of columns trained by the end of each step, over all epochs. The loss of a
+    word without contexts is 0. A chunk is a round, which one task writes.
 
     Parameters
     ----------
     client
-        Where to run.
+        The cluster.
     place
         The run's folder.
     rounds
@@ -37,7 +37,7 @@ class WordLosses:
     n_words
         V.
     session
-        Tells this client's tasks from others'.
+        Part of the keys of this client's tasks, which are no other client's.
     """
 
     def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
@@ -49,25 +49,25 @@ class WordLosses:
             self._declare(self._home.create_group(), rounds.ends)
 
     def has(self, rounds: int) -> bool:
-        """Tell whether the first rounds were kept: a run may have begun without."""
+        """Tell whether the losses of the first rounds were written; a run may have begun without `word_losses`."""
         starts = [self._rounds[number].steps[0].number for number in range(rounds)]
         array = _open(self._home, writable=True)  # where a missing chunk is one that was not written
         return not any(np.isnan(array[start, 0]) for start in starts)
 
-    def keep(self, this: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
-        """Write the losses of a round, the results of tasks: by step, and within a step by part."""
-        key = f"losses-{self._session}-{this.number}"
-        steps = this.steps[0].number, [step.last - step.first for step in this.steps]
-        self._n_kept = this.number + 1
+    def keep(self, current: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
+        """Write the losses of a round, given the futures of each step, and in a step of each part in order."""
+        key = f"losses-{self._session}-{current.number}"
+        steps = current.steps[0].number, [step.last - step.first for step in current.steps]
+        self._n_kept = current.number + 1
         self._writes.append(self._client.submit(_write, self._home, *steps, *by_step, key=key, retries=2))
 
     def finish(self) -> None:
-        """Wait until all that was kept is written."""
+        """Wait until the losses of all rounds are written."""
         gather(self._client, self._writes, "Writing losses")
         self._writes.clear()
 
     def publish(self, model: Store) -> None:
-        """Put the losses of the rounds that were trained beside a model."""
+        """Copy the losses of the rounds that were trained into a model's folder."""
         self.finish()
         steps = [self._rounds[number].steps for number in range(self._n_kept)]
         starts = [of_round[0].number for of_round in steps]
@@ -114,7 +114,7 @@ def read_losses(model: Store) -> tuple[list[int], Float32Array]:
     Raises
     ------
     StoreError
-        If none were kept: train with Resources(word_losses=True).
+        If the model was trained without Resources(word_losses=True).
     """
     array = _open_published(model)
     return list(array.attrs[COLUMNS]), array[...]

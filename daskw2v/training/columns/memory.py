@@ -1,4 +1,4 @@
-"""Memory of parts of the words, and of columns of the word-context matrix."""
+"""Estimates of the memory of strategy `columns`: parts of the words, and columns of the word-context matrix."""
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources

@@ -129,17 +129,17 @@ def train_part(
     tables = {
         t: [context.rows(t, part, rows), *context.moments_of(t, part, kept)] for t, (rows, kept) in trained_rows.items()
     }
-    worked = open_part(context, tables, fixed_rows, threads)
+    trainer = open_part(context, tables, fixed_rows, threads)
     losses, loss, pairs = list[Float32Array](), 0.0, 0
     for step in steps:
         contexts = read_contexts(context.matrix, words, (step.first, step.last))
         pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
         for table in trained_rows:
-            lost = worked.train(table, columns_of(context, words, step, table, contexts))
+            of_rows = trainer.train(table, columns_of(context, words, step, table, contexts))
             if keep_losses and table == INPUT:
-                losses.append(lost)
-            loss += float(lost.sum(dtype=np.float64))
-    taken = {table: worked.take(table) for table in trained_rows}
+                losses.append(of_rows)
+            loss += float(of_rows.sum(dtype=np.float64))
+    taken = {table: trainer.take(table) for table in trained_rows}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
     for held in taken.values():
         held[0] = share(held[0])
@@ -157,7 +157,19 @@ def open_part(
     fixed_rows: Mapping[str, Sequence[PartRows]],
     threads: int,
 ) -> RowTrainer:
-    """Put the rows to train, and the fixed rows of all parts, on the device."""
+    """Return a trainer of rows, with the fixed rows of all parts, on the run's device.
+
+    Parameters
+    ----------
+    context
+        Shared arguments.
+    trained_rows
+        By table, the rows to train and their moments, each of shape (n, D) float32.
+    fixed_rows
+        By table, the fixed rows of each part.
+    threads
+        Number of threads.
+    """
     run = context.run
     tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in fixed_rows.items()}
     objective = find_objective(run.params.objective)

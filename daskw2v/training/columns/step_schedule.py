@@ -1,4 +1,4 @@
-"""Which columns of the word-context matrix are trained when, at which learning rate: pure functions of the Params."""
+"""The schedule of columns: the order in which they are trained, and their learning rates, from the Params alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from daskw2v.config.params import Params
 from daskw2v.sampling.segments import cut
 from daskw2v.training.schedule import alpha_at
 
-_ROUNDS = 64  # of a run: between two, its client hears of it, and a checkpoint may be written
+_ROUNDS = 64  # most rounds of a run: between two, progress is reported, and a checkpoint may be written
 
 
 class ColumnStep(NamedTuple):
@@ -23,7 +23,7 @@ class ColumnStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnRound:
-    """Some steps in a row, and the columns trained after them, over all epochs."""
+    """Consecutive steps, and the number of columns trained after them, over all epochs."""
 
     number: int
     steps: tuple[ColumnStep, ...]

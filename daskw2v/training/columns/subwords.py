@@ -1,9 +1,9 @@
 """Input rows computed by the subword network: the tasks of strategy `columns` for objective `subwords`.
 
-A step goes over minibatches of words. The network computes their rows; these are trained on the step's columns like
-other rows, with the output rows fixed; and the change of the rows is the gradient that is propagated back through the
-network, which takes a step of Adam (Li et al. 2019, section 5.8). After all minibatches, the network computes the rows
-against which the output rows are trained.
+A step goes over minibatches of words. The network computes the rows of a minibatch. These are trained on the step's
+columns like other rows, with the output rows fixed. Their change is the gradient that is propagated back through the
+network, which takes a step of Adam (Li et al. 2019, section 5.8). After all minibatches, the network computes all input
+rows, and the output rows are trained against them.
 
 Gradients are computed for blocks of words and summed in the order of the blocks, so the sum has the same bits on any
 number of workers (data parallelism, section 3.3).
@@ -55,7 +55,7 @@ from daskw2v.types import Float32Array, Int32Array
 _MOMENTS = "subwords-moments"  # group of a checkpoint
 _BLOCK = 256  # words of a block
 _BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
-_PYTORCH = 512 << 20  # of a GPU: its kernels, and what its libraries work in; by estimate
+_PYTORCH = 512 << 20  # bytes of a GPU that PyTorch's kernels and the workspaces of its libraries take, by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
 OUTPUT_RATE = 5.0  # learning rate of output rows over that of the network, both by Adam, as measured
 
@@ -80,7 +80,7 @@ class BlockGradients(NamedTuple):
 
 
 def network_bytes(vector_size: int) -> int:
-    """Return the bytes of a GPU that training the network takes, besides rows."""
+    """Return the bytes that training the network takes on a GPU, without the rows."""
     return _PYTORCH + training_bytes(vector_size, _BLOCK)
 
 
@@ -114,41 +114,41 @@ def find_gradients(
     weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
     characters = [_characters(run, words) for words in blocks]
     rows = [forward(weights, of_block, device) for of_block in characters]
-    worked = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
+    trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
     starts = np.cumsum([0, *map(len, rows)])
     losses = []
     for words, start in zip(blocks, starts, strict=False):
         contexts = read_contexts(context.matrix, words, (step.first, step.last))
         columns = columns_of(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
-        losses.append(worked.train(INPUT, columns, int(start)))
+        losses.append(trainer.train(INPUT, columns, int(start)))
         pairs += int(np.count_nonzero(contexts >= 0))
-    (moved,) = worked.take(INPUT)
-    asked = [
+    (moved,) = trainer.take(INPUT)
+    of_blocks = [
         gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), device)
         for of_block, before, a in zip(characters, rows, starts, strict=False)
     ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
     finite = bool(np.isfinite(moved).all())
     totals = TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read())
-    return BlockGradients(asked, totals, losses)
+    return BlockGradients(of_blocks, totals, losses)
 
 
 def update_network(
-    run: Run, alpha: float, shares: Sequence[Sequence[WordRange]], held: HeldNetwork, *followed: BlockGradients
+    run: Run, alpha: float, shares: Sequence[Sequence[WordRange]], held: HeldNetwork, *results: BlockGradients
 ) -> NetworkState:
     """Task: take a step of the network with the sum of all gradients, in the order of the blocks."""
     network, of_block = open_network(run, held), dict[WordRange, Weights]()
-    for blocks, found in zip(shares, followed, strict=True):
-        of_block |= zip(blocks, found.gradients, strict=True)
+    for blocks, result in zip(shares, results, strict=True):
+        of_block |= zip(blocks, result.gradients, strict=True)
     first, *others = (of_block[words] for words in sorted(of_block))
     total = {name: sum((other[name] for other in others), first[name]) for name in first}
     steps = network.steps + 1
     return NetworkState(*adam_step(network.weights, network.moments, total, alpha, steps), steps)
 
 
-def center_network(network: NetworkState, centre: Float32Array) -> NetworkState:
-    """Task: return the network with `centre` subtracted from the rows that it computes."""
-    return network._replace(weights={**network.weights, "bias": network.weights["bias"] - centre})
+def center_network(network: NetworkState, mean: Float32Array) -> NetworkState:
+    """Task: return the network with `mean`, shape (D,), subtracted from the rows that it computes."""
+    return network._replace(weights={**network.weights, "bias": network.weights["bias"] - mean})
 
 
 @gpu_memory_watched()

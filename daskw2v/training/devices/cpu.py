@@ -11,7 +11,7 @@ import numpy as np
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import sparse_zeros
 from daskw2v.objectives.base import Columns, HotRows, Objective, PartTables, Tables
-from daskw2v.objectives.cpu.composed import Composer, composer_of, train_composed
+from daskw2v.objectives.cpu.composed import ComposedRows, composer_of, train_composed
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
@@ -64,19 +64,21 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows
 
     def _make_ready(self) -> None:
-        self._memories: SimpleQueue[tuple[Tables, Composer | None]] = SimpleQueue()  # one for each thread that trains
+        self._memories: SimpleQueue[tuple[Tables, ComposedRows | None]] = SimpleQueue()  # one for each thread
         hot = self._hot_rows()
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
             rows = HotRows(hot, *copies, flush_words_of(self._objective, self._threads))
             tables = Tables(self._tables["input"], self._tables["output"], self._width, rows, self._frozen)
-            self._memories.put((tables, self._composer()))
+            self._memories.put((tables, self._composed_rows()))
 
-    def _composer(self) -> Composer | None:
-        """Return what a thread composes rows in; None where words have no features."""
+    def _composed_rows(self) -> ComposedRows | None:
+        """Return the rows that a thread composes, with arrays of its own; None if words have no features."""
         if self._features is None:
             return None
-        return composer_of(self._features, self._lengths["features"], self._params.window, self._width)
+        window = self._params.window
+        composer = composer_of(self._features, self._lengths["features"], window, self._width)
+        return ComposedRows(self._features, self._tables["features"], composer, window)
 
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
         def room(name: str) -> Float32Array:
@@ -115,16 +117,11 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return _total(results)
 
     def _part(self, piece: TextPiece, first: int, last: int, words: int = 0) -> TextTotals:
-        tables, composer = memory = self._memories.get()
+        tables, composed = memory = self._memories.get()
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
-            done: tuple[int, float]
-            if composer is None or self._features is None:
-                done = self._train(*work)
-            else:
-                rows, window = self._tables["features"], self._params.window
-                done = train_composed(self._train, *work, self._features, rows, composer, window)
-            return TextTotals(*done, words)
+            examples, loss = self._train(*work) if composed is None else train_composed(self._train, *work, composed)
+            return TextTotals(examples, loss, words)
         finally:
             self._memories.put(memory)
 
