@@ -26,6 +26,8 @@ from daskw2v.errors import ParameterError, counted
 from daskw2v.objectives.registry import check_options
 from daskw2v.phrases.score import check_phrases
 from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, hardware_of, machines_of
+from daskw2v.training.features import with_feature_table
+from daskw2v.training.markets import with_market_table
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.stages import estimate
 from daskw2v.training.memory.text import Text, guess_text
@@ -71,6 +73,7 @@ def estimate_command(
         inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters
     )
     check_formats(sources, params)
+    with_feature_table(with_market_table(params, resources), resources)  # refuses what `train` would
     text = guess_text(sources, params, resources, types, words)
     rate = None if network is None else parse_rate(network)
     place = _place(resources, machines=rate is not None)

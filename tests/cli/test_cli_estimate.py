@@ -58,3 +58,5 @@ def test_estimate__refuses_what_train_would(text):
     assert "window" in invoke("estimate", text, "--window", "0").output
     assert invoke("estimate", text, "--objective", "cbow_hs", "--strategy", "rotation").exit_code == 2
     assert "matches no file" in invoke("estimate", f"{text}.gone").stderr
+    for name, options in {"features": (), "markets": ("--market-negative", "1")}.items():
+        assert "gone.csv matches no file" in invoke("estimate", text, f"--{name}", f"{text}.gone.csv", *options).stderr
