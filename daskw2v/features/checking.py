@@ -1,4 +1,4 @@
-"""What is refused of a table of features before any text is read: its files' schemas tell."""
+"""Checks of a table of features before any text is read, by the schemas of its files."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

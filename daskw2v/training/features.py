@@ -24,8 +24,8 @@ from daskw2v.features.checking import check_table
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.summary import summary_of
 from daskw2v.features.table import TableFeatures, read_table
-from daskw2v.features.telling import told
 from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.attempts import attempt_of
@@ -132,7 +132,7 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
         for name in _ARRAYS:
             write_array(group, name, getattr(found, name))
         base = None if run.base is None else read_features(run.base.model)
-        said = told(found, columns, () if base is None else base.columns)
+        said = summary_of(found, columns, () if base is None else base.columns)
     ngrams = NGrams(params.minn, params.maxn, params.bucket) if params.maxn else NGrams()
     keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())

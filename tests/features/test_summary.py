@@ -1,11 +1,11 @@
-"""What a run says of its table of features."""
+"""The summary of a run's table of features."""
 
 import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.features.keys import FeatureColumn
-from daskw2v.features.telling import told
+from daskw2v.features.summary import summary_of
 from daskw2v.features.words import WordFeatures
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -14,17 +14,17 @@ FOUND = WordFeatures(np.array([0, 2, 2, 3]), np.zeros(3, np.int32), np.ones(3, n
 BRAND, PRICE = FeatureColumn("brand", 1.0, values=("acme", "zorg")), FeatureColumn("price", 1.0, knots=(1.0,))
 
 
-def test_words_and_columns__are_told():
+def test_words_and_columns__are_summary_of():
     columns = (BRAND, PRICE, FeatureColumn("comment", 0.0))
-    assert told(FOUND, columns, ()) == (
-        "the table tells of 2 of 3 words; brand: categories, 2 rows; price: numbers, 1 row"
+    assert summary_of(FOUND, columns, ()) == (
+        "the table has 2 of 3 words; brand: categories, 2 rows; price: numbers, 1 row"
     )
 
 
-def test_columns__that_are_gone_or_of_another_kind_are_told():
+def test_columns__that_are_gone_or_of_another_kind_are_summary_of():
     before = (BRAND, FeatureColumn("price", 1.0, values=("1", "2", "3")), FeatureColumn("colour", 1.0, values=("red",)))
-    assert told(FOUND, (BRAND, PRICE), before).endswith(
-        "colour is no longer there; price had categories, 3 rows before, and begins anew"
+    assert summary_of(FOUND, (BRAND, PRICE), before).endswith(
+        "colour is no longer there; price had categories, 3 rows before, and starts anew"
     )
 
 
@@ -35,4 +35,4 @@ def test_training__says_which_words_have_features(tmp_path):
     train(str(tmp_path / "text.txt"), work=str(tmp_path / "work"), resources=Resources(threads=1),
           params=Params(features=str(tmp_path / "t.parquet"), vector_size=4, epochs=1, sample=0),
           listener=lambda report: heard.append((report.stage, report.message)))  # fmt: skip
-    assert ("features", "the table tells of 1 of 3 words; x: categories, 1 row") in heard
+    assert ("features", "the table has 1 of 3 words; x: categories, 1 row") in heard
