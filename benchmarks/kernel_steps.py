@@ -31,7 +31,7 @@ from benchmarks.options import Smoke, parsed
 from benchmarks.texts import encode
 from daskw2v.config.params import Params
 from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.words import WordFeatures, weighed
+from daskw2v.features.words import WordFeatures, weigh_own_rows
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables, Trainer
@@ -108,7 +108,7 @@ def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int
     used, rows = np.unique(buckets, return_inverse=True)
     ones = np.ones(len(vocabulary), np.float32)
     found = WordFeatures(offsets, rows.astype(np.int32), np.zeros(0, np.float32), ones)
-    features = weighed(found, text.counts, params.prior_count)
+    features = weigh_own_rows(found, text.counts, params.prior_count)
     composer = composer_of(features, len(used), params.window, width)
     composed = ComposedRows(features, zeros(len(used) * width), composer, params.window)
 

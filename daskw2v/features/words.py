@@ -61,7 +61,7 @@ class WordFeatures(NamedTuple):
         return self.weights if len(self.weights) else np.ones(len(self.rows), np.float32)
 
 
-def joined(first: WordFeatures, second: WordFeatures) -> WordFeatures:
+def join_features(first: WordFeatures, second: WordFeatures) -> WordFeatures:
     """Return the features of the same words from two sources, word by word; weights of own rows are the first's."""
     sizes = np.diff(first.offsets), np.diff(second.offsets)
     owners = np.concatenate([np.repeat(np.arange(len(some)), some) for some in sizes])
@@ -72,7 +72,7 @@ def joined(first: WordFeatures, second: WordFeatures) -> WordFeatures:
     return WordFeatures(offsets, np.concatenate([first.rows, second.rows])[order], weights, first.own)
 
 
-def sums(features: WordFeatures, rows_of: Callable[[Int32Array], Float32Array], columns: int) -> Float32Array:
+def sum_features(features: WordFeatures, rows_of: Callable[[Int32Array], Float32Array], columns: int) -> Float32Array:
     """Return the weighted sum of each word's feature rows, shape (n, D) float32.
 
     Parameters
@@ -103,7 +103,7 @@ def total_weights(features: WordFeatures) -> Float32Array:
     return np.bincount(np.repeat(np.arange(len(sizes)), sizes), features.weights, len(sizes)).astype(np.float32)
 
 
-def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> WordFeatures:
+def weigh_own_rows(features: WordFeatures, counts: Int64Array, prior_count: int) -> WordFeatures:
     """Return features with the weight of each word's own row.
 
     Parameters
@@ -122,9 +122,11 @@ def weighed(features: WordFeatures, counts: Int64Array, prior_count: int) -> Wor
     return features._replace(own=np.clip(own, 1.0, _HEAVIEST).astype(np.float32))
 
 
-def composed(features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]) -> Float32Array:
-    """Return the vectors of words, shape (n, D) float32, given their own rows of this shape; others as in `sums`."""
-    totals = sums(features, rows_of, own.shape[1])
+def compose_vectors(
+    features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
+) -> Float32Array:
+    """Return the vectors of n words, given their own rows, both shape (n, D) float32; others as in `sum_features`."""
+    totals = sum_features(features, rows_of, own.shape[1])
     vectors: Float32Array = (features.own[:, None] * own + totals) / (features.own + total_weights(features))[:, None]
     return vectors
 
@@ -132,7 +134,7 @@ def composed(features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32
 def own_rows(
     features: WordFeatures, vectors: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
 ) -> Float32Array:
-    """Return the own rows with which words have the given vectors, shape (n, D): the inverse of `composed`."""
-    totals = sums(features, rows_of, vectors.shape[1])
+    """Return the own rows with which words have the given vectors, shape (n, D): the inverse of `compose_vectors`."""
+    totals = sum_features(features, rows_of, vectors.shape[1])
     own: Float32Array = (vectors * (features.own + total_weights(features))[:, None] - totals) / features.own[:, None]
     return own

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskw2v.errors import UnknownWordError
 from daskw2v.features.keys import FeatureKeys, NGrams
-from daskw2v.features.words import WordFeatures, sums, total_weights
+from daskw2v.features.words import WordFeatures, sum_features, total_weights
 from daskw2v.models.coded_rows import CodedRows
 from daskw2v.models.rows import StoredRows
 from daskw2v.types import Float32Array, Int64Array
@@ -79,4 +79,7 @@ class FeatureVectors:
                     f"{name!r} has no {kind} that the model was trained on.",
                     "Ask for another one, or catch this error.",
                 )
-        return sums(found, lambda rows: np.asarray(self.rows[rows]), self.vector_size) / total_weights(found)[:, None]
+        return (
+            sum_features(found, lambda rows: np.asarray(self.rows[rows]), self.vector_size)
+            / total_weights(found)[:, None]
+        )

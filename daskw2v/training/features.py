@@ -26,7 +26,15 @@ from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.summary import summary_of
 from daskw2v.features.table import TableFeatures, read_table
-from daskw2v.features.words import WordFeatures, composed, joined, own_rows, sums, total_weights, weighed
+from daskw2v.features.words import (
+    WordFeatures,
+    compose_vectors,
+    join_features,
+    own_rows,
+    sum_features,
+    total_weights,
+    weigh_own_rows,
+)
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.attempts import attempt_of
 from daskw2v.models.store import read_features
@@ -156,8 +164,8 @@ def features_of(run: Run) -> WordFeatures | None:
         parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
     if run.params.maxn:
         parts.append(_ngrams(run, home))
-    found = parts[0] if len(parts) == 1 else joined(*parts)
-    return weighed(found, counts, run.params.prior_count)
+    found = parts[0] if len(parts) == 1 else join_features(*parts)
+    return weigh_own_rows(found, counts, run.params.prior_count)
 
 
 def _ngrams(run: Run, home: Store) -> WordFeatures:
@@ -181,7 +189,7 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
         table = _all_features(model, attempt_of(model))
         totals = total_weights(found)[:, None]
         rows = np.where(
-            totals > 0, sums(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
+            totals > 0, sum_features(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
         )
     return rows
 
@@ -221,7 +229,7 @@ def _all_features(trained: Store, attempt: str) -> Float32Array:
 def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
     found = features_of(run)
     assert found is not None
-    return composed(found.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
+    return compose_vectors(found.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
 
 
 def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.features.words import WordFeatures, composed, weighed
+from daskw2v.features.words import WordFeatures, compose_vectors, weigh_own_rows
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives import reference
 from daskw2v.objectives.base import HotRows, Rate, Tables
@@ -28,7 +28,7 @@ def features_of(n_words, n_features, rng, weighted, prior_count):
     weights = rng.uniform(0.1, 3, len(rows)) if weighted else np.zeros(0)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     found = WordFeatures(offsets, rows, weights.astype(np.float32), np.ones(n_words, np.float32))
-    return weighed(found, rng.integers(1, 100, n_words), prior_count)
+    return weigh_own_rows(found, rng.integers(1, 100, n_words), prior_count)
 
 
 def table_of(n_rows, params, rng, behind=0):
@@ -137,11 +137,11 @@ def test_a_change__moves_the_mean_as_much():
     inputs, tokens = np.zeros(10, np.int32), np.arange(10, dtype=np.int32)
     found = kernels.compose(tokens, 0, 10, inputs, features, own, rows, 16, composer)
     before = composer.rows.copy().reshape(-1, 16)
-    np.testing.assert_allclose(before, composed(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r]),
-                               rtol=1e-5, atol=1e-6)  # fmt: skip
+    expected = compose_vectors(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r])
+    np.testing.assert_allclose(before, expected, rtol=1e-5, atol=1e-6)
     change = rng.normal(size=before.shape).astype(np.float32)
     composer.rows[:] += change.ravel()
     kernels.spread(*found, features, own, rows, 16, composer, 16)
-    after = composed(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r])
+    after = compose_vectors(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r])
     assert alone
     np.testing.assert_allclose(after[alone], (before + change)[alone], rtol=1e-4, atol=1e-5)

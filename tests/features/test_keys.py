@@ -8,7 +8,7 @@ import pytest
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams, shares_of
 from daskw2v.features.ngrams import ngrams_of
-from daskw2v.features.words import WordFeatures, composed, own_rows, sums, total_weights, weighed
+from daskw2v.features.words import WordFeatures, compose_vectors, own_rows, sum_features, total_weights, weigh_own_rows
 from daskw2v.store.storage import Store
 
 COLUMNS = (
@@ -127,17 +127,17 @@ def test_shares__of_numbers_between_knots():
 def test_own_rows__are_those_with_which_words_have_their_vectors():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(len(keys()), 8)).astype(np.float32)
-    found = weighed(keys().of_words(["cat", "cart"]), np.array([10, 1]), 4)
+    found = weigh_own_rows(keys().of_words(["cat", "cart"]), np.array([10, 1]), 4)
     assert found.own[0] == 2.5**2 * found.offsets[1]
     assert found.own[1] == max(1.0, 0.25**2 * (found.offsets[2] - found.offsets[1]))
     vectors = rng.normal(size=(2, 8)).astype(np.float32)
     own = own_rows(found, vectors, lambda rows: table[rows])
-    np.testing.assert_allclose(composed(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(compose_vectors(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
 
 
 def test_own_weights__have_squares_in_float32():
     """Training divides by them: a word whose own weight has none would never move."""
-    found = weighed(keys().of_words(["cat"]), np.array([10**17]), 1)
+    found = weigh_own_rows(keys().of_words(["cat"]), np.array([10**17]), 1)
     assert np.isfinite(found.own * found.own).all()
 
 
@@ -145,7 +145,7 @@ def test_sums__leave_out_what_no_row_stands_for():
     them = keys()
     found, table = them.of_words(["cat", "dog"]), np.ones((len(them), 3), np.float32)
     known = (found.rows[: found.offsets[1]] >= 0).sum()
-    assert sums(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
+    assert sum_features(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
     assert total_weights(found).tolist() == np.diff(found.offsets).tolist()
 
 

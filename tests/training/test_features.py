@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v import Params, Resources, Vectors, retrain, train
 from daskw2v.errors import DamageError, ParameterError, UnknownWordError
-from daskw2v.features.words import composed, sums, total_weights, weighed
+from daskw2v.features.words import compose_vectors, sum_features, total_weights, weigh_own_rows
 from daskw2v.models.attempts import attempt_of, finish_tables
 from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.retraining.gates import Gates
@@ -57,11 +57,13 @@ def test_a_word_without_a_known_ngram__is_unknown(spelled):
 
 def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
     """With weights of 1, a vector differs from the mean of its n-grams by its own row's share alone."""
-    found = weighed(spelled.features.keys.of_words(spelled.index_to_key), spelled.vocabulary.counts, 0)
+    found = weigh_own_rows(spelled.features.keys.of_words(spelled.index_to_key), spelled.vocabulary.counts, 0)
     table = spelled.features.rows[:]
-    totals = sums(found, lambda rows: table[rows], 16)
+    totals = sum_features(found, lambda rows: table[rows], 16)
     own = spelled.vectors * (1 + total_weights(found))[:, None] - totals
-    np.testing.assert_allclose(composed(found, own, lambda rows: table[rows]), spelled.vectors, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        compose_vectors(found, own, lambda rows: table[rows]), spelled.vectors, rtol=1e-4, atol=1e-5
+    )
     assert spelled.metadata["tables"]["features"] == list(table.shape)
     assert (found.rows >= 0).all(), "all n-grams of known words have rows"
     assert len(table) == len(np.unique(found.rows)), "and nothing else has"

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.words import WordFeatures, composed, own_rows
+from daskw2v.features.words import WordFeatures, compose_vectors, own_rows
 from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.ranking import cut
 from daskw2v.models.vectors import Vectors
@@ -22,7 +22,7 @@ def compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors)
     for some in words_at_once(vocabulary, features.keys.ngrams.maxn, own.shape[1]):
         found = features_of(features.keys, vocabulary, some)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found at the end
-            own[some] = composed(found, own[some], lambda rows: np.asarray(features.rows[rows]))
+            own[some] = compose_vectors(found, own[some], lambda rows: np.asarray(features.rows[rows]))
 
 
 def own_rows_of(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Float32Array]:
