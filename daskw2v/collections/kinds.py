@@ -15,6 +15,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import Listener
+from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.storage import Store
 
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
@@ -52,6 +53,10 @@ class Derived(ABC):
     unread: ClassVar[tuple[str, ...]] = (
         "format", "weight", "delimiter", "filters", "errors", "max_bad_blocks", "keep_inputs",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]  # of a dataclass derived from this
+            refuse_secret(f.name, getattr(self, f.name))
 
     @property
     def has_markets(self) -> bool:

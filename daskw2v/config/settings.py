@@ -15,6 +15,7 @@ import numpy as np
 
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
+from daskw2v.masking import masked
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.urls import absolute, is_location
 
@@ -38,7 +39,8 @@ _SHOWN = 200  # characters of a value that a message shows
 class Constraint(NamedTuple):
     """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
 
-    `item` is what the help calls an item of a list.
+    `item` is what the help calls an item of a list. `place` says that values are places of the user's, URLs and paths,
+    which what is made to be published does not name (`config.params.published`).
     """
 
     check: Callable[[Any], bool]
@@ -46,6 +48,7 @@ class Constraint(NamedTuple):
     convert: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
     item: str = ""
+    place: bool = False
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
@@ -103,9 +106,17 @@ def _is_tokenizer(value: Any) -> bool:
     return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
 
 
-def _public(url: str | os.PathLike[str]) -> str:
-    """Return a URL, which holds no secret, or a path as workers find it."""
-    return refuse_secret(absolute(os.fspath(url)), ParameterError)
+def _absolute(url: str | os.PathLike[str]) -> str:
+    return absolute(os.fspath(url))
+
+
+def _address(address: str) -> str:
+    """Return an address of Dask's, which has no user; it may have no protocol either."""
+    remedy = (
+        "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for tls://."
+    )
+    refuse_secret("address", address if "://" in address else f"tcp://{address}", remedy)
+    return address
 
 
 _CONTENT = re.compile("#[0-9a-f]{20}$")
@@ -129,7 +140,7 @@ def _vectors_place(value: Any) -> Any:
         return value
     place, content = place_of(os.fspath(value))
     # What is settled is named by a type, or is absolute already
-    return f"{refuse_secret(place, ParameterError)}#{content}" if content else _public(place)
+    return f"{place}#{content}" if content else _absolute(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -156,10 +167,13 @@ TOKENIZER = Constraint(
     "a tokenizer's name, regex:PATTERN, package.module:function, or a function that a module holds under its name (no "
     "lambda, local function, partial, method or object: write a function in a module)",
 )
-LOCATION = Constraint(is_location, "a URL or path", _public)
-URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)), item="FILE")
-URL = Constraint(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
-VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place)
+ADDRESS = Constraint(TEXT.check, TEXT.bound, _address)
+LOCATION = Constraint(is_location, "a URL or path", _absolute, place=True)
+URLS = Constraint(
+    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(_absolute, urls)), item="FILE", place=True
+)
+URL = Constraint(TEXT.check, TEXT.bound, place=True)
+VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place, place=True)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
@@ -193,7 +207,7 @@ def setting(
     optional
         Whether it also takes None, meaning "chosen for you".
     secret
-        Whether it is never shown.
+        Whether it is never shown. Other fields refuse URLs that hold a secret.
     heading
         The heading of this field and of those below it, one of `HEADINGS`.
     first
@@ -234,7 +248,7 @@ def _shown(f: "Field[Any]", value: Any) -> str:
     if not f.repr:
         return f"a {type(value).__name__} (not shown: it may hold secrets)"
     try:
-        text = repr(value)
+        text = masked(repr(value))  # before it is cut: half a URL is not known as one
     except ValueError:  # an integer of more digits than Python writes
         return f"(a {type(value).__name__} too large to write)"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
@@ -292,6 +306,8 @@ class Settings:
                 raise ParameterError(
                     f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
                 )
+            if f.repr:
+                refuse_secret(f.name, value)
             if f.metadata["convert"] is not None:
                 object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
 

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.durability import force_name
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
@@ -21,10 +20,12 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
 
     Raises
     ------
+    ParameterError
+        If the URL holds a secret.
     InputError
-        If the URL contains a secret, or the file cannot be opened or read.
+        If the file cannot be opened or read.
     """
-    url = refuse_secret(as_url(url, "file"))
+    url = as_url(url, "file")
     fs, path = filesystem(url, storage_options or {})
     try:
         with fs.open(path, "rb") as f, _unpacked(url, f) as unpacked:
@@ -48,7 +49,6 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     OSError
         If writing fails (no space, no permission). No partial file remains.
     """
-    refuse_secret(url)
     fs, path = filesystem(url, storage_options or {})
     if "file" in fs.protocol:
         with _local_file(path) as f, _packed(url, f) as packed:

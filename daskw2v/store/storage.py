@@ -18,10 +18,9 @@ from zarr.abc.store import Store as ZarrStore
 from zarr.errors import ContainsGroupError
 from zarr.storage import FsspecStore
 
-from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.errors import DamageError, StoreError
 from daskw2v.store import durability
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed, refused
 from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.removing import remove_local
@@ -64,9 +63,8 @@ class Store:
 
     def __post_init__(self) -> None:
         # A worker may stand in another directory
-        url = absolute(as_url(self.url, "The URL of a store"))
+        url = absolute(as_url(self.url, "url"))
         object.__setattr__(self, "url", url if url.endswith("://") else url.rstrip("/") or "/")
-        refuse_secret(self.url, ParameterError)
 
     def __truediv__(self, name: str) -> "Store":
         check_name(name)
