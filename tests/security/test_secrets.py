@@ -11,8 +11,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, ParameterError
-from daskw2v.masking import masked, without_secrets
 from daskw2v.evaluation.pairs import read_pairs
+from daskw2v.masking import masked, without_secrets
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import import_word2vec
@@ -208,12 +208,16 @@ def test_url__is_shown_without_its_secret_alone(url):
         "https://[2001:db8::1]:80/a@b",
         "zip://folder::https://host/a@b.zip",
         "tcp://host:8786",
-        "regex:https?://\\S+|\\S+:\\S+@\\S+",
     ],
 )
 def test_url__without_a_secret_is_as_it_was(url):
     refuse_secret("url", url)
     assert masked(url) == without_secrets(url) == url
+
+
+def test_regular_expression__is_no_url():
+    pattern = r"regex:https?://\S+|\S+:\S+@\S+"
+    assert Params(tokenizer=pattern).tokenizer == without_secrets(pattern) == pattern
 
 
 def test_options__show_their_names_alone():
