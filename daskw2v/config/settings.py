@@ -40,7 +40,8 @@ class Constraint(NamedTuple):
     """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
 
     `item` is what the help calls an item of a list. `place` says that values are places of the user's, URLs and paths,
-    which what is made to be published does not name (`config.params.published`).
+    which what is made to be published does not name (`config.params.published`). `refuse` refuses those that hold a
+    secret; it is given the name of the field too.
     """
 
     check: Callable[[Any], bool]
@@ -49,6 +50,7 @@ class Constraint(NamedTuple):
     choices: tuple[str, ...] = ()
     item: str = ""
     place: bool = False
+    refuse: Callable[[str, Any], None] = refuse_secret
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
@@ -110,13 +112,10 @@ def _absolute(url: str | os.PathLike[str]) -> str:
     return absolute(os.fspath(url))
 
 
-def _address(address: str) -> str:
-    """Return an address of Dask's, which has no user; it may have no protocol either."""
-    remedy = (
-        "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for tls://."
-    )
-    refuse_secret("address", address if "://" in address else f"tcp://{address}", remedy)
-    return address
+def _refuse_user(name: str, address: str) -> None:
+    """Refuse an address of Dask's with a user; it may have no protocol."""
+    remedy = "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for TLS."
+    refuse_secret(name, address if "://" in address else f"tcp://{address}", remedy)
 
 
 _CONTENT = re.compile("#[0-9a-f]{20}$")
@@ -167,7 +166,7 @@ TOKENIZER = Constraint(
     "a tokenizer's name, regex:PATTERN, package.module:function, or a function that a module holds under its name (no "
     "lambda, local function, partial, method or object: write a function in a module)",
 )
-ADDRESS = Constraint(TEXT.check, TEXT.bound, _address)
+ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
 LOCATION = Constraint(is_location, "a URL or path", _absolute, place=True)
 URLS = Constraint(
     _are_urls, "a list of URLs or paths", lambda urls: tuple(map(_absolute, urls)), item="FILE", place=True
@@ -307,7 +306,7 @@ class Settings:
                     f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
                 )
             if f.repr:
-                refuse_secret(f.name, value)
+                f.metadata["refuse"](f.name, value)
             if f.metadata["convert"] is not None:
                 object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
 
