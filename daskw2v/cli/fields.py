@@ -15,7 +15,7 @@ from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.registry import Registry
-from daskw2v.config.resources import Resources
+from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import Settings, by_heading
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
@@ -27,7 +27,6 @@ from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
 _READERS = OBJECTIVES, STRATEGIES, DEVICES, FORMATS  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
@@ -152,7 +151,7 @@ def choose(
     """
     values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
     params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
-    unread = [n for n in _LOCAL if n in values]
+    unread = [n for n in LOCAL if n in values]
     if resources.scheduler is not None and unread:
         given = " and ".join(f"{n}={values[n]!r}" for n in unread)
         variables = " and ".join(map(_variable, unread))

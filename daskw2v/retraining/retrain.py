@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from distributed import Client
 
+from daskw2v.cluster import choose_client
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.config.arguments import check_arguments, check_type
@@ -82,7 +83,8 @@ def retrain(
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
-    check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
+    check_arguments(params=params, resources=resources, client=client)
+    choose_client(client, resources)  # refuses what cannot be used
     _check(params, resources, policy, gates, notices)
     check_texts(inputs, params, resources)
     told = open_callbacks(callbacks, params, resources)

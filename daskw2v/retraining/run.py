@@ -6,13 +6,13 @@ retraining/<version>.json  summary of the run, written after notices were sent; 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from distributed import Client
 
+from daskw2v.cluster import opened_once
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import found_texts
 from daskw2v.config.identity import identity_fields
@@ -97,15 +97,11 @@ class RetrainingRun:
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
         resources = self.resources
-        with ExitStack() as opened:
-
-            @cache
-            def cluster() -> Client:
-                ready = ready_cluster(client, self.work, self.params, resources, self.listener)
-                return opened.enter_context(ready)
-
-            texts = found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener)
-            find = opened.enter_context(texts)
+        ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
+        with (
+            opened_once(ready) as cluster,
+            found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
+        ):
             damaged = Versions(self.work).damaged()
             for name, damage in damaged.items():
                 self._say("versions", f"{damage[0].problem} {name} is passed over.")

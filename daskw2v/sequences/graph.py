@@ -116,7 +116,7 @@ def build_graph(
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
-    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+    with listening(listener) as listen, waits_for_workers(resources, listen):
         return _stored(inputs, work, edges, resources, client, listen)
 
 

@@ -85,7 +85,7 @@ def write_walks(
         If there is a metapath, but edges have no types, or no node has one of its types.
     """
     edges = read_of(edges, walks)
-    with listening(listener, client) as listen:
+    with listening(listener) as listen:
         graph = build_graph(inputs, work, edges, resources, client, listen)
         metapath_of(walks, graph.types)  # refuses unknown types
         n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.console import listening
+from daskw2v.cluster.connecting import called
 from daskw2v.cluster.heap import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections.kinds import TextInputs, check_texts
@@ -27,7 +27,7 @@ from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError, counted
-from daskw2v.progress import Watching
+from daskw2v.progress import Listener, Watching
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
@@ -204,7 +204,7 @@ def build_corpus(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
 ) -> Corpus:
     """Read the text once, and write it as corpus shards.
@@ -220,7 +220,7 @@ def build_corpus(
     params, resources
         How to read.
     client
-        The cluster to run on.
+        The cluster; by default as in `train`.
     listener
         Called with the progress.
 
@@ -243,10 +243,12 @@ def build_corpus(
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_texts(inputs, params, resources)
     with (
-        listening(listener, client) as listen,
-        found_texts(inputs, store, params, resources, lambda: client, listen) as find,
+        called(client, store, resources, listener) as (cluster, listen),
+        found_texts(inputs, store, params, resources, cluster, listen) as find,
     ):
-        return encode_sources(find(), store, params, resources, client, listen)
+        sources = find()
+        known = find_corpus(sources, store, params)
+        return encode_sources(sources, store, params, resources, cluster(), listen) if known is None else known
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
@@ -255,18 +257,17 @@ def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corp
 
 
 def encode_sources(
-    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Watching
+    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> Corpus:
     """Do what `build_corpus` does, with files that are found already."""
     check_formats(sources, params)
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
-    with listening(listener, client) as listen:
-        stage = Stage(store, home, partial(run_tasks, client), listen, "encode", "bytes")
-        corpus = stage.make(
-            partial(find_corpus, sources, store, params),
-            partial(_build, identity, sources, store, params, resources),
-        )
+    stage = Stage(store, home, partial(run_tasks, client), listener, "encode", "bytes")
+    corpus = stage.make(
+        partial(find_corpus, sources, store, params),
+        partial(_build, identity, sources, store, params, resources),
+    )
     trim_heap()  # of a worker in this process
     return corpus
 
