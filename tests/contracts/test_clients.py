@@ -183,6 +183,8 @@ def in_a_task(text, work, how):
     given = {"work": work, "params": PARAMS, "listener": said.append}
     if how == "the current client":
         words = daskw2v.train(text, **given)
+    elif how == "its own":
+        words = daskw2v.train(text, resources=Resources(processes=False), **given)
     elif how == "get_client":
         words = daskw2v.train(text, client=get_client(), **given)
     else:
@@ -191,13 +193,16 @@ def in_a_task(text, work, how):
     return said[0].message, sorted(words.vocabulary.words)
 
 
-@pytest.mark.parametrize("how", ["the current client", "get_client", "worker_client", "worker_client, given"])
+@pytest.mark.parametrize(
+    "how", ["the current client", "its own", "get_client", "worker_client", "worker_client, given"]
+)
 def test_train__runs_in_a_task_of_the_only_thread(current, tmp_path, how):
     (tmp_path / "text.txt").write_text("\n".join(SENTENCES))
     task = current.submit(in_a_task, str(tmp_path / "text.txt"), str(tmp_path / "work"), how, pure=False)
     said, words = task.result(timeout=120)
-    title = "the given client" if "get_client" in how or "given" in how else "the cluster of this task"
-    assert said.startswith(f"{title} at {current.scheduler.address}")
+    title = "the given client" if how in ("get_client", "worker_client, given") else "the cluster of this task"
+    where = "one worker in this process" if how == "its own" else f"{title} at {current.scheduler.address}"
+    assert said.startswith(where)
     assert words
     assert current.submit(lambda: "free again", pure=False).result(timeout=60) == "free again"
 
