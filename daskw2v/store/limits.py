@@ -19,7 +19,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Suf
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import FormatError, StoreError
 from daskw2v.store.durability import is_local, wrote
 from daskw2v.store.mapping import MappedBuffer, mapped
 from daskw2v.store.memory import free_memory
@@ -277,9 +277,9 @@ def _is(value: Any, kind: Any) -> bool:
     return in_range and isinstance(value, kind)
 
 
-def refused(place: str, problem: str) -> StoreError:
+def refused(place: str, problem: str) -> FormatError:
     """Return the error for a file that nobody should read."""
-    return StoreError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
+    return FormatError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
 
 
 def shown(values: Any) -> str:

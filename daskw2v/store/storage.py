@@ -17,7 +17,7 @@ import zarr
 from zarr.abc.store import Store as ZarrStore
 from zarr.errors import ContainsGroupError
 
-from daskw2v.errors import DamageError, ParameterError, StoreError
+from daskw2v.errors import DamageError, FormatError, ParameterError, StoreError
 from daskw2v.store import durability, literal
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
 from daskw2v.store.credentials import refuse_secret
@@ -290,7 +290,7 @@ class Store:
         ------
         DamageError
             If the manifest is not what was written.
-        StoreError
+        FormatError
             If it is of a format this version does not read.
         """
         return twice(partial(self._read_manifest, name))
@@ -308,7 +308,7 @@ class Store:
             raise DamageError.of(f"{self.url}/{name}", "is not what was written")
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
             found = values.get("format_version") if isinstance(values, dict) else None
-            raise StoreError(
+            raise FormatError(
                 f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )

@@ -37,7 +37,7 @@ def test_nights__reach_their_work_directory_alone(where, client, tmp_path):
             before = contents(beside)
         summary = retrain(
             str(text), work=work.url, params=PARAMS, resources=ONE, gates=LOOSE, client=client, listener=None,
-            policy=Policy(keep=1),
+            policy=Policy(keep=2),
         )  # fmt: skip
         assert summary.version.startswith(f"v000{day + 1}-")
     Versions(work).gc(keep=1, min_age=0)
@@ -58,7 +58,7 @@ def test_events_and_walks__are_read_and_written_where_they_are_named(suffix, cli
     work = Store(f"memory://{tmp_path.name}") / "w[1]?*"
     graph = Graph(str(edges), EdgeList(), Walks(number=2, length=9))
     for inputs, words in ((Events(file, Sessions(gap="50")), 40), (graph, 50)):
-        params = PARAMS.replace(min_count=1, sample=0, column="node" if inputs is graph else None)
+        params = PARAMS.replace(min_count=1, sample=0, column="node" if inputs is graph else "item")
         vectors = train(inputs, work=work.url, params=params, resources=ONE, client=client, listener=None)
         assert len(vectors) == words
         before = contents(neighbour_of(Store(f"memory://{tmp_path.name}"), work))
