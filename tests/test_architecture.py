@@ -144,8 +144,8 @@ def test_sources__reach_gpu_code_by_one_door(trees):
     assert wrong == []
 
 
-# What is asked of a filesystem of fsspec: each takes a name as it is. `rm`, `cat`, `get`, `put`, `copy`, `mv` and others
-# take it for a pattern
+# What is asked of a filesystem of fsspec: each takes a name as it is, where `rm`, `cat`, `get`, `put`, `copy`, `mv` and
+# others take it for a pattern
 LITERAL = {
     "cat_file", "exists", "find", "info", "invalidate_cache", "isdir", "isfile", "ls", "makedirs", "open", "pipe_file",
     "protocol", "size", "transaction", "unstrip_protocol",

@@ -1,4 +1,4 @@
-"""Work directories and inputs whose names hold the characters of patterns: all that is done there reaches nothing else."""
+"""Work directories and inputs whose names hold the characters of patterns: nothing else is reached."""
 
 import numpy as np
 import pytest
