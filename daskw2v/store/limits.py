@@ -121,7 +121,7 @@ def check_way(path: str, depth: int) -> None:
         if os.path.islink(path):
             raise StoreError(
                 f"{path} is a link, through which nothing is written or deleted.",
-                "Give the folder that it leads to as work directory, or mount that folder here.",
+                "Keep the whole work directory on the other disk, or mount the folder that it leads to here.",
             )
 
 

@@ -32,7 +32,7 @@ def test_changes__are_refused_through_a_link(linked, operation):
     work, others = linked
     before = contents(others)
     with pytest.raises(
-        StoreError, match=r"work/part is a link, through which nothing is written or deleted\. Give the"
+        StoreError, match=r"work/part is a link, through which nothing is written or deleted\. Keep the"
     ):
         OPERATIONS[operation](work / "part" / "a")
     assert contents(others) == before
