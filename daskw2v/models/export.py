@@ -65,11 +65,11 @@ def export(
         If the format cannot represent one of the words, the model's tokenizer or its table of features; if `sif` needs
         counts of words, and there are none.
     StoreError
-        If there is something in the folder of a Lance dataset, or a vector is not finite.
+        If there is something in the folder of a Lance dataset, a vector is not finite, or no space is left.
     MissingExtraError
         If the format is parquet and pyarrow is not installed, or lance and pylance is not.
     OSError
-        If writing fails (no space, no permission).
+        If writing fails otherwise (no permission).
     """
     url = as_url(url, "url")
     format = format_by_name(url) if format is None else format

@@ -23,12 +23,13 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
 from daskw2v.models.index.build import index_version
-from daskw2v.models.naming import next_version, number_of, run_of
+from daskw2v.models.naming import RUN, next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
 from daskw2v.models.sources import read_sources
 from daskw2v.models.store import ids_after, write_ids
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Version, Versions, was_served
+from daskw2v.models.version import Version
+from daskw2v.models.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import Alignment, find_alignment, read_alignment, write_aligned
 from daskw2v.retraining.changes import Changes, compare
@@ -102,21 +103,34 @@ class RetrainingRun:
             opened_once(ready) as cluster,
             found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
         ):
-            damaged = Versions(self.work).damaged()
-            for name, damage in damaged.items():
-                self._say("versions", f"{damage[0].problem} {name} is passed over.")
-            return mending(self.work, self.listener, partial(self._run, cluster, find, frozenset(damaged)), cluster)
+            damaged, foreign = Versions(self.work).problems()
+            served = latest_version(self._models)
+            if served in foreign:  # a version that descends from others would take its place
+                raise foreign[served]
+            problems = {name: damage[0].problem for name, damage in damaged.items()}
+            problems |= {name: error.problem for name, error in foreign.items()}
+            for name, problem in problems.items():
+                self._say("versions", f"{problem} {name} is passed over.")
+            run = partial(self._run, cluster, find, frozenset(damaged), frozenset(foreign))
+            return mending(self.work, self.listener, run, cluster)
 
     def _run(
         self,
         cluster: Callable[[], Client],
         find: Callable[[], list[Source]],
         seen: frozenset[str],
+        foreign: frozenset[str],
         met: Collection[str],
     ) -> RunResult:
-        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage."""
+        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage.
+
+        Those of another daskw2v are passed over as well.
+        """
         damaged = seen.union(met)
-        result = self._steps(cluster, find(), damaged)
+        result = self._steps(cluster, find(), damaged | foreign)
+        if foreign:
+            told = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+            result = result._replace(message=told)
         if not damaged:
             return result
         return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
@@ -253,11 +267,13 @@ class RetrainingRun:
         """Delete what is no longer needed. The parent's text and vocabulary stay, for a rollback."""
         self._drop_candidates()
         run_folder(self.work, run_of(version)).remove()
-        clear_unused(self.work, self.work / RECORD, {run_of(name) for name in (version, parent) if name is not None})
+        runs = {run_of(name) for name in (version, parent) if name is not None}
+        for name in clear_unused(self.work, self.work / RECORD, runs):
+            self._say("clear", f"{RECORD}/{name} is of another daskw2v: no text or words are deleted.")
         Versions(self.work).gc(self.policy.keep)
 
     def _drop_candidates(self, but: str | None = None) -> None:
-        for name in self._candidates.children():
+        for name in filter(RUN.fullmatch, self._candidates.children()):
             if name != but:
                 (self._candidates / name).remove()
 

@@ -30,7 +30,7 @@ from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
-from daskw2v.training.repair import mending
+from daskw2v.training.repair import check_folders, mending
 from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
 from daskw2v.training.version import (
     check_losses,
@@ -114,6 +114,7 @@ def train(
     check_texts(inputs, params, resources)  # before a cluster is started
     told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
+    check_folders(store)
     if params.base_model is not None:
         find_base(store, params)
 

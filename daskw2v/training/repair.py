@@ -34,9 +34,16 @@ LAYOUTS = (
     choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT,
 )  # fmt: skip
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
+_FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})
 T = TypeVar("T")
 _REPAIRS = 5  # of one result, in one call
 _BLOCKS = 64  # that a task reads
+
+
+def check_folders(work: Store) -> None:
+    """Refuse links where a run will write, before it begins; raises as `Store.check_way` does."""
+    for folder in _FOLDERS:
+        (work / folder).check_way("")
 
 
 def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:

@@ -12,6 +12,7 @@ from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker, ge
 import daskw2v
 from daskw2v import Params, Resources, Store
 from daskw2v.errors import ClusterError, ParameterError
+from daskw2v.training import pipeline
 
 PARAMS = Params(vector_size=4, min_count=1, epochs=1, sample=0)
 SENTENCES = ["a b c d a c e"] * 20
@@ -164,6 +165,17 @@ def test_train__starts_a_cluster_of_its_own_where_no_client_is_current(call):
     assert cluster_line(call, "train", Resources(processes=True, threads=1)).startswith("1 local worker, dashboard at ")
     with pytest.raises(ValueError, match="No clients"):
         Client.current()
+
+
+def test_train__compiles_ahead_only_for_workers_of_its_own(call, client, current, monkeypatch):
+    started = []
+    monkeypatch.setattr(pipeline.CompileAhead, "start", lambda _: started.append(1))
+    for resources, given in ((Resources(), {"client": client}), (Resources(), {}),
+                             (Resources(scheduler=client.scheduler.address), {})):  # fmt: skip
+        call.train(resources=resources, listener=None, **given)
+    assert not started
+    call.train(resources=Resources(processes=False), listener=None)
+    assert started == [1]
 
 
 @pytest.mark.parametrize("function", [daskw2v.train, daskw2v.retrain])
