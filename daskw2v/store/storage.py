@@ -26,7 +26,7 @@ from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, 
 from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.removing import remove_local
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
-from daskw2v.store.urls import absolute, as_url, filesystem
+from daskw2v.store.urls import absolute, as_url, filesystem, is_private
 
 T = TypeVar("T")
 FORMAT_VERSION = 1
@@ -98,6 +98,11 @@ class Store:
         """The path on this machine, or None where the store is elsewhere."""
         fs, path = self._filesystem()
         return path if "file" in fs.protocol else None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether this process alone sees what lies here."""
+        return is_private(self.url)
 
     def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
         return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)

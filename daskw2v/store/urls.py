@@ -42,6 +42,11 @@ def absolute(url: str) -> str:
     return url if "://" in url or "::" in url else os.path.abspath(os.path.expanduser(url))
 
 
+def is_private(url: str) -> bool:
+    """Tell whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    return url.startswith("memory://")
+
+
 def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     """Return fsspec's filesystem of a URL, and the path in it.
 
