@@ -36,8 +36,7 @@ class PickledModel:
         return self._rows.pickles_as if isinstance(self._rows, StoredRows) else "rows"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = held_fields(self)
-        return {**state, **{name: self._sent(state[name]) for name in _PLACES}}
+        return {**held_fields(self), **{name: self._sent(getattr(self, name)) for name in _PLACES}}
 
     def _sent(self, store: Store | None) -> Store | None:
         """Return what opens a version, unless options would go where no rows need them, or nobody could use it."""

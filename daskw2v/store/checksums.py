@@ -198,7 +198,8 @@ class StoredArray:
 def _native(values: Any) -> npt.NDArray[Any]:
     """Return an array in this machine's order of bytes; another machine may have written it."""
     found = np.asarray(values)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    native = found.dtype.newbyteorder("=")
+    return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
 
 
 def _places(part: Any, length: int, step: int) -> Iterable[int]:
