@@ -334,6 +334,14 @@ def test_address__without_the_rows_is_refused(other, tmp_path):
         model["walk"]
 
 
+def test_address__in_an_object_store_is_sent_with_its_options(s3):
+    in_memory(None).save("s3://bucket/pickled", s3)
+    model = Vectors.open("s3://bucket/pickled", s3, in_memory=False)
+    found = sent(model)
+    assert tokenize(found) == tokenize(model)
+    assert differences(probed(found), probed(model)) == []
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_follower__refuses_and_its_model_is_sent(way, places):
     published(1, places["of a follower"])
