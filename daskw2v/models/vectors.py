@@ -19,6 +19,7 @@ from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.neighbours import neighbours_table
 from daskw2v.models.opened import open_model
 from daskw2v.models.outputs import Outputs
+from daskw2v.models.pickling import PickledModel
 from daskw2v.models.queries import at_least_one, query_vectors, word_list
 from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
@@ -39,7 +40,7 @@ _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(UnseenWords, WordQueries, Outputs):
+class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     """Words and their vectors.
 
     Parameters
@@ -141,9 +142,6 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         """Return these, which lie in the folder of a version."""
         vars(self).update(_store=store, _version=store)
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None, "_version": None}  # they may hold secrets
 
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"
@@ -364,7 +362,8 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         topn = at_least_one("topn", topn)
         if self._store is None:
             raise ParameterError(
-                "These vectors are in memory alone, where no worker reads them.", "Open the folder that `save` writes."
+                "These vectors are in memory alone, where no worker reads them.",
+                "Open the folder that `save` writes; if a pickle left out their storage options, open their URL again.",
             )
         if words is None:
             return neighbours_table(Vectors._read, self._store, range(len(self)), topn)

@@ -53,6 +53,11 @@ def absolute(url: str) -> str:
     return os.path.abspath(path)
 
 
+def is_private(url: str) -> bool:
+    """Tell whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    return url.startswith("memory://")
+
+
 def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     """Return fsspec's filesystem of a URL, and the path in it.
 

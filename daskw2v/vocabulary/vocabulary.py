@@ -10,6 +10,7 @@ import numpy as np
 import zarr
 
 from daskw2v.errors import UnknownWordError, VocabularyError, counted
+from daskw2v.fields import PickledFields
 from daskw2v.shards.words import are_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
@@ -20,7 +21,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vocabulary:
+class Vocabulary(PickledFields):
     """Words in order of their ids: most frequent first, equal counts by bytes.
 
     Parameters
