@@ -32,7 +32,7 @@ _COLUMNS = {("pandas", "Series"), ("dask", "Series"), *ARROW_COLUMNS, *POLARS_CO
 _DATASETS = {("datasets", "Dataset")}
 _REFUSED = {
     ("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict"), ("numpy", "ndarray"),
-    ("dask", "Array"),
+    ("dask", "Array"), ("daskw2v", "Vectors"),
 }  # fmt: skip
 _ROWS = 1 << 16  # of a dataset at a time
 
