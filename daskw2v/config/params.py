@@ -16,6 +16,7 @@ from daskw2v.errors import ParameterError, UnknownParameterError
 
 _NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
+_FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
@@ -151,7 +152,7 @@ class Params(TextParams):
         "one a line",
         URL,
         stage="train",
-        used_by=("averaging",),
+        used_by=_FROZEN,
         optional=True,
     )
     anchor: float = setting(
