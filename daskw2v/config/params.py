@@ -307,6 +307,7 @@ class Params(TextParams):
         "the model's metadata names them",
         integer(0),
         stage="read",
+        used_by=("files", "collections"),
         heading="Faults",
     )
 

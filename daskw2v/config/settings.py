@@ -188,8 +188,8 @@ def setting(
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     used_by
-        The objectives, strategies, devices and formats that read it, where not all of their kind do; or the field that
-        must be set for anybody to read it.
+        The objectives, strategies, devices, formats and kinds of input (`collections.kinds.KINDS`) that read it, where
+        not all of their kind do; or the field that must be set for anybody to read it.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret

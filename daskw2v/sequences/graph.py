@@ -15,6 +15,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.cluster.workers import total_threads
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError, ParameterError, counted
@@ -112,6 +113,8 @@ def build_graph(
     InputError
         If the files cannot be read as edges, have none, or name nodes by both integers and strings; if a node has two
         types, or nodes have too many.
+    ParameterError
+        If nodes of Parquet alone are to be strings.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -125,6 +128,10 @@ def _stored(
 ) -> StoredGraph:
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+    if edges.strings and all(source.format == PARQUET.name for source in sources):
+        raise ParameterError(
+            "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
+        )
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):

@@ -22,7 +22,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats import check_formats, read_block
+from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import plan_blocks
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
@@ -258,7 +258,6 @@ def encode_sources(
     sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Watching
 ) -> Corpus:
     """Do what `build_corpus` does, with files that are found already."""
-    check_formats(sources, params)
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     with listening(listener, client) as listen:
