@@ -4,13 +4,14 @@ Each field states its default, help text, range, stage and readers once; validat
 documentation read them from there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
 from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, integer, number, one_of, setting
 from daskw2v.config.text_params import TextParams
+from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
@@ -19,11 +20,6 @@ _CONTEXT_MATRIX = ("context_matrix", "subwords")
 _FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
-
-
-def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
-    """Return the text that stands for a tokenizer: module:function for a function."""
-    return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from daskw2v.config.settings import (
     DELIMITER,
     SEPARATOR,
     TEXT,
-    TOKENIZER,
     URL,
     Settings,
     integer,
@@ -17,6 +16,7 @@ from daskw2v.config.settings import (
     one_of,
     setting,
 )
+from daskw2v.config.tokenizers import TOKENIZER
 
 _FILES, _COLLECTIONS = "files", "collections"  # of text; what text is derived from is neither
 _TEXT = _FILES, _COLLECTIONS
@@ -29,7 +29,7 @@ class TextParams(Settings):
 
     _staged = _is_part = True
 
-    tokenizer: str | Callable[[list[str]], list[list[str]]] = setting(
+    tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = setting(
         "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", used_by=_TEXT, heading="Input"
     )
     format: str | None = setting(

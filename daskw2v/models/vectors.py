@@ -289,7 +289,9 @@ class Vectors(UnseenWords, WordQueries, Outputs):
             inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
             metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
         features = None if self.features is None else self.features.prefix(columns)
-        return Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
+        found = Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
+        vars(found)["_version"] = self._version
+        return found
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""

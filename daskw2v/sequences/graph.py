@@ -15,12 +15,12 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.cluster.workers import total_threads
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
+from daskw2v.sequences.edges import check_strings
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.node_types import MOST, sorted_types
@@ -128,10 +128,7 @@ def _stored(
 ) -> StoredGraph:
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
-    if edges.strings and all(source.format == PARQUET.name for source in sources):
-        raise ParameterError(
-            "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
-        )
+    check_strings(sources, edges)
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):
