@@ -80,17 +80,18 @@ def _variable(name: str) -> str:
     return f"DASKW2V_{name.upper()}"
 
 
-def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction) -> CommandFunction:
-    """Add the option of a field, which the help shows under a heading."""
+def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction, *, hidden: bool) -> CommandFunction:
+    """Add the option of a field, which the help shows under a heading, or hides."""
     hint = get_type_hints(owner if isinstance(owner, type) else type(owner))[f.name]
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
     shared: dict[str, Any] = {
-        "envvar": _variable(f.name),
+        "hidden": hidden,
+        "envvar": None if hidden else _variable(f.name),
         "help": _sentence(f.metadata["help"] + _ADDED.get(f.name, "")),
         "heading": heading,
-        "used_by": _readers(f),
+        "used_by": () if hidden else _readers(f),
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
@@ -113,24 +114,25 @@ def fields_of(
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Add an option for each field of the settings; an instance has the defaults of its options as values.
 
-    Where several have a field of the same name, the option is that of the first. Fields that are not read with the
-    command's inputs, files of text or those that another text is derived from, have none.
+    Where several have a field of the same name, the option is that of the first. Options that are not read with the
+    command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
     """
     kind = FILES if inputs is None else inputs.__name__
     of_text: tuple[type[Settings], ...] = (Params, Resources)
     unread = {cls: unread_by(cls, kind, kinds_with(inputs)) for cls in of_text}
 
-    def has_option(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
-        return f.name not in unread.get(owner if isinstance(owner, type) else type(owner), ())
+    def hidden(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
+        return f.name in unread.get(owner if isinstance(owner, type) else type(owner), ())
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner) if has_option(f, owner)}  # type: ignore[arg-type]
+        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner)}  # type: ignore[arg-type]
         own = [f for owner in owners for f in fields(owner) if owner_of.get(f.name) is owner]  # type: ignore[arg-type]
         options = [(f, heading) for heading, of in by_heading(*owners).items() for f in of if f in own]
         for f, heading in reversed(options):
-            function = _add(f, owner_of[f.name], heading, function)
+            owner = owner_of[f.name]
+            function = _add(f, owner, heading, function, hidden=hidden(f, owner))
         kinds = (name for registry in _READERS for name in registry.names())
-        others = (name for f, _ in options for name in _readers(f))
+        others = (name for f, _ in options if not hidden(f, owner_of[f.name]) for name in _readers(f))
         return help_for_option([*dict.fromkeys((*kinds, *others))], _also_reads)(function)
 
     return decorate

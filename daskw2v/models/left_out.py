@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from daskw2v.models.vectors import Vectors
 
-NGRAMS = "its n-grams, from which vectors of unseen words come"
+NGRAMS = "n-grams (vectors of unseen words)"
 
 _log = logging.getLogger(__name__)
 
@@ -14,15 +14,15 @@ def tell_left_out(vectors: Vectors, place: str, holds: Collection[str] = ()) -> 
     """Log a warning that names the parts of a model that are not written to a place, which `holds` some of them."""
     missing = [part for part in _parts(vectors) if part not in holds]
     if missing:
-        _log.warning("%s has the vectors of the model's words, without %s.", place, " and ".join(missing))
+        _log.warning("%s lacks parts of the model: %s.", place, ", ".join(missing))
 
 
 def _parts(vectors: Vectors) -> Iterator[str]:
     if vectors.features is not None and vectors.features.spells:
         yield NGRAMS
     if vectors.features is not None and vectors.features.keys.columns:
-        yield "its features, from which vectors of new items come"
+        yield "features (vectors of new items)"
     if vectors.subwords is not None:
-        yield "its subword network, from which vectors of unseen words come"
+        yield "subword network (vectors of unseen words)"
     if vectors.metadata.get("phrases"):
-        yield "its phrases, by which words of new text are joined"
+        yield "phrases (how words of new text are joined)"

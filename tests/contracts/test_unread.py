@@ -24,6 +24,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import Daskw2vError, ParameterError
 from daskw2v.progress import silent
+from tests.support.command_line import invoke
 from tests.support.reading import sentences
 
 pa = pytest.importorskip("pyarrow")
@@ -172,9 +173,20 @@ def test_command__offers_the_options_that_are_read(command):
     kind, own = COMMANDS[command], {f.name for f in fields(EdgeList)} if command == "walks" else set()
     name = FILES if kind is None else kind.__name__
     unread = {*unread_by(Params, name, kinds_with(kind)), *unread_by(Resources, name, kinds_with(kind))}
-    options = {option.name for option in main.get_command(None, command).params}
-    assert options & (unread - own) == set()
-    assert FIELDS.keys() - unread <= options
+    options = main.get_command(None, command).params
+    hidden = {option.name for option in options if getattr(option, "hidden", False)}
+    assert hidden == unread - own
+    assert FIELDS.keys() <= {option.name for option in options}
+    assert not any(option.envvar or option.used_by for option in options if option.name in hidden)
+
+
+@pytest.mark.parametrize("command", ["items", "walks"])
+def test_command__tells_who_reads_an_option_that_it_does_not(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("DASKW2V_ERRORS", "strict")  # of other commands
+    result = invoke(command, "a.parquet", "--work", tmp_path / "work", "--tokenizer", "lower")
+    assert result.exit_code == 2
+    kind = COMMANDS[command].__name__
+    assert f"tokenizer='lower' changes nothing for {kind}; it is for files, collections." in result.stderr
 
 
 def test_files_of_several_formats__may_have_options_of_one(tmp_path):

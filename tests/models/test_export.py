@@ -104,7 +104,7 @@ def test_export__names_what_a_format_has_no_place_for(tmp_path, caplog, format, 
         assert told == []
         return
     (message,) = told
-    assert message.startswith(f"{tmp_path}/exported has the vectors of the model's words, without its {part}, ")
+    assert message.startswith(f"{tmp_path}/exported lacks parts of the model: {part} (")
 
 
 def test_export__of_vectors_alone_tells_nothing(vectors, tmp_path, caplog):
@@ -114,9 +114,7 @@ def test_export__of_vectors_alone_tells_nothing(vectors, tmp_path, caplog):
 
 def test_to_gensim__names_what_is_left_out(caplog):
     to_gensim(Vectors(["one"], np.eye(1, 3), **PARTS["phrases"]))
-    assert caplog.messages == [
-        "KeyedVectors has the vectors of the model's words, without its phrases, by which words of new text are joined."
-    ]
+    assert caplog.messages == ["KeyedVectors lacks parts of the model: phrases (how words of new text are joined)."]
 
 
 @pytest.mark.parametrize(("name", "format"), [("v.dat", None), ("v.txt", "glove")])
