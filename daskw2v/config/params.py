@@ -28,7 +28,7 @@ class Params(TextParams):
 
     The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
     that is edited, text is read again. Edits of what it calls or of globals that it reads are not seen; give the
-    function another name then.
+    function another name then. A tokenizer of Hugging Face counts by its content.
 
     Raises
     ------
