@@ -43,6 +43,7 @@ class Resources(Settings):
         True,
         "keep text that was in no file (a collection or an iterable, in Python) in the work directory after a run",
         FLAG,
+        used_by=("collections",),
     )
     eval_every: int | None = setting(
         None,

@@ -5,9 +5,8 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from functools import reduce
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -99,11 +98,7 @@ def _is_separator(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
-def _is_tokenizer(value: Any) -> bool:
-    return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
-
-
-def _public(url: str | os.PathLike[str]) -> str:
+def public(url: str | os.PathLike[str]) -> str:
     """Return a URL, which holds no secret, or a path as workers find it."""
     return refuse_secret(absolute(os.fspath(url)), ParameterError)
 
@@ -112,7 +107,7 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def place_of(value: str) -> tuple[str, str]:
-    """Return the place and the digest of its content of settled `base_vectors`; the digest of others is ""."""
+    """Return the place, and the digest of its content, of a file in settled Params; the digest of others is ""."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
@@ -129,7 +124,7 @@ def _vectors_place(value: Any) -> Any:
         return value
     place, content = place_of(os.fspath(value))
     # What is settled is named by a type, or is absolute already
-    return f"{refuse_secret(place, ParameterError)}#{content}" if content else _public(place)
+    return f"{refuse_secret(place, ParameterError)}#{content}" if content else public(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -140,24 +135,10 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _is_importable(function: Any) -> bool:
-    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
-    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
-    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
-        return False
-    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
-    return found is function
-
-
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
-TOKENIZER = Constraint(
-    _is_tokenizer,
-    "a tokenizer's name, regex:PATTERN, package.module:function, or a function that a module holds under its name (no "
-    "lambda, local function, partial, method or object: write a function in a module)",
-)
-LOCATION = Constraint(is_location, "a URL or path", _public)
-URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(_public, urls)), item="FILE")
+LOCATION = Constraint(is_location, "a URL or path", public)
+URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(public, urls)), item="FILE")
 URL = Constraint(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
 VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
@@ -188,8 +169,8 @@ def setting(
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     used_by
-        The objectives, strategies, devices and formats that read it, where not all of their kind do; or the field that
-        must be set for anybody to read it.
+        The objectives, strategies, devices, formats and kinds of input (`collections.kinds.KINDS`) that read it, where
+        not all of their kind do; or the field that must be set for anybody to read it.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret

@@ -13,6 +13,7 @@ from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema
 from daskw2v.models.lance import write_lance
+from daskw2v.models.left_out import NGRAMS, tell_left_out
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.sif import check_sif
 from daskw2v.models.static import write_static
@@ -33,6 +34,8 @@ def export(
     part_size: int | None = None,
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
+
+    A warning is logged that names what the format has no place for: n-grams, features, a subword network, phrases.
 
     Parameters
     ----------
@@ -85,6 +88,7 @@ def export(
         refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
     if sif is not None:
         check_sif(sif)
+    tell_left_out(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
     if format in _SEVERAL_FILES:
         _SEVERAL_FILES[format](vectors, url, storage_options, **own)
         return

@@ -224,8 +224,8 @@ class PiecedRows(StoredRows):
 class RowsField:
     """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
 
-    def __set__(self, owner: Any, rows: Float32Array | StoredRows) -> None:
-        vars(owner)["_rows"] = rows
+    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
+        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
 
     def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
         if owner is None:
@@ -234,3 +234,18 @@ class RowsField:
         if isinstance(rows, PiecedRows):
             vars(owner)["_rows"] = rows = rows[:]
         return rows
+
+
+def _as_float32(given: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return real numbers as float32, without a copy where they are, and anything else as an array."""
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of several lengths
+        found = np.asarray(None)
+    if found.dtype.kind not in "fiu":
+        return found
+    with np.errstate(over="raise"):
+        try:
+            return found.astype(np.float32, copy=False)
+        except FloatingPointError:
+            return found

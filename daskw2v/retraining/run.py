@@ -27,6 +27,7 @@ from daskw2v.models.naming import RUN, next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
 from daskw2v.models.sources import read_sources
 from daskw2v.models.store import ids_after, write_ids
+from daskw2v.models.tokenizer import write_tokenizer
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.version import Version
 from daskw2v.models.versions import Versions, latest_version, was_served
@@ -226,6 +227,7 @@ class RetrainingRun:
         self._say("publish", f"writing {version}")
         write_aligned(client, candidate, home, alignment)
         write_phrases(home, self.work, corpus)
+        write_tokenizer(home, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks those that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
         write_ids(home, ids_after(earlier, new.vocabulary))

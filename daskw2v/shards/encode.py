@@ -22,9 +22,11 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats import check_formats, read_block
+from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import plan_blocks
+from daskw2v.corpus.stored_tokenizers import stored_tokenizer
+from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError, counted
 from daskw2v.progress import Listener, Watching
@@ -242,6 +244,7 @@ def build_corpus(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_texts(inputs, params, resources)
+    params = with_tokenizer(params, store)
     with (
         called(client, store, resources, listener) as (cluster, listen),
         found_texts(inputs, store, params, resources, cluster, listen) as find,
@@ -260,7 +263,6 @@ def encode_sources(
     sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> Corpus:
     """Do what `build_corpus` does, with files that are found already."""
-    check_formats(sources, params)
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     stage = Stage(store, home, partial(run_tasks, client), listener, "encode", "bytes")
@@ -278,7 +280,7 @@ def _build(
     began, home = time.monotonic(), stage.home
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     batches = batch_blocks(blocks, resources.block_bytes)
-    quarantine = _encode_all(stage, batches, params, resources)
+    quarantine = _encode_all(stage, batches, store, params, resources)
     bad = quarantine.bad
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     good = [part for batch in batches for part in quarantine.good(batch)]
@@ -315,10 +317,12 @@ def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
     )
 
 
-def _encode_all(stage: OpenStage, batches: list[Batch], params: Params, resources: Resources) -> Quarantine:
+def _encode_all(
+    stage: OpenStage, batches: list[Batch], work: Store, params: Params, resources: Resources
+) -> Quarantine:
     """Run a task for each batch; return which blocks are left out."""
     rules = {
-        "tokenizer": params.tokenizer,
+        "tokenizer": stored_tokenizer(params, replace(work, guards=())),
         "column": params.column,
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,

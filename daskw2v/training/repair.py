@@ -12,6 +12,7 @@ from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections import parts
+from daskw2v.corpus import stored_tokenizers
 from daskw2v.errors import DamageError
 from daskw2v.models.naming import run_of
 from daskw2v.models.versions import was_served
@@ -31,7 +32,7 @@ from daskw2v.vocabulary import count
 
 LAYOUTS = (
     CORPORA, parts.LAYOUT, sessions.LAYOUT, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT,
-    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT,
+    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT, stored_tokenizers.LAYOUT,
 )  # fmt: skip
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 _FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})

@@ -10,6 +10,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
+from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError
 from daskw2v.features.choice import check_features
 from daskw2v.objectives.registry import check_options, find_objective
@@ -57,11 +58,11 @@ def check_choices(params: Params, resources: Resources) -> None:
 
 
 def with_contents(params: Params, store: Store, resources: Resources, listener: Listener) -> Params:
-    """Return Params that name files by place and content: base vectors, frozen words, markets and features.
+    """Return Params that name files by their content: tokenizer, base vectors, frozen words, markets and features.
 
-    Raises as `with_base_vectors`, `with_market_table` and `with_feature_table` do.
+    Raises as `with_tokenizer`, `with_base_vectors`, `with_market_table` and `with_feature_table` do.
     """
-    based = with_base_vectors(params, store, resources, listener)
+    based = with_base_vectors(with_tokenizer(params, store), store, resources, listener)
     return with_feature_table(with_market_table(based, resources), resources)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from daskw2v import Params, Resources, build_corpus, train
 from daskw2v.cluster import connect, connecting
-from daskw2v.config.params import tokenizer_name
+from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
