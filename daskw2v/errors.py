@@ -1,6 +1,7 @@
 """The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
 
 from daskw2v.escapes import escaped_lines
+from daskw2v.masking import masked
 
 
 class Daskw2vError(Exception):
@@ -16,9 +17,9 @@ class Daskw2vError(Exception):
 
     # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
     def __init__(self, problem: str, remedy: str = "") -> None:
-        super().__init__(problem, remedy)
-        self.problem = problem
-        self.remedy = remedy
+        # They may quote what the user gave, or an error of a library, which may name any URL
+        self.problem, self.remedy = masked(problem), masked(remedy)
+        super().__init__(self.problem, self.remedy)
 
     def __str__(self) -> str:
         return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # it may quote what others wrote
@@ -62,8 +63,8 @@ class DamageError(StoreError):
 
     def __init__(self, problem: str, remedy: str = "", url: str = "") -> None:
         super().__init__(problem, remedy)
-        self.args = (problem, remedy, url)
-        self.url = url
+        self.url = masked(url)
+        self.args = (*self.args, self.url)
 
     @classmethod
     def of(cls, url: str, what: str) -> "DamageError":

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from daskw2v.masking import masked
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -16,6 +18,9 @@ class Progress:
     words_per_second: float | None = None
     loss: float | None = None
     message: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", masked(self.message))  # it may quote an error of a library
 
 
 Listener = Callable[[Progress], None]

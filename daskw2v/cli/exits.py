@@ -1,4 +1,7 @@
-"""Errors of programs: one sentence on stderr, and an exit code."""
+"""Errors of programs: one sentence on stderr, and an exit code. URLs in them are shown without secrets.
+
+Those of libraries, which a traceback shows too, may name a URL of `storage_options`.
+"""
 
 import signal
 import sys
@@ -7,10 +10,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import TracebackType
 from typing import Any
+
+import click
 
 from daskw2v.errors import Daskw2vError
 from daskw2v.escapes import escaped, escaped_lines
+from daskw2v.masking import masked
 
 FAILED, INTERRUPTED = 2, 130
 
@@ -30,17 +37,27 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
         yield
     except BrokenPipeError:  # as in `daskw2v similar ... | head`, which is not an error
         raise
+    except click.UsageError as error:  # it may quote any word of the command line
+        message = error.format_message()
+        if (safe := masked(message)) == message:
+            raise
+        raise click.UsageError(safe, error.ctx) from None
     except (Daskw2vError, OSError) as error:
         if wants_traceback():
-            print(escaped_lines(traceback.format_exc()), end="", file=sys.stderr)
+            show_traceback(type(error), error, error.__traceback__)
         else:
-            print(f"Error: {escaped(' '.join(str(error).splitlines()))}", file=sys.stderr)
+            print(f"Error: {escaped(masked(' '.join(str(error).splitlines())))}", file=sys.stderr)
         sys.exit(FAILED)
     except KeyboardInterrupt:
         print("Interrupted. The same command goes on where it stopped.", file=sys.stderr)
         sys.exit(INTERRUPTED)
     finally:
         sys.unraisablehook = before
+
+
+def show_traceback(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    """Print the traceback of an error on stderr, as `sys.excepthook` does."""
+    print(escaped_lines(masked("".join(traceback.format_exception(kind, error, at)))), end="", file=sys.stderr)
 
 
 def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from daskw2v.cli.exits import one_sentence
+from daskw2v.cli.exits import one_sentence, show_traceback
 from daskw2v.cli.options import Command, wants_traceback
 
 
@@ -99,5 +100,6 @@ def run() -> None:
     """Run the command line as a program, whose processes import nothing from the current directory."""
     # Python would search it first in processes that it starts with -c, such as workers
     os.environ.setdefault("PYTHONSAFEPATH", "1")
+    sys.excepthook = show_traceback  # of what is no error of the user's
     atexit.register(gc.freeze)  # to look for garbage among all modules in the end takes a quarter of a second
     main()

@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
@@ -15,6 +16,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import Listener
+from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.storage import Store
 
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
@@ -60,6 +62,10 @@ class Derived(ABC):
 
     params: ClassVar[Params] = Params()
     also_reads: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]  # of a dataclass derived from this
+            refuse_secret(f.name, getattr(self, f.name))
 
     @property
     def has_markets(self) -> bool:

@@ -22,6 +22,18 @@ _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
 
+def published(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Params of a manifest as what is published names them: of a place only that one was given.
+
+    Names that this version does not know are left out, as their values may be places.
+    """
+    known = Params.__dataclass_fields__
+    return {
+        name: True if known[name].metadata["place"] and value is not None else value
+        for name, value in params.items() if name in known
+    }  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class Params(TextParams):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.

@@ -7,6 +7,7 @@ from typing import Any
 from dask.utils import parse_bytes
 
 from daskw2v.config.settings import (
+    ADDRESS,
     FLAG,
     LOCATION,
     OPTIONS,
@@ -70,14 +71,14 @@ class Resources(Settings):
     scheduler: str | None = setting(
         None,
         "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given",
-        TEXT,
+        ADDRESS,
         optional=True,
     )
     host: str | None = setting(
         None,
         "address that a local cluster listens on, for workers elsewhere to join; this machine alone when not given. "
         "Whoever reaches it can run code on it, unless Dask is configured to use TLS",
-        TEXT,
+        ADDRESS,
         optional=True,
     )
     workers: int = setting(

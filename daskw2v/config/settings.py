@@ -14,6 +14,7 @@ import numpy as np
 
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
+from daskw2v.masking import masked
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.urls import absolute, is_location
 
@@ -37,7 +38,8 @@ _SHOWN = 200  # characters of a value that a message shows
 class Constraint(NamedTuple):
     """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
 
-    `item` is what the help calls an item of a list.
+    `item` is what the help calls an item of a list. `place` says that values are places of the user's, URLs and paths,
+    which what is made to be published does not name (`config.params.published`).
     """
 
     check: Callable[[Any], bool]
@@ -45,6 +47,7 @@ class Constraint(NamedTuple):
     convert: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
     item: str = ""
+    place: bool = False
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
@@ -98,9 +101,18 @@ def _is_separator(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
-def public(url: str | os.PathLike[str]) -> str:
-    """Return a URL, which holds no secret, or a path as workers find it."""
-    return refuse_secret(absolute(os.fspath(url)), ParameterError)
+def absolute_place(url: str | os.PathLike[str]) -> str:
+    """Return a URL as it is, or a path as workers find it."""
+    return absolute(os.fspath(url))
+
+
+def _address(address: str) -> str:
+    """Return an address of Dask's, which has no user; it may have no protocol either."""
+    remedy = (
+        "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for tls://."
+    )
+    refuse_secret("address", address if "://" in address else f"tcp://{address}", remedy)
+    return address
 
 
 _CONTENT = re.compile("#[0-9a-f]{20}$")
@@ -124,7 +136,7 @@ def _vectors_place(value: Any) -> Any:
         return value
     place, content = place_of(os.fspath(value))
     # What is settled is named by a type, or is absolute already
-    return f"{refuse_secret(place, ParameterError)}#{content}" if content else public(place)
+    return f"{place}#{content}" if content else absolute_place(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -137,10 +149,13 @@ def _are_options(value: Any) -> bool:
 
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
-LOCATION = Constraint(is_location, "a URL or path", public)
-URLS = Constraint(_are_urls, "a list of URLs or paths", lambda urls: tuple(map(public, urls)), item="FILE")
-URL = Constraint(TEXT.check, TEXT.bound, lambda url: refuse_secret(url, ParameterError))
-VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place)
+ADDRESS = Constraint(TEXT.check, TEXT.bound, _address)
+LOCATION = Constraint(is_location, "a URL or path", absolute_place, place=True)
+URLS = Constraint(
+    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(absolute_place, urls)), item="FILE", place=True
+)
+URL = Constraint(TEXT.check, TEXT.bound, place=True)
+VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place, place=True)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
@@ -174,7 +189,7 @@ def setting(
     optional
         Whether it also takes None, meaning "chosen for you".
     secret
-        Whether it is never shown.
+        Whether it is never shown. Other fields refuse URLs that hold a secret.
     heading
         The heading of this field and of those below it, one of `HEADINGS`.
     first
@@ -215,7 +230,7 @@ def _shown(f: "Field[Any]", value: Any) -> str:
     if not f.repr:
         return f"a {type(value).__name__} (not shown: it may hold secrets)"
     try:
-        text = repr(value)
+        text = masked(repr(value))  # before it is cut: half a URL is not known as one
     except ValueError:  # an integer of more digits than Python writes
         return f"(a {type(value).__name__} too large to write)"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
@@ -273,6 +288,8 @@ class Settings:
                 raise ParameterError(
                     f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
                 )
+            if f.repr:
+                refuse_secret(f.name, value)
             if f.metadata["convert"] is not None:
                 object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from functools import reduce
 from typing import Any
 
-from daskw2v.config.settings import Constraint, place_of, public
+from daskw2v.config.settings import Constraint, absolute_place, place_of
 
 TOKENIZER_FILE = "tokenizer.json"  # and the digest of its content: a tokenizer of Hugging Face in settled Params
 REGEX = "regex:"
@@ -54,7 +54,7 @@ def _is_importable(function: Any) -> bool:
 
 def _place(value: Any) -> Any:
     is_place = is_tokenizer_file(value) and not place_of(os.fspath(value))[1]
-    return public(value) if is_place else value
+    return absolute_place(value) if is_place else value
 
 
 TOKENIZER = Constraint(

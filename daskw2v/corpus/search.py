@@ -10,7 +10,6 @@ from fsspec.core import has_magic
 
 from daskw2v.corpus.inputs import shortened
 from daskw2v.errors import Daskw2vError, InputError, StoreError
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.retries import with_retries
 from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import absolute, filesystem
@@ -51,9 +50,8 @@ def find_files(
     Raises
     ------
     InputError
-        If nothing is found, the name is not a file, it contains a secret, or the filesystem does not answer.
+        If nothing is found, the name is not a file, or the filesystem does not answer.
     """
-    refuse_secret(name)
     if "::" in name:
         raise InputError(
             f"{shortened(name)} is a chain of filesystems, which cannot be read in blocks.",

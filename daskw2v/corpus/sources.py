@@ -65,13 +65,12 @@ def find_sources(
     Raises
     ------
     InputError
-        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats, a URL
-        contains a secret, a file has an unknown compression or is not text by its name, or the filesystem does not
-        answer.
+        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats, a file has an
+        unknown compression or is not text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
     ParameterError
-        If `format` is unknown, or an input is not a URL or path.
+        If `format` is unknown, or an input is not a URL or path, or holds a secret.
     """
     given = None if format is None else find_format(format)
     found: list[Source] = []

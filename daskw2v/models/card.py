@@ -1,13 +1,14 @@
 """The model card of the Hugging Face Hub: YAML that its search reads, and what the manifest tells of a model.
 
-It names no license, which the Hub lets open: only the owner of the text knows it. It names no URL either, as those of
-the text and of the work directory may be private.
+It names no license, which the Hub lets open: only the owner of the text knows it. It names no place either, as those of
+the text, of lists and tables and of the work directory may be private.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from daskw2v.config.params import published
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.escapes import escaped_json
 from daskw2v.models.vectors import Vectors
@@ -51,8 +52,7 @@ def model_card(vectors: Vectors, sif: float | None = None) -> str:
     card += _OF_TOKENS if is_settled_file(metadata.get("params", {}).get("tokenizer")) else _OF_WORDS
     card += "" if sif is None else _WEIGHTED.format(a=sif)
     scores = dict(_scores(metadata))
-    params = {name: value for name, value in metadata.get("params", {}).items() if name != "vocabulary"}  # a URL
-    return card + _section("Scores", scores) + _section("Parameters", params)
+    return card + _section("Scores", scores) + _section("Parameters", published(metadata.get("params", {})))
 
 
 def _section(title: str, values: Mapping[str, Any]) -> str:

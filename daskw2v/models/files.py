@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.durability import FULL, force_name
 from daskw2v.store.removing import remove_local
 from daskw2v.store.storage import Store
@@ -21,10 +20,12 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
 
     Raises
     ------
+    ParameterError
+        If the URL holds a secret.
     InputError
-        If the URL contains a secret, or the file cannot be opened or read.
+        If the file cannot be opened or read.
     """
-    url = refuse_secret(as_url(url, "file"))
+    url = as_url(url, "file")
     fs, path = filesystem(url, storage_options or {})
     try:
         with fs.open(path, "rb") as f, _unpacked(url, f) as unpacked:
@@ -50,7 +51,6 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     OSError
         If writing fails otherwise (no permission). No partial file remains.
     """
-    refuse_secret(url)
     fs, path = filesystem(url, storage_options or {})
     with _no_space_said(url):
         if "file" in fs.protocol:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.escapes import escaped
+from daskw2v.masking import masked
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions
 from daskw2v.store.retries import TIMEOUT
@@ -147,7 +148,7 @@ class Follower:
 
     def _tell(self, error: Exception) -> None:
         if str(error) != str(self._error):  # log it once, not at each poll
-            _log.warning("%s is served on: %s", escaped(self.version), escaped(str(error)))
+            _log.warning("%s is served on: %s", escaped(self.version), escaped(masked(str(error))))
         self._error = error
 
 

@@ -1,7 +1,11 @@
-"""The manifest of a finished version. It may come from a stranger, so the types of its entries are checked."""
+"""The manifest of a finished version. It may come from a stranger, so the types of its entries are checked.
+
+It may also come from a release that took URLs with secrets which are refused now, so it is read without these.
+"""
 
 from typing import Any
 
+from daskw2v.masking import without_secrets
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
 
@@ -9,7 +13,7 @@ _PARTS = ("corpus", "metrics", "params", "resources", "retraining", "tables", "v
 
 
 def read_finished(store: Store) -> dict[str, Any] | None:
-    """Return the manifest of a version; None if the version is not finished.
+    """Return the manifest of a version, without secrets; None if the version is not finished.
 
     Raises
     ------
@@ -27,4 +31,4 @@ def read_finished(store: Store) -> dict[str, Any] | None:
             manifest.pop(name, None)
         elif not isinstance(manifest[name], dict):
             raise refused(place, f"holds {name}={shown(manifest[name])}")
-    return manifest
+    return dict(without_secrets(manifest))

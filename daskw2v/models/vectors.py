@@ -29,6 +29,7 @@ from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.models.unseen import UnseenWords
 from daskw2v.models.word_queries import WordQueries
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
@@ -85,6 +86,7 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     _version: Store | None = field(default=None, init=False)  # the same, also where features are others by now
 
     def __post_init__(self) -> None:
+        refuse_secret("url", self.url)
         shape, dtype = np.shape(self._rows), getattr(self._rows, "dtype", None)
         if dtype != np.float32 or len(shape) != 2 or shape[0] != len(self.vocabulary):
             raise ParameterError(

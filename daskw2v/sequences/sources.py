@@ -80,6 +80,7 @@ class Graph(Derived):
     walks: Walks = Walks()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_types(self.edges, self.walks)
 
     def write(

@@ -1,15 +1,11 @@
 """Secrets, in options and in URLs: they are used, and neither shown nor written."""
 
-import re
 from typing import Any
 
-from daskw2v.errors import Daskw2vError, InputError
+from daskw2v.errors import ParameterError
+from daskw2v.masking import without_secrets
 
-# A user alone is a token in URLs of the web, and a name in others; github://owner:repository@branch/ has no password
-_USER = re.compile(r"((?<=http://)|(?<=https://)|(?<=webdav://))[^/?#]*@|(?<=://)(?<!github://)[^/@]*:[^/]*@", re.I)
-_PARTS = "sig|token|secret|pass|pwd|auth|jwt|credential|key"  # of names
-_NAMES = "code|sas"  # whole names: barcode is no secret
-_QUERY = re.compile(rf"[?&;#]([^?&;#=]*({_PARTS})[^&;#=]*|{_NAMES})=.*", re.I | re.DOTALL)
+_REMEDY = "Give secrets in storage_options or the environment; a signed URL has to be downloaded first."
 
 
 class Options(dict[str, Any]):
@@ -19,22 +15,14 @@ class Options(dict[str, Any]):
         return "{" + ", ".join(f"{name!r}: ..." for name in self) + "}"
 
 
-def redacted(url: str) -> str:
-    """Return a URL without user names, passwords, and what is signed."""
-    return _QUERY.sub("?...", _USER.sub("...@", url))
-
-
-def refuse_secret(url: str, error: type[Daskw2vError] = InputError) -> str:
-    """Return a URL that holds no secret: URLs stand in logs, messages and manifests.
+def refuse_secret(name: str, value: Any, remedy: str = _REMEDY) -> None:
+    """Refuse the value of a setting that holds a secret: settings stand in logs, messages and manifests.
 
     Raises
     ------
-    Daskw2vError
-        Of the class that is given, if it holds one.
+    ParameterError
+        If it is, or holds, a URL with a secret.
     """
-    if "://" in url and redacted(url) != url:
-        raise error(
-            f"The URL {redacted(url)} holds a secret, and URLs are stored and shown.",
-            "Give secrets in storage_options or the environment; a signed URL has to be downloaded first.",
-        )
-    return url
+    safe = without_secrets(value)
+    if safe is not value and safe != value:
+        raise ParameterError(f"{name}={safe!r} holds a secret, and URLs are stored and shown.", remedy)

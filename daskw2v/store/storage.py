@@ -17,10 +17,9 @@ import zarr
 from zarr.abc.store import Store as ZarrStore
 from zarr.errors import ContainsGroupError
 
-from daskw2v.errors import DamageError, FormatError, ParameterError, StoreError
+from daskw2v.errors import DamageError, FormatError, StoreError
 from daskw2v.store import durability, literal
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, check_way, parsed, refused
 from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.removing import remove_local
@@ -66,9 +65,8 @@ class Store:
 
     def __post_init__(self) -> None:
         # A worker may stand in another directory
-        url = absolute(as_url(self.url, "The URL of a store"))
+        url = absolute(as_url(self.url, "url"))
         object.__setattr__(self, "url", url if url.endswith("://") else url.rstrip("/") or "/")
-        refuse_secret(self.url, ParameterError)
 
     def __truediv__(self, name: str) -> "Store":
         check_name(name)

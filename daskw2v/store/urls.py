@@ -7,6 +7,7 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from daskw2v.errors import MissingExtraError, ParameterError
+from daskw2v.store.credentials import refuse_secret
 
 Location = str | os.PathLike[str]  # an fsspec URL or a local path
 
@@ -30,11 +31,13 @@ def as_url(value: Location, what: str) -> str:
     Raises
     ------
     ParameterError
-        If it names nothing: neither text nor a path, empty, or with a NUL byte.
+        If it names nothing: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
     """
     if not is_location(value):
         raise ParameterError(f"{what}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
-    return os.fspath(value)
+    url = os.fspath(value)
+    refuse_secret(what, url)
+    return url
 
 
 def absolute(url: str) -> str:

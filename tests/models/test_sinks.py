@@ -166,7 +166,7 @@ def test_text__becomes_vectors_of_spacy(vectors, tmp_path, name):
 def test_static__is_a_folder_of_the_hugging_face_hub(vectors, tmp_path):
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
     metadata = {
-        "params": {"tokenizer": "lower", "epochs": 3, "vocabulary": "s3://private/list"},
+        "params": {"tokenizer": "lower", "epochs": 3, "vocabulary": "s3://private/list", "features": None},
         "corpus": {"tokens": 1234},
         "metrics": {"evaluations": [{"scores": {"ws353": 0.1}}, {"scores": {"ws353": 0.625, "simlex": None}}]},
         "retraining": {"scores": {"similarity:men": {"value": 0.5}}},
@@ -178,7 +178,9 @@ def test_static__is_a_folder_of_the_hugging_face_hub(vectors, tmp_path):
     assert card.data.license is None
     assert "50 words in 6 dimensions, trained by daskw2v on 1,234 tokens." in card.text
     assert _section(card.text, "Scores") == {"ws353": 0.625, "simlex": None, "similarity:men": 0.5}
-    assert _section(card.text, "Parameters") == {"tokenizer": "lower", "epochs": 3}
+    assert _section(card.text, "Parameters") == {
+        "tokenizer": "lower", "epochs": 3, "vocabulary": True, "features": None,
+    }  # fmt: skip
     assert "private" not in card.text
     rows = load_file(tmp_path / "hub/model.safetensors")["embeddings"]
     words = json.loads((tmp_path / "hub/tokenizer.json").read_text("utf-8"))["model"]["vocab"]

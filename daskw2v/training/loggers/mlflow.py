@@ -7,6 +7,7 @@ from typing import Any
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
+from daskw2v.store.credentials import refuse_secret
 from daskw2v.training.callbacks import Callback, TrainingRecord
 from daskw2v.training.loggers.metrics import epoch_metrics_of, metrics_of
 
@@ -37,10 +38,11 @@ class MLflowLogger(Callback):
     MissingExtraError
         If mlflow is not installed.
     ParameterError
-        If MLflow cannot be reached.
+        If the URI holds a secret (MLflow reads these from the environment), or MLflow cannot be reached.
     """
 
     def __init__(self, tracking_uri: str | None = None, experiment: str = "daskw2v") -> None:
+        refuse_secret("tracking_uri", tracking_uri)
         client = mlflow.MlflowClient
         try:
             self._client = client(tracking_uri)

@@ -1,0 +1,46 @@
+"""Secrets in URLs: what they look like, and text without them.
+
+Secrets are passwords, users of the web's URLs and of schedulers' addresses (these may be tokens), and queries and
+fragments with names such as token, sig or code.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_URL = re.compile(r"\s*(?:[a-z][\w+.-]*::)*[a-z][\w+.-]*://", re.I)  # how a URL begins, or a chain of them
+# A user alone is a token here, and a name in other URLs
+_USER = re.compile(r"((?:https?|webdav|tcp|tls|wss?|ucx|proxy|gateway)://)[^/?#]*@", re.I)
+# No ports, chains and addresses of IPv6; github://owner:repository@branch/ has no password
+_PASSWORD = re.compile(r"((?<!github)://)[^/@:?#[]*:(?!:|\d*(?:[/?#]|$)).*@", re.I | re.DOTALL)
+_NAMED = re.compile(r"[?&;#]([^?&;#=]*)=")
+_SECRET = re.compile("sig|token|secret|pass|pwd|auth|jwt|credential|key|^code$|^sas$", re.I)  # barcode is no secret
+_CLOSING = "\"'),.:;>]}"  # what ends a URL in a sentence
+
+
+def masked(text: str) -> str:
+    """Return a text, such as a message, whose URLs are without secrets."""
+    return re.sub(r"\S+", _masked_word, text) if "://" in text else text
+
+
+def without_secrets(value: Any) -> Any:
+    """Return the value of a setting, or JSON, as it may be shown: text that is a URL is without secrets."""
+    if isinstance(value, str):
+        return _masked(value) if _URL.match(value) else value
+    if isinstance(value, Mapping):
+        return {without_secrets(name): without_secrets(of) for name, of in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(of) for of in value]
+    return tuple(map(without_secrets, value)) if isinstance(value, tuple) else value
+
+
+def _masked_word(found: re.Match[str]) -> str:
+    word = found[0]
+    url = word.rstrip(_CLOSING)
+    return _masked(url) + word[len(url) :] if "://" in url else word
+
+
+def _masked(url: str) -> str:
+    url = _PASSWORD.sub(r"\1...@", _USER.sub(r"\1...@", url))
+    named = next((found for found in _NAMED.finditer(url) if _SECRET.search(found[1])), None)
+    return url if named is None else f"{url[: named.start()]}?..."
