@@ -63,6 +63,7 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "to_dask_array": lambda model: model.to_dask_array(),
     "to_dask_dataframe": lambda model: model.to_dask_dataframe(),
     "to_pandas": lambda model: model.to_pandas(),
+    "tokenizer_json": lambda model: model.tokenizer_json(),
     "units": lambda model: model.units([0, 7]),
     "with_ngrams": lambda model: model.with_ngrams(3, 3, 40)[UNSEEN],
     "write_to": lambda model: _written(model.write_to),
