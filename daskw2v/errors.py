@@ -46,6 +46,10 @@ class StoreError(Daskw2vError):
         return cls(f"No space is left where {place} should be written.", "Make room; the same command goes on.")
 
 
+class FormatError(StoreError):
+    """Content of a store that this daskw2v does not write: that of another one, or of others."""
+
+
 class DamageError(StoreError):
     """Content of a store that differs from what was written.
 

@@ -55,7 +55,9 @@ def collected():
 @pytest.fixture(scope="session")
 def client():
     """A small cluster inside this process: what tests patch is patched for the workers too."""
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
+    # Not Dask's current client: what is not given it starts its own cluster
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with Client(**options, set_as_default=False) as client:
         yield client
 
 
@@ -64,7 +66,7 @@ def two_processes():
     """A client of two worker processes, for tests that leave them alive and as they were."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 

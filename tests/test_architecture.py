@@ -144,6 +144,54 @@ def test_sources__reach_gpu_code_by_one_door(trees):
     assert wrong == []
 
 
+# What is asked of a filesystem of fsspec: each takes a name as it is, where `rm`, `cat`, `get`, `put`, `copy`, `mv` and
+# others take it for a pattern
+LITERAL = {
+    "cat_file", "exists", "find", "info", "invalidate_cache", "isdir", "isfile", "ls", "makedirs", "open", "pipe_file",
+    "protocol", "size", "transaction", "unstrip_protocol",
+}  # fmt: skip
+EXPANDING = {"store/literal.py": None, "corpus/search.py": {"glob"}}  # where there may be others: any, or these
+FSSPEC = {"fsspec.core.has_magic", "fsspec.core.url_to_fs", "zarr.storage.FsspecStore"}
+
+
+def test_sources__ask_filesystems_by_calls_that_expand_no_names(trees):
+    found = []
+    for path, tree in trees.items():
+        module = path.relative_to(PACKAGE).as_posix()
+        allowed = EXPANDING.get(module, set())
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id="fs"), attr=name) if allowed is not None:
+                    found += [f"{line_of(path, node)} fs.{name}"] * (name not in LITERAL | allowed)
+                case ast.Import(names=names):
+                    found += [line_of(path, node) for each in names if each.name.partition(".")[0] == "fsspec"]
+                case ast.ImportFrom(module=str(source), names=names):
+                    taken = {f"{source}.{each.name}" for each in names}
+                    found += [line_of(path, node) for each in taken - FSSPEC if re.match(r"fsspec|.*FsspecStore", each)]
+    assert found == []
+
+
+def test_sources__name_filesystems_fs(trees):
+    """Otherwise the test above would not see what is asked of them."""
+    calls = {"filesystem", "_filesystem", "url_to_fs"}
+    wrong = []
+    for path, tree in trees.items():
+        named = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
+            if isinstance(first := node.targets[0].elts[0], ast.Name) and first.id in ("fs", "other")
+        } | {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Return)}
+        wrong += [
+            line_of(path, node)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and ast.unparse(node.func).rpartition(".")[2] in calls
+            and id(node) not in named
+        ]
+    assert wrong == []
+
+
 # Where the values of each axis are: what concerns one of them alone stands there, and asks for no other's name
 OWNERS = {
     "tokenizer": ("corpus/tokenizers.py",),

@@ -13,9 +13,11 @@ from click.core import ParameterSource
 
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
+from daskw2v.collections.kinds import FILES, KINDS, Derived, kinds_with
 from daskw2v.config.params import AUTO, Params
+from daskw2v.config.readers import unread_by
 from daskw2v.config.registry import Registry
-from daskw2v.config.resources import Resources
+from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import Settings, by_heading
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
@@ -27,7 +29,6 @@ from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
 _READERS = OBJECTIVES, STRATEGIES, DEVICES, FORMATS  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
@@ -68,22 +69,28 @@ def _kinds(hint: Any) -> set[Any]:
     return {get_origin(member) or member for member in members}
 
 
+def _readers(f: "Field[Any]") -> tuple[str, ...]:
+    """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
+    return tuple(name for name in f.metadata["used_by"] if name not in KINDS)
+
+
 def _variable(name: str) -> str:
     """Return the environment variable of a field."""
     return f"DASKW2V_{name.upper()}"
 
 
-def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction) -> CommandFunction:
-    """Add the option of a field, which the help shows under a heading."""
+def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction, *, hidden: bool) -> CommandFunction:
+    """Add the option of a field, which the help shows under a heading, or hides."""
     hint = get_type_hints(owner if isinstance(owner, type) else type(owner))[f.name]
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
     shared: dict[str, Any] = {
-        "envvar": _variable(f.name),
+        "hidden": hidden,
+        "envvar": None if hidden else _variable(f.name),
         "help": _sentence(f.metadata["help"] + _ADDED.get(f.name, "")),
         "heading": heading,
-        "used_by": f.metadata["used_by"],
+        "used_by": () if hidden else _readers(f),
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
@@ -102,26 +109,29 @@ def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction) -
 
 
 def fields_of(
-    *owners: type[Settings] | Settings, without: Collection[str] = ()
+    *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Add an option for each field of the settings; an instance has the defaults of its options as values.
 
-    Where several have a field of the same name, the option is that of the first. Fields of `Params` and `Resources` in
-    `without` have none.
+    Where several have a field of the same name, the option is that of the first. Options that are not read with the
+    command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
     """
+    kind = FILES if inputs is None else inputs.__name__
+    of_text: tuple[type[Settings], ...] = (Params, Resources)
+    unread = {cls: unread_by(cls, kind, kinds_with(inputs)) for cls in of_text}
 
-    def has_option(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
-        of = owner if isinstance(owner, type) else type(owner)
-        return f.name not in without or of not in (Params, Resources)
+    def hidden(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
+        return f.name in unread.get(owner if isinstance(owner, type) else type(owner), ())
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner) if has_option(f, owner)}  # type: ignore[arg-type]
+        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner)}  # type: ignore[arg-type]
         own = [f for owner in owners for f in fields(owner) if owner_of.get(f.name) is owner]  # type: ignore[arg-type]
         options = [(f, heading) for heading, of in by_heading(*owners).items() for f in of if f in own]
         for f, heading in reversed(options):
-            function = _add(f, owner_of[f.name], heading, function)
+            owner = owner_of[f.name]
+            function = _add(f, owner, heading, function, hidden=hidden(f, owner))
         kinds = (name for registry in _READERS for name in registry.names())
-        others = (name for f, _ in options for name in f.metadata["used_by"])
+        others = (name for f, _ in options if not hidden(f, owner_of[f.name]) for name in _readers(f))
         return help_for_option([*dict.fromkeys((*kinds, *others))], _also_reads)(function)
 
     return decorate
@@ -152,7 +162,7 @@ def choose(
     """
     values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
     params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
-    unread = [n for n in _LOCAL if n in values]
+    unread = [n for n in LOCAL if n in values]
     if resources.scheduler is not None and unread:
         given = " and ".join(f"{n}={values[n]!r}" for n in unread)
         variables = " and ".join(map(_variable, unread))

@@ -19,7 +19,7 @@ _OF_EDGES = ("weight",)  # not of rows of text
 
 
 @main.command("items", no_args_is_help=True)
-@trains("EVENTS", Sessions, Events.params, Resources, without=Events.unread)
+@trains("EVENTS", Sessions, Events.params, Resources, inputs=Events)
 def items_command(
     ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
 ) -> None:
@@ -35,7 +35,7 @@ def items_command(
 
 
 @main.command("walks", no_args_is_help=True)
-@trains("EDGES", EdgeList, Walks, Graph.params, Resources, without=Graph.unread)
+@trains("EDGES", EdgeList, Walks, Graph.params, Resources, inputs=Graph)
 def walks_command(
     ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
 ) -> None:

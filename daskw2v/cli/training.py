@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ from daskw2v.cli.options import CommandFunction, config_option
 from daskw2v.cli.printing import print_table, say
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
-from daskw2v.collections.kinds import TextInputs
+from daskw2v.collections.kinds import Derived, TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings
@@ -89,7 +89,7 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def trains(
-    metavar: str, *owners: type[Settings] | Settings, without: Collection[str] = ()
+    metavar: str, *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command that trains its argument, the files, and its options.
 
@@ -99,8 +99,8 @@ def trains(
         What the help calls a file.
     owners
         Settings whose fields are options; an instance has their defaults as values.
-    without
-        Fields of `Params` and `Resources` that are none.
+    inputs
+        What the files are read as, if not as text.
     """
     parts: Sequence[Callable[[Any], Any]] = (
         click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
@@ -112,7 +112,7 @@ def trains(
         ),
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
-        fields_of(*owners, without=without),
+        fields_of(*owners, inputs=inputs),
         click.pass_context,
     )
     return lambda function: reduce(lambda made, part: part(made), reversed(parts), function)

@@ -1,7 +1,6 @@
 """Commands about the versions of a model: list, show, publish, roll back, tag, compare and delete."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -9,10 +8,11 @@ import click
 from daskw2v.cli.options import Command, storage_option
 from daskw2v.cli.printing import flat, print_json, print_table, say
 from daskw2v.cli.program import main
-from daskw2v.errors import DamageError, counted
+from daskw2v.errors import counted
 from daskw2v.escapes import escaped
 from daskw2v.models.difference import differences
-from daskw2v.models.versions import Version, Versions
+from daskw2v.models.version import Problems, Version
+from daskw2v.models.versions import Versions
 
 _SHOWN = 20  # words
 
@@ -42,17 +42,18 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
     every = Versions.open(work, storage_options)
-    found, damaged = every.all(), every.damaged()
+    found, problems = every.all(), every.problems()
     if as_json:
-        problems = {name: [damage.problem for damage in files] for name, files in damaged.items()}
-        print_json({"versions": [_summary(version) for version in found], "damaged": problems})
+        damaged = {name: [damage.problem for damage in files] for name, files in problems.damaged.items()}
+        foreign = {name: error.problem for name, error in problems.foreign.items()}
+        print_json({"versions": [_summary(version) for version in found], "damaged": damaged, "foreign": foreign})
         return
     rows = (
         ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
         for v in found
     )
     print_table(("", "version", "finished", "words", "tags"), rows)
-    _warn(damaged)
+    _warn(problems)
 
 
 @versions.command(no_args_is_help=True)
@@ -86,7 +87,7 @@ def rollback(work: str, storage_options: dict[str, Any]) -> None:
     """Serve the previously served version again; damaged ones are passed over."""
     every = Versions.open(work, storage_options)
     say(every.rollback().name)
-    _warn(every.damaged())
+    _warn(every.problems())
 
 
 @versions.command(no_args_is_help=True)
@@ -150,7 +151,7 @@ def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dic
     every = Versions.open(work, storage_options)
     for name in every.gc(keep, min_age * 3600, damaged=damaged):
         say(name)
-    _warn(every.damaged())
+    _warn(every.problems())
 
 
 @versions.command(no_args_is_help=True)
@@ -169,6 +170,8 @@ def verify(
     """
     versions = Versions.open(work, storage_options)
     found = versions.verify(None if every else version)
+    if every:
+        _warn(Problems({}, versions.problems().foreign))
     if as_json:
         print_json({name: [damage.problem for damage in files] for name, files in found.items()})
     else:
@@ -183,11 +186,13 @@ def verify(
     ctx.exit(int(any(found.values())))
 
 
-def _warn(damaged: Mapping[str, Sequence[DamageError]]) -> None:
-    """Name damaged versions, and what helps."""
-    for name, files in damaged.items():
+def _warn(problems: Problems) -> None:
+    """Name damaged versions, what helps, and those of another daskw2v."""
+    for name, error in problems.foreign.items():
+        click.echo(escaped(f"{name} is of another daskw2v, and is passed over: {error.problem}"), err=True)
+    for name, files in problems.damaged.items():
         click.echo(escaped(f"{name} is damaged: {files[0].problem}"), err=True)
-    if damaged:
+    if problems.damaged:
         click.echo("See `daskw2v versions verify --all`; `daskw2v versions gc --damaged` deletes them.", err=True)
 
 

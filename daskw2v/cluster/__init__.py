@@ -1,10 +1,11 @@
 """The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
 from daskw2v.cluster.clocks import clocks_watched
-from daskw2v.cluster.connecting import check_cluster, connect
+from daskw2v.cluster.connecting import called, check_cluster, connect, connected, opened_once
+from daskw2v.cluster.current import choose_client, starts_cluster
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.scheduler import scheduler_watched
-from daskw2v.cluster.waiting import await_worker, first_done, gather, waits_for_workers
+from daskw2v.cluster.waiting import all_done, await_worker, first_done, gather, waits_for_workers
 from daskw2v.cluster.workers import (
     Trainers,
     Usage,
@@ -23,17 +24,23 @@ __all__ = [
     "OneWorker",
     "Trainers",
     "Usage",
+    "all_done",
     "ask_workers",
     "await_worker",
+    "called",
     "check_cluster",
+    "choose_client",
     "clocks_watched",
     "connect",
+    "connected",
     "find_trainers",
     "first_done",
     "gather",
     "may_grow",
+    "opened_once",
     "peak_memory",
     "scheduler_watched",
+    "starts_cluster",
     "this_worker",
     "total_threads",
     "usable_memory",

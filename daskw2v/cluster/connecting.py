@@ -1,21 +1,28 @@
-"""Connecting to a scheduler or a local cluster, and checking that the cluster can do the work."""
+"""Connecting to a cluster: that of a client, of a scheduler, or a local one; and checking that it can do the work."""
 
 import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache, partial
 from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
 
+from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.console import listening
+from daskw2v.cluster.current import choose_client, leaving_thread
 from daskw2v.cluster.logs import QuietTasks, interruptible, silenced, start_quiet_tracker
 from daskw2v.cluster.one_worker import OneWorker
-from daskw2v.cluster.waiting import await_worker
+from daskw2v.cluster.scheduler import scheduler_watched
+from daskw2v.cluster.waiting import await_worker, waits_for_workers
 from daskw2v.cluster.workers import ask_workers
 from daskw2v.config.resources import Resources
-from daskw2v.errors import ClusterError, ParameterError, StoreError
+from daskw2v.errors import ClusterError, ParameterError, StoreError, counted
+from daskw2v.kernels.compilation import compiling_said
+from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.store.storage import Store
 
 _TIMEOUT = 60  # seconds that a scheduler has to answer
@@ -39,6 +46,78 @@ def _dask_default(n_workers: int) -> Mapping[str, Any]:
 
 
 @contextmanager
+def connected(
+    given: Client | None,
+    work: Store,
+    resources: Resources,
+    listener: Listener,
+    options: Callable[[int], Mapping[str, Any]] = _dask_default,
+) -> Iterator[Client]:
+    """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
+
+    The listener is told which, and of all that is waited for. Called in a task of the same cluster, the task leaves its
+    thread to others for the block. A client that is there is then as it was before.
+
+    Parameters
+    ----------
+    given
+        The argument `client` of the call.
+    work
+        The work directory.
+    resources, options
+        As in `connect`.
+    listener
+        Called with messages.
+
+    Raises
+    ------
+    ParameterError, ClusterError, StoreError
+        As `choose_client`, `connect` and `check_cluster` do.
+    """
+    there = choose_client(given, resources)
+    opened = connect(resources, options) if there is None else nullcontext(there.client)
+    with waits_for_workers(resources, listener), opened as client, scheduler_watched(), leaving_thread(client):
+        where = _local(client, resources) if there is None else f"{there.title} at {client.scheduler.address}"
+        dashboard = f", dashboard at {client.dashboard_link}" if client.dashboard_link else ""
+        listener(Progress("cluster", 0, 0, "workers", message=where + dashboard))
+        check_cluster(client, work)
+        with compiling_said(client, listener), clocks_watched(client):
+            yield client
+
+
+def _local(client: Client, resources: Resources) -> str:
+    """Return what `connect` has connected to, in words."""
+    if resources.scheduler is not None:
+        return f"the scheduler at {client.scheduler.address}"
+    if isinstance(client.cluster, OneWorker):
+        return "one worker in this process"
+    return counted(resources.workers, "local worker")
+
+
+@contextmanager
+def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> Iterator[Callable[[], Client]]:
+    """Give a function that opens a client when it is first called, until the end of the block.
+
+    A call whose results are all there asks no cluster, and starts none.
+    """
+    with ExitStack() as opened:
+        yield cache(lambda: opened.enter_context(open_client()))
+
+
+@contextmanager
+def called(
+    given: Client | None, work: Store, resources: Resources, listener: Watching
+) -> Iterator[tuple[Callable[[], Client], Listener]]:
+    """Give a function that returns the client of a call, connected when it is first called, and the listener.
+
+    Raises as `choose_client` and `listening` do at once, and as `connected` does later.
+    """
+    choose_client(given, resources)
+    with listening(listener) as heard, opened_once(partial(connected, given, work, resources, heard)) as client:
+        yield client, heard
+
+
+@contextmanager
 def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = _dask_default) -> Iterator[Client]:
     """Yield a client for `resources.scheduler`, or for a local cluster that is closed at the end of the block.
 
@@ -58,7 +137,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     """
     if resources.scheduler is not None:
         try:
-            client = Client(resources.scheduler, timeout=f"{_TIMEOUT}s")
+            client = Client(resources.scheduler, timeout=f"{_TIMEOUT}s", set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # also for missing TLS settings
             raise ClusterError(
                 f"No scheduler answers at scheduler={resources.scheduler!r} ({error}).",
@@ -73,7 +152,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     started = _are_processes(resources, given)
     cluster = _start_processes(resources, given) if started else OneWorker(resources.threads, **given)
     with interruptible(), dask.config.set(_RESTARTING), ExitStack() as ending:
-        client = ending.enter_context(Client(ending.enter_context(cluster)))
+        client = ending.enter_context(Client(ending.enter_context(cluster), set_as_default=False))
         client.register_plugin(QuietTasks())
         try:
             yield client

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
-from distributed import Client
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as Bars
@@ -16,7 +15,6 @@ from rich.text import Text
 
 from daskw2v.errors import ParameterError
 from daskw2v.escapes import escaped
-from daskw2v.kernels.compilation import compiling_said
 from daskw2v.progress import Listener, Progress, Watching, silent
 
 _LINE_SECONDS = 5.0  # between plain lines
@@ -184,15 +182,13 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
 
 
 @contextmanager
-def listening(given: Watching, client: Client | None = None) -> Iterator[Listener]:
+def listening(given: Watching) -> Iterator[Listener]:
     """Yield the listener for a call's argument `listener`.
 
     Parameters
     ----------
     given
         The argument: a listener, "show" or None.
-    client
-        If given, the listener is also told when workers compile kernels.
 
     Raises
     ------
@@ -208,5 +204,5 @@ def listening(given: Watching, client: Client | None = None) -> Iterator[Listene
             f"listener={given!r} is not a function.",
             "Give a function that takes Progress, None for silence, or leave it out.",
         )
-    with shown as listener, nullcontext() if client is None else compiling_said(client, listener):
+    with shown as listener:
         yield listener

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from dask import delayed
-from distributed import Client, Future
+from distributed import Client
 
+from daskw2v.cluster.current import check_futures
 from daskw2v.cluster.tasks import answered, result_of
 from daskw2v.cluster.waiting import first_done
-from daskw2v.errors import ClusterError
 
 
 def run_on_partitions(
@@ -26,7 +26,7 @@ def run_on_partitions(
     function
         Function to call. It must be idempotent, and importable on the workers.
     partitions
-        Objects of `dask.delayed`, or futures of this client.
+        Objects of `dask.delayed`, or futures of the cluster.
 
     Yields
     ------
@@ -36,13 +36,11 @@ def run_on_partitions(
     Raises
     ------
     TrainingError, ClusterError
-        As `run_tasks` does; or if a future was cancelled, or is of another cluster.
+        As `run_tasks` and `check_futures` do.
     Exception
         What the function raises, and what computing a partition raises.
     """
-    for partition in partitions:
-        if isinstance(partition, Future):
-            _check(partition, client)
+    check_futures(client, partitions)
     call = delayed(partial(_call, function), pure=False, traverse=False)
     # Together, since partitions may share what they are made of, as after a shuffle
     futures = client.compute([call(partition) for partition in partitions], retries=2)
@@ -58,13 +56,6 @@ def run_on_partitions(
                 yield numbers[future], answer
     finally:
         client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
-
-
-def _check(future: Future, client: Client) -> None:
-    where, here = future.client.scheduler.address, client.scheduler.address
-    if future.cancelled() or where != here:
-        state = "was cancelled" if future.cancelled() else f"is of the cluster at {where}, not {here}"
-        raise ClusterError(f"The future {future.key!r} {state}.", "Give futures, and the client that has them.")
 
 
 def _call(function: Callable[[Any], Any], partition: Any) -> Any:

@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker
+from distributed.client import _wait
 
 from daskw2v.cluster.scheduler import AGAIN, is_unreachable, scheduler_watched
 from daskw2v.cluster.workers import check_reachable, may_grow, this_worker, workers_known
@@ -133,7 +134,7 @@ def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: st
         waited.check()  # reports the wait at once
         with _explained("A task without work"):
             task = client.submit(this_worker, key=key, resources=takes)
-            _first_done([task], waited)
+            _first_done(client, [task], waited)
             _fetch(client, [task], takes)  # raises if the task killed its workers
         waited.check()  # reports the new worker
 
@@ -154,14 +155,23 @@ def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, 
         If the cluster had no worker with these resources for too long (`waits_for_workers`), or its scheduler is
         gone: the tasks would wait forever.
     """
-    return _first_done(futures, _Wait(client, takes))
+    return _first_done(client, futures, _Wait(client, takes))
 
 
-def _first_done(futures: Collection[Future], waited: _Wait) -> set[Future]:
+def all_done(client: Client, futures: Collection[Future]) -> None:
+    """Wait until all of the tasks are done; raises as `first_done` does."""
+    waiting = set(futures)
+    while waiting:
+        waiting -= first_done(client, waiting)
+
+
+def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> set[Future]:
     while True:
         try:
             with scheduler_watched():
-                done: set[Future] = wait(futures, timeout=waited.step, return_when="FIRST_COMPLETED").done
+                # `distributed.wait` would wait in the loop of Dask's current client, which may be another
+                answer = client.sync(_wait, futures, timeout=waited.step, return_when="FIRST_COMPLETED")
+                done: set[Future] = answer.done
         except TimeoutError as error:
             # The error and its traceback form a cycle, which keeps the callers' frames, and with them all results of a
             # round, until the garbage is collected

@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from distributed import Client
 
 from daskw2v.config.params import Params
+from daskw2v.config.readers import Reader, refuse_unread
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
@@ -33,26 +34,34 @@ _COLUMNS = {("pandas", "Series"), ("dask", "Series"), *ARROW_COLUMNS, *POLARS_CO
 _DATASETS = {("datasets", "Dataset")}
 _REFUSED = {
     ("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict"), ("numpy", "ndarray"),
-    ("dask", "Array"),
+    ("dask", "Array"), ("daskw2v", "Vectors"),
 }  # fmt: skip
 _ROWS = 1 << 16  # of a dataset at a time
 
 
+class Kind(NamedTuple):
+    """A kind of input, which fields name in `used_by` if they are read with some kinds alone."""
+
+    also_reads: tuple[str, ...] = ()
+
+
+FILES, COLLECTIONS = "files", "collections"
+KINDS: Mapping[str, Reader] = {FILES: Kind(), COLLECTIONS: Kind()}
+
+
 class Derived(ABC):
-    """Text that is derived from other data: sessions of events, walks on a graph.
+    """Text that is derived from other data: sessions of events, walks on a graph. Each class is a kind of input.
 
     Parameters
     ----------
     params
         Defaults of training on it.
-    unread
-        Fields of `Params` and `Resources` about reading files of text, which must be as by default.
+    also_reads
+        Fields of `Params` and `Resources` that it reads although their `used_by` names other kinds of input.
     """
 
     params: ClassVar[Params] = Params()
-    unread: ClassVar[tuple[str, ...]] = (
-        "format", "weight", "delimiter", "filters", "errors", "max_bad_blocks", "keep_inputs",
-    )  # fmt: skip
+    also_reads: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]  # of a dataclass derived from this
@@ -72,7 +81,7 @@ class Derived(ABC):
         Parameters
         ----------
         work, params, resources
-            Where files are written; `column` names their column.
+            Where files are written, in a column of the name `column`.
         client
             Returns the cluster, where it is needed.
         listener
@@ -98,53 +107,49 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
     Raises
     ------
     ParameterError
-        If `inputs` are of a type that is neither names nor text; or a format of files is given for what is none, or
-        files that the user has named are not to be kept; or markets are missing, or nobody would read them.
+        If `inputs` are of a type that is neither names nor text; or an option is given that is not read with such
+        inputs; or markets are missing, or nobody would read them.
     InputError
         If they are empty, or a table has no such column.
     """
-    column, format = params.column, params.format
+    column = params.column
     _check_markets(inputs, params)
     if is_named(inputs):
         names_of(inputs)
-        if not resources.keep_inputs:
-            raise ParameterError("keep_inputs=False deletes no files that have been named.", "Leave keep_inputs out.")
-        return
-    if isinstance(inputs, Derived):
-        _check_derived(inputs, params, resources)
-    if params.filters:
-        raise ParameterError(
-            f"filters={params.filters!r} choose files by their folders, but the input is a {type(inputs).__name__}.",
-            "Filter it before, or leave out filters.",
-        )
-    if _is_refused(inputs):
+        kind = shown = FILES
+    elif isinstance(inputs, Derived):
+        kind = shown = type(inputs).__name__
+    elif _is_refused(inputs):
         raise refused(inputs, "")
-    if format is not None:
-        raise ParameterError(
-            f"format={format!r} is that of files, but the input is a {type(inputs).__name__}.", "Leave out format."
-        )
+    else:
+        kind, shown = COLLECTIONS, f"an input of type {type(inputs).__name__}"
+    for settings in (params, resources):
+        refuse_unread(settings, "input", kind, kinds_with(type(inputs)), shown)
+    if kind != COLLECTIONS:
+        return
     if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | _DASK_FRAMES):
         raise ParameterError(
             f"The input is a list of objects of the type {type(inputs[0]).__name__}.",
             "Give one: dask.bag.concat or dask.dataframe.concat makes it.",
         )
+    if params.weight == column:
+        raise ParameterError(f"weight={column!r} is the column of the text.", "Name a column of integers.")
+    named = {"column": None if column == Params.column else column, "weight": params.weight}
+    for field, name in named.items():
+        if name is not None and is_one_of(inputs, _COLUMNS):
+            raise ParameterError(
+                f"{field}={name!r} is a column of tables, but the input is a {type(inputs).__name__}.",
+                f"Give a table that has this column, or leave {field} out.",
+            )
     if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
-        check_column(column, list(inputs.columns))
-    if params.weight is not None:
-        _check_weight(inputs, column, params.weight)
+        for name in (column, params.weight):
+            if name is not None:
+                check_column(name, list(inputs.columns))
 
 
-def _check_weight(inputs: Any, column: str, weight: str) -> None:
-    """Refuse weights that are in no column, or in that of the text."""
-    if weight == column:
-        raise ParameterError(f"weight={weight!r} is the column of the text.", "Name a column of integers.")
-    if is_one_of(inputs, _COLUMNS):
-        raise ParameterError(
-            f"weight={weight!r} is a column of tables, but the input is a {type(inputs).__name__}.",
-            "Give a table that has both columns.",
-        )
-    if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
-        check_column(weight, list(inputs.columns))
+def kinds_with(kind: type | None) -> Mapping[str, Reader]:
+    """Return the kinds of input by their names; a class of derived text is one too."""
+    return {**KINDS, kind.__name__: kind} if kind is not None and issubclass(kind, Derived) else KINDS
 
 
 def no_markets(params: Params) -> ParameterError:
@@ -168,18 +173,6 @@ def _check_markets(inputs: TextInputs, params: Params) -> None:
         )
     if params.market_negative and not named and params.markets is None:
         raise no_markets(params)
-
-
-def _check_derived(inputs: Derived, params: Params, resources: Resources) -> None:
-    """Refuse options that are not read where text is derived."""
-    for settings in (params, resources):
-        for name in set(inputs.unread) & {f.name for f in fields(settings)}:
-            if (value := getattr(settings, name)) != getattr(type(settings), name):
-                raise ParameterError(
-                    f"{name}={value!r} changes nothing for {type(inputs).__name__}: their files are read whole, CSV "
-                    "with commas, and kept.",
-                    f"Leave {name} out.",
-                )
 
 
 def _is_refused(inputs: Any) -> bool:

@@ -20,7 +20,7 @@ from daskw2v.collections.tables import content_of, tables_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET
+from daskw2v.corpus.formats import PARQUET, check_formats
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra, needed
@@ -67,13 +67,15 @@ def find_texts(
     Raises
     ------
     ParameterError, InputError
-        As `find_sources` does; or if there is no text, or a table has no such column.
+        As `find_sources` and `check_formats` do; or if there is no text, or a table has no such column.
     """
     if is_named(inputs):
-        return find_sources(
+        sources = find_sources(
             inputs, params.format, resources.storage_options, resources.store_timeout, work=work.url,
             filters=params.filters,
         )  # fmt: skip
+        check_formats(sources, params)
+        return sources
     if isinstance(inputs, Derived):
         return inputs.write(work, params, resources, client, listener)
     needed("pyarrow", "arrow", "Text that is in no file is written as Parquet.")

@@ -15,6 +15,7 @@ from daskw2v.collections.kinds import (
     is_one_of,
     is_table,
 )
+from daskw2v.config.text_params import TextParams
 from daskw2v.corpus.formats.columns import find_column, is_list, is_string, strings_of
 from daskw2v.corpus.formats.paths import NoFieldError, find_field
 from daskw2v.corpus.formats.weights import weights_of
@@ -108,8 +109,12 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
         row = [_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
         if isinstance(row[0], Set):
             raise InputError(f"A sentence is a {type(row[0]).__name__}, which has no order.", "Give lists of tokens.")
-        if len(row) < len(names):
-            raise InputError(f"A sentence is a {type(sentence).__name__}, without {names[1]!r}.", "Give records.")
+        unread = [] if isinstance(sentence, Mapping) else [name for name in names if name != TextParams.column]
+        if unread:
+            raise InputError(
+                f"A sentence is a {type(sentence).__name__}, without {unread[0]!r}.",
+                "Give records, or leave out column and weight.",
+            )
         for values, value in zip(held, row, strict=True):
             values.append(value)
         size += _size(row[0])

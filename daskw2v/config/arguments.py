@@ -20,12 +20,16 @@ _TYPES: dict[str, tuple[type, str]] = {
 def check_arguments(**given: Any) -> None:
     """Refuse arguments that are not of the types that their names say; values, which may hold secrets, are not shown.
 
+    A client may be None.
+
     Raises
     ------
     ParameterError
         If one is of another type.
     """
     for name, value in given.items():
+        if name == "client" and value is None:
+            continue
         check_type(name, value, *_TYPES[name])
 
 

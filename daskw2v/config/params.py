@@ -4,18 +4,20 @@ Each field states its default, help text, range, stage and readers once; validat
 documentation read them from there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
 from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, integer, number, one_of, setting
 from daskw2v.config.text_params import TextParams
+from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 _NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
+_FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
@@ -32,18 +34,13 @@ def published(params: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tokenizer_name(tokenizer: str | Callable[..., Any]) -> str:
-    """Return the text that stands for a tokenizer: module:function for a function."""
-    return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Params(TextParams):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
 
     The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
     that is edited, text is read again. Edits of what it calls or of globals that it reads are not seen; give the
-    function another name then.
+    function another name then. A tokenizer of Hugging Face counts by its content.
 
     Raises
     ------
@@ -163,7 +160,7 @@ class Params(TextParams):
         "one a line",
         URL,
         stage="train",
-        used_by=("averaging",),
+        used_by=_FROZEN,
         optional=True,
     )
     anchor: float = setting(
@@ -318,6 +315,7 @@ class Params(TextParams):
         "the model's metadata names them",
         integer(0),
         stage="read",
+        used_by=("files", "collections"),
         heading="Faults",
     )
 

@@ -1,6 +1,9 @@
-"""Which objectives, strategies, devices and formats read a field: what others chose of it is refused, not ignored."""
+"""Which objectives, strategies, devices, formats and kinds of input read a field.
 
-from collections.abc import Mapping
+What was chosen of it for others is refused, not ignored.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, Protocol
 
@@ -9,7 +12,7 @@ from daskw2v.errors import ParameterError
 
 
 class Reader(Protocol):
-    """An objective, strategy, device or format."""
+    """An objective, strategy, device, format or kind of input."""
 
     @property
     def also_reads(self) -> tuple[str, ...]:
@@ -24,27 +27,38 @@ def readers_of(f: "Field[Any]", registry: Mapping[str, Reader]) -> tuple[str, ..
     return tuple(name for name, reader in registry.items() if name in used_by or f.name in reader.also_reads)
 
 
-def refuse_unread(settings: Settings, kind: str, name: str, registry: Mapping[str, Reader]) -> None:
-    """Refuse what the chosen entry of a registry would not read.
+def unread_by(cls: type[Settings], name: str, registry: Mapping[str, Reader]) -> tuple[str, ...]:
+    """Return the fields that the entry of a registry does not read, as only others do."""
+    return tuple(f.name for f in fields(cls) if name not in readers_of(f, registry))  # type: ignore[arg-type]
+
+
+def refuse_unread(
+    settings: Settings, kind: str, chosen: str | Sequence[str], registry: Mapping[str, Reader], shown: str = ""
+) -> None:
+    """Refuse what the chosen entry of a registry would not read; of several, what none would.
 
     Parameters
     ----------
     settings
         Params or Resources.
-    kind, name
+    kind, chosen
         What was chosen, and as what.
     registry
-        All there are of the kind, the chosen one among them.
+        All there are of the kind, the chosen among them.
+    shown
+        What was chosen, in words; `kind=name` by default.
 
     Raises
     ------
     ParameterError
         If a field that only others read is not as by default.
     """
+    names = [chosen] if isinstance(chosen, str) else chosen
+    shown = shown or " or ".join(f"{kind}={name!r}" for name in names)
     for f in fields(settings):  # type: ignore[arg-type]
         readers, value = readers_of(f, registry), getattr(settings, f.name)
-        if name not in readers and value != default_of(f):
+        if value != default_of(f) and not {*names} & {*readers}:
             raise ParameterError(
-                f"{f.name}={value!r} changes nothing for {kind}={name!r}; it is for {', '.join(readers)}.",
+                f"{f.name}={value!r} changes nothing for {shown}; it is for {', '.join(readers)}.",
                 f"Leave {f.name} out, or choose another {kind}.",
             )

@@ -1,7 +1,7 @@
 """`Resources`: what the user may choose that does not change the vectors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dask.utils import parse_bytes
@@ -20,6 +20,8 @@ from daskw2v.config.settings import (
     setting,
 )
 from daskw2v.config.sizes import MEMORY, SIZE
+
+LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class Resources(Settings):
         True,
         "keep text that was in no file (a collection or an iterable, in Python) in the work directory after a run",
         FLAG,
+        used_by=("collections",),
     )
     eval_every: int | None = setting(
         None,
@@ -135,6 +138,12 @@ class Resources(Settings):
         "seconds to wait for an answer of a store; what fails or takes longer is retried four times",
         number(0, open_low=True),
     )
+
+    @property
+    def local_cluster(self) -> dict[str, Any]:
+        """What is asked of a local cluster: the fields that only describe one, where they are not their defaults."""
+        asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
+        return {name: value for name, value in asked.items() if value != getattr(Resources, name)}
 
     @property
     def eval_sets(self) -> dict[str, tuple[str, ...]]:

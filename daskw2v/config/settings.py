@@ -5,9 +5,8 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from functools import reduce
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -104,11 +103,8 @@ def _is_separator(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
-def _is_tokenizer(value: Any) -> bool:
-    return bool(value) if isinstance(value, str) else callable(value) and _is_importable(value)
-
-
-def _absolute(url: str | os.PathLike[str]) -> str:
+def absolute_place(url: str | os.PathLike[str]) -> str:
+    """Return a URL as it is, or a path as workers find it."""
     return absolute(os.fspath(url))
 
 
@@ -122,7 +118,7 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def place_of(value: str) -> tuple[str, str]:
-    """Return the place and the digest of its content of settled `base_vectors`; the digest of others is ""."""
+    """Return the place, and the digest of its content, of a file in settled Params; the digest of others is ""."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
@@ -139,7 +135,7 @@ def _vectors_place(value: Any) -> Any:
         return value
     place, content = place_of(os.fspath(value))
     # What is settled is named by a type, or is absolute already
-    return f"{place}#{content}" if content else _absolute(place)
+    return f"{place}#{content}" if content else absolute_place(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -150,26 +146,12 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _is_importable(function: Any) -> bool:
-    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
-    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
-    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
-        return False
-    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
-    return found is function
-
-
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
-TOKENIZER = Constraint(
-    _is_tokenizer,
-    "a tokenizer's name, regex:PATTERN, package.module:function, or a function that a module holds under its name (no "
-    "lambda, local function, partial, method or object: write a function in a module)",
-)
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
-LOCATION = Constraint(is_location, "a URL or path", _absolute, place=True)
+LOCATION = Constraint(is_location, "a URL or path", absolute_place, place=True)
 URLS = Constraint(
-    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(_absolute, urls)), item="FILE", place=True
+    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(absolute_place, urls)), item="FILE", place=True
 )
 URL = Constraint(TEXT.check, TEXT.bound, place=True)
 VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place, place=True)
@@ -201,8 +183,8 @@ def setting(
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     used_by
-        The objectives, strategies, devices and formats that read it, where not all of their kind do; or the field that
-        must be set for anybody to read it.
+        The objectives, strategies, devices, formats and kinds of input (`collections.kinds.KINDS`) that read it, where
+        not all of their kind do; or the field that must be set for anybody to read it.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret

@@ -9,7 +9,6 @@ from daskw2v.config.settings import (
     DELIMITER,
     SEPARATOR,
     TEXT,
-    TOKENIZER,
     URL,
     Settings,
     integer,
@@ -17,6 +16,11 @@ from daskw2v.config.settings import (
     one_of,
     setting,
 )
+from daskw2v.config.tokenizers import TOKENIZER
+
+_FILES, _COLLECTIONS = "files", "collections"  # of text; what text is derived from is neither
+_TEXT = _FILES, _COLLECTIONS
+_TABLES = ("jsonl", "csv", "tsv", "parquet", "arrow", "orc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,22 +29,23 @@ class TextParams(Settings):
 
     _staged = _is_part = True
 
-    tokenizer: str | Callable[[list[str]], list[list[str]]] = setting(
-        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", heading="Input"
+    tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = setting(
+        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", used_by=_TEXT, heading="Input"
     )
     format: str | None = setting(
-        None, "format of the input; told by the names of files when not given", TEXT, stage="read", optional=True
-    )
+        None, "format of the input; told by the names of files when not given", TEXT, stage="read", used_by=(_FILES,),
+        optional=True,
+    )  # fmt: skip
     column: str = setting(
         "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
-        TEXT, stage="read",
+        TEXT, stage="read", used_by=(*_TEXT, *_TABLES),
     )  # fmt: skip
     weight: str | None = setting(
         None,
         "column or key of integers: how often the text of a row counts; 0 leaves it out",
         TEXT,
         stage="read",
-        used_by=("jsonl", "csv", "tsv", "parquet", "arrow", "orc"),
+        used_by=(*_TEXT, *_TABLES),
         optional=True,
     )
     delimiter: str | None = setting(
@@ -48,7 +53,7 @@ class TextParams(Settings):
         "character between the fields of CSV; a comma, or a tab in TSV, when not given",
         SEPARATOR,
         stage="read",
-        used_by=("csv", "tsv"),
+        used_by=(_FILES, "csv", "tsv"),
         optional=True,
     )
     filters: tuple[Any, ...] = setting(
@@ -57,6 +62,7 @@ class TextParams(Settings):
         "day>=2026-11-01, which all hold",
         FILTERS,
         stage="read",
+        used_by=(_FILES,),
         told=True,
     )
     errors: str = setting(
@@ -65,6 +71,7 @@ class TextParams(Settings):
         "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
         one_of("strict", "replace", "skip"),
         stage="read",
+        used_by=_TEXT,
     )
     min_count: int = setting(
         5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
@@ -84,20 +91,21 @@ class TextParams(Settings):
         "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
         integer(0, 8),
         stage="phrases",
+        used_by=_TEXT,
     )
     phrase_min_count: int = setting(
         5,
         "fewest occurrences of a phrase; the default score is lowered by as many",
         integer(1),
         stage="phrases",
-        used_by=("phrases",),
+        used_by=(*_TEXT, "phrases"),
     )
     phrase_threshold: float | None = setting(
         None,
         "score above which a bigram is a phrase; that of phrase_scoring when not given",
         number(-1),
         stage="phrases",
-        used_by=("phrases",),
+        used_by=(*_TEXT, "phrases"),
         optional=True,
     )
     phrase_scoring: str = setting(
@@ -105,8 +113,8 @@ class TextParams(Settings):
         "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
         one_of("default", "npmi"),
         stage="phrases",
-        used_by=("phrases",),
+        used_by=(*_TEXT, "phrases"),
     )
     phrase_delimiter: str = setting(
-        "_", "text between the words of a phrase", DELIMITER, stage="phrases", used_by=("phrases",)
+        "_", "text between the words of a phrase", DELIMITER, stage="phrases", used_by=(*_TEXT, "phrases")
     )

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from daskw2v.config.params import tokenizer_name
 from daskw2v.config.registry import Registry
+from daskw2v.config.tokenizers import REGEX, is_tokenizer_file, tokenizer_name
 from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.matching import matches
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.stored_tokenizers import StoredTokenizer
 from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 
 LineFunction = Callable[[list[str]], list[list[str]]]
 
-OTHERS = "regex:PATTERN", "package.module:function"  # what a spec may be besides a name
-_REGEX = "regex:"
+OTHERS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # what a spec may be besides a name
 _JOINERS = np.frombuffer(b"'-", np.uint8)
 
 
@@ -84,7 +84,8 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
         - another name that a plug-in adds;
         - "regex:PATTERN": each match in a line is a token;
         - "package.module:function", or the function itself: takes a list of lines without newlines and returns a list
-          of tokens for each.
+          of tokens for each;
+        - a tokenizer of Hugging Face, as the work directory has it.
 
     Raises
     ------
@@ -94,9 +95,9 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
     """
     if _is_name(spec):
         return TOKENIZERS.find(str(spec))
-    name = tokenizer_name(spec)
-    if isinstance(spec, str) and spec.startswith(_REGEX):
-        pattern = spec.removeprefix(_REGEX)
+    name = str(spec) if isinstance(spec, StoredTokenizer) else tokenizer_name(spec)
+    if isinstance(spec, str) and spec.startswith(REGEX):
+        pattern = spec.removeprefix(REGEX)
         _check_pattern(pattern)
         return Tokenizer(name=name, title=f"matches of {pattern}", cut=partial(matches, pattern))
     return Tokenizer(name=name, title=f"what {name} returns", cut=_Function(name, _users(spec)))
@@ -111,15 +112,15 @@ def tokenizer_identity(spec: str | LineFunction) -> list[str]:
         As `make_tokenizer` does.
     """
     name = tokenizer_name(spec)
-    if isinstance(spec, str) and (spec in TOKENIZERS or spec.startswith(_REGEX)):
-        return [name]
+    if isinstance(spec, str) and (spec in TOKENIZERS or spec.startswith(REGEX) or is_tokenizer_file(spec)):
+        return [name]  # a file in settled Params is named by its content
     return [name, fingerprint(TOKENIZERS.find(name).cut if _is_name(spec) else _users(spec))]
 
 
 def steps_of(name: str) -> Steps | None:
     """Return the steps of a tokenizer that a model names, or None. No function of a user is imported."""
-    if name.startswith(_REGEX):
-        return Steps(tokens=name.removeprefix(_REGEX))
+    if name.startswith(REGEX):
+        return Steps(tokens=name.removeprefix(REGEX))
     found = TOKENIZERS.known(name)
     return None if found is None else found.steps
 
@@ -148,7 +149,8 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
 
 def is_import_path(spec: str | LineFunction) -> bool:
     """Return whether a spec is the text package.module:function."""
-    return isinstance(spec, str) and ":" in spec and not spec.startswith(_REGEX) and not _is_name(spec)
+    of_package = isinstance(spec, str) and (spec.startswith(REGEX) or is_tokenizer_file(spec) or _is_name(spec))
+    return isinstance(spec, str) and ":" in spec and not of_package
 
 
 def _is_name(spec: str | LineFunction) -> bool:

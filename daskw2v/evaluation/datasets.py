@@ -4,14 +4,12 @@ import hashlib
 import posixpath
 import zipfile
 
-import fsspec
-
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset
 from daskw2v.evaluation.layouts import unpack
 from daskw2v.evaluation.reading import MOST_BYTES
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import Location, as_url
+from daskw2v.store.urls import Location, as_url, filesystem
 
 
 def fetch(name: str, folder: Location) -> str:
@@ -65,7 +63,8 @@ def fetch(name: str, folder: Location) -> str:
 def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
     """Download a set and return its files by name; a set that is a single file has the name ""."""
     try:
-        with fsspec.open(url, "rb") as f:
+        fs, path = filesystem(url, {})
+        with fs.open(path, "rb") as f:
             content: bytes = f.read(MOST_BYTES + 1)
     except ImportError as error:
         raise MissingExtraError(

@@ -14,6 +14,7 @@ import zarr
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.features.ngrams import ngrams_of
 from daskw2v.features.words import WordFeatures
+from daskw2v.fields import PickledFields
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
 from daskw2v.types import Float32Array, Int32Array, Int64Array
@@ -68,7 +69,7 @@ def shares_of(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureKeys:
+class FeatureKeys(PickledFields):
     """The meaning of each row of a table of features.
 
     Parameters

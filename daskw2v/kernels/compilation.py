@@ -75,3 +75,4 @@ def compiling_said(client: Client, listener: progress.Listener) -> Iterator[None
         _heard.discard(client)
         with suppress(ValueError):
             client.unsubscribe_topic(_TOPIC)
+        client._event_handlers.pop(_TOPIC, None)  # Dask would keep it, and the listener with it

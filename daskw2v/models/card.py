@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from daskw2v.config.params import published
+from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.escapes import escaped_json
 from daskw2v.models.vectors import Vectors
 
@@ -29,9 +30,13 @@ from model2vec import StaticModel
 model = StaticModel.from_pretrained("path or name of this repository")
 model.encode(["a text"])
 ```
-
+"""
+_OF_WORDS = """
 `model.safetensors` has a row for each word and one of zeros for unknown words; `tokenizer.json` has the words and their
 row numbers.
+"""
+_OF_TOKENS = """
+Words are tokens of `tokenizer.json`, whose ids are the rows of `model.safetensors`; tokens without a vector have zeros.
 """
 _WEIGHTED = """
 Rows are scaled by smooth inverse frequency (Arora et al. 2017): a word of probability p counts {a:g} / ({a:g} + p).
@@ -44,6 +49,7 @@ def model_card(vectors: Vectors, sif: float | None = None) -> str:
     tokens = metadata.get("corpus", {}).get("tokens")
     text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
     card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text)
+    card += _OF_TOKENS if is_settled_file(metadata.get("params", {}).get("tokenizer")) else _OF_WORDS
     card += "" if sif is None else _WEIGHTED.format(a=sif)
     scores = dict(_scores(metadata))
     return card + _section("Scores", scores) + _section("Parameters", published(metadata.get("params", {})))

@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from daskw2v.models.store import read_ids, read_vocabulary
-from daskw2v.models.versions import Version, Versions
+from daskw2v.models.version import Version
+from daskw2v.models.versions import Versions
 from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
 

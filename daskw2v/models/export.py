@@ -13,6 +13,7 @@ from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.files import writing
 from daskw2v.models.frames import arrow_schema
 from daskw2v.models.lance import write_lance
+from daskw2v.models.left_out import NGRAMS, tell_left_out
 from daskw2v.models.safetensors import write_header, write_numbers
 from daskw2v.models.sif import check_sif
 from daskw2v.models.static import write_static
@@ -33,6 +34,8 @@ def export(
     part_size: int | None = None,
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
+
+    A warning is logged that names what the format has no place for: n-grams, features, a subword network, phrases.
 
     Parameters
     ----------
@@ -65,11 +68,11 @@ def export(
         If the format cannot represent one of the words, the model's tokenizer or its table of features; if `sif` needs
         counts of words, and there are none.
     StoreError
-        If there is something in the folder of a Lance dataset, or a vector is not finite.
+        If there is something in the folder of a Lance dataset, a vector is not finite, or no space is left.
     MissingExtraError
         If the format is parquet and pyarrow is not installed, or lance and pylance is not.
     OSError
-        If writing fails (no space, no permission).
+        If writing fails otherwise (no permission).
     """
     url = as_url(url, "url")
     format = format_by_name(url) if format is None else format
@@ -85,6 +88,7 @@ def export(
         refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
     if sif is not None:
         check_sif(sif)
+    tell_left_out(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
     if format in _SEVERAL_FILES:
         _SEVERAL_FILES[format](vectors, url, storage_options, **own)
         return

@@ -2,14 +2,14 @@
 
 import gzip
 import os
-import uuid
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.store.durability import force_name
+from daskw2v.store.durability import FULL, force_name
+from daskw2v.store.removing import remove_local
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 
@@ -46,16 +46,19 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
 
     Raises
     ------
+    StoreError
+        If no space is left, or another process writes the file at the same time.
     OSError
-        If writing fails (no space, no permission). No partial file remains.
+        If writing fails otherwise (no permission). No partial file remains.
     """
     fs, path = filesystem(url, storage_options or {})
-    if "file" in fs.protocol:
-        with _local_file(path) as f, _packed(url, f) as packed:
-            yield packed
-    else:
-        with fs.transaction, fs.open(path, "wb") as f, _packed(url, f) as packed:
-            yield packed
+    with _no_space_said(url):
+        if "file" in fs.protocol:
+            with _local_file(path) as f, _packed(url, f) as packed:
+                yield packed
+        else:
+            with fs.transaction, fs.open(path, "wb") as f, _packed(url, f) as packed:
+                yield packed
 
 
 @contextmanager
@@ -68,37 +71,91 @@ def _packed(url: str, f: BinaryIO) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _local_file(path: str) -> Iterator[BinaryIO]:
-    folder, name = os.path.split(path)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
+def _no_space_said(url: str) -> Iterator[None]:
     try:
-        with open(temporary, "wb") as f:
-            yield f
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, path)
-        force_name(path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise StoreError.no_space(url) from error
         raise
 
 
 @contextmanager
+def _local_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file that gets its name at the end. Until then it has the same one each time, so that none is left."""
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{name}.part")
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)  # that of a process which was killed
+    with open(temporary, "xb") as f:
+        made = os.fstat(f.fileno())
+        try:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+            _check_is(made, temporary, path)
+            os.replace(temporary, path)
+        except BaseException:
+            if _is(made, temporary):
+                os.unlink(temporary)
+            raise
+    force_name(path)
+
+
+@contextmanager
 def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
-    """Give a folder to fill, which does not exist or is empty. It is removed if the block ends with an error.
+    """Give a folder to fill. It has the URL, where nothing or an empty folder is, if the block ends without error.
+
+    On an object store it is filled where it is, and removed if the block ends with an error.
 
     Raises
     ------
     StoreError
-        If there is something in the folder.
+        If there is something in the folder, no space is left, or another process makes the folder at the same time.
     """
     store = Store(url, dict(storage_options or {}))
     if store.children():
         raise StoreError(f"There is something at {store.url}, which is not replaced.", "Give a folder of its own.")
+    with _no_space_said(store.url):
+        if (local := store.local_path) is not None:
+            with _local_folder(os.path.realpath(local)) as folder:
+                yield Store(folder)
+            return
+        try:
+            yield store
+        except BaseException:
+            store.remove()
+            raise
+
+
+@contextmanager
+def _local_folder(path: str) -> Iterator[str]:
+    """Give a folder that gets its path at the end, as `_local_file` gives a file."""
+    parent, name = os.path.split(path)
+    os.makedirs(parent, exist_ok=True)
+    temporary = os.path.join(parent, f".{name}.part")
+    remove_local(temporary, lambda: None)
+    os.mkdir(temporary)
+    made = os.stat(temporary)
     try:
-        yield store
-    except BaseException:
-        store.remove()
-        raise
+        yield os.path.join(temporary, name)
+        _check_is(made, temporary, path)
+        os.rename(os.path.join(temporary, name), path)
+        force_name(path)
+    finally:
+        if _is(made, temporary):
+            remove_local(temporary, lambda: None)
+
+
+def _is(made: os.stat_result, path: str) -> bool:
+    """Tell whether what lies at a path is what this process has made there."""
+    try:
+        return os.path.samestat(made, os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _check_is(made: os.stat_result, temporary: str, path: str) -> None:
+    if not _is(made, temporary):
+        raise StoreError(f"Another process writes {path} at the same time.", "Let one of them go on.")

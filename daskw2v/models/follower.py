@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.escapes import escaped
@@ -80,6 +80,12 @@ class Follower:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterError(
+            f"{self!r} can be neither pickled nor copied: its thread polls in this process.",
+            "Send follower.vectors, the current version, or make a Follower in each process and close it there.",
+        )
 
     def __repr__(self) -> str:
         return f"Follower({self._versions.work.url!r}, version={self.version!r})"

@@ -8,12 +8,13 @@ from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.features.keys import NGrams
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.left_out import tell_left_out
 from daskw2v.models.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
 def to_gensim(vectors: Vectors) -> Any:
-    """Return gensim's KeyedVectors with the words, counts and a copy of the vectors.
+    """Return gensim's KeyedVectors with the words, counts and a copy of the vectors; a warning names what is left out.
 
     Raises
     ------
@@ -21,6 +22,7 @@ def to_gensim(vectors: Vectors) -> Any:
         If gensim is not installed.
     """
     keyed = needed("gensim.models", "gensim").KeyedVectors(vectors.vector_size)
+    tell_left_out(vectors, "KeyedVectors")
     for ids in vectors.slices():
         words, counts = vectors.vocabulary.between(ids.start, ids.stop), vectors.vocabulary.counts[ids]
         keyed.add_vectors(words, vectors.rows(ids))

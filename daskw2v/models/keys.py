@@ -1,11 +1,13 @@
 """The words of a model as gensim names them: a list of keys, and a mapping from keys to their rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.errors import ParameterError
+from daskw2v.models.queries import word_list
+from daskw2v.vocabulary.vocabulary import Vocabulary, Word, is_word
 
 
 class _Words:
@@ -48,7 +50,7 @@ class Keys(_Words, Sequence[str]):
             return self._vocabulary.between(numbers.start, numbers.stop)
         return [self._vocabulary.word(number) for number in numbers]
 
-    def index(self, word: str, start: int = 0, stop: int | None = None) -> int:
+    def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
         """Return the row of a word, found as queries find it.
 
         Raises
@@ -62,8 +64,29 @@ class Keys(_Words, Sequence[str]):
         return found
 
 
-class KeyNumbers(_Words, Mapping[str, int]):
+class KeyNumbers(_Words, Mapping[Word, int]):
     """The row of each word; raises UnknownWordError, a KeyError, for other words."""
 
-    def __getitem__(self, word: str) -> int:
+    def __getitem__(self, word: Word) -> int:
         return self._vocabulary.id(word)
+
+
+class WordsField:
+    """The field `vocabulary` of a class: a list of words becomes a vocabulary without counts."""
+
+    def __set__(self, owner: Any, words: Vocabulary | Iterable[Word]) -> None:
+        vars(owner)["vocabulary"] = words if isinstance(words, Vocabulary) else _vocabulary_of(words)
+
+    def __get__(self, owner: Any, kind: type) -> Vocabulary:
+        if owner is None:
+            raise AttributeError  # the field has no default
+        found: Vocabulary = vars(owner)["vocabulary"]
+        return found
+
+
+def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
+    listed = word_list(words)
+    for word in listed:
+        if not is_word(word):
+            raise ParameterError(f"{word!r} is not a word.", "Give texts or integers, in the order of their rows.")
+    return Vocabulary.from_words(listed, [0] * len(listed))

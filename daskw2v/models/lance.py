@@ -28,10 +28,10 @@ def write_lance(vectors: Vectors, url: str, storage_options: Mapping[str, Any] |
     MissingExtraError
         If pylance is not installed.
     """
-    folder = Store(url, dict(storage_options or {})).local_path
-    if folder is None:
+    if Store(url, dict(storage_options or {})).local_path is None:
         raise ParameterError(f"{url} is not on this machine.", "Export to a local folder .lance, and copy that.")
-    with new_folder(folder):
+    with new_folder(url, storage_options) as made:
+        folder = made.url
         written = (fragment.write_fragments(batch, folder, mode="create") for batch in vectors.record_batches())
         fragments = [one for some in written for one in some]
         lance.LanceDataset.commit(folder, lance.LanceOperation.Overwrite(arrow_schema(vectors.vector_size), fragments))

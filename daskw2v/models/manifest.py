@@ -17,8 +17,10 @@ def read_finished(store: Store) -> dict[str, Any] | None:
 
     Raises
     ------
-    StoreError
-        If it is damaged, or an entry has the wrong type.
+    DamageError
+        If it is damaged.
+    FormatError
+        If another daskw2v wrote it, or an entry has the wrong type.
     """
     manifest = store.read_manifest()
     if manifest is None or "tables" not in manifest:

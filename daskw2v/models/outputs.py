@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
 from daskw2v.features.choice import FEATURES
@@ -18,6 +19,7 @@ from daskw2v.models.reader import RowReader
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import finish, write_features, write_subwords, write_vocabulary
 from daskw2v.models.tables import create_model, open_table, table_names, write_table_rows
+from daskw2v.models.tokenizer import read_tokenizer
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -97,6 +99,19 @@ class Outputs(RowReader):
             write_features(store, self.features.keys)
         finish(store, self.metadata)
 
+    def tokenizer_json(self) -> bytes | None:
+        """Return the tokenizer of Hugging Face that the text was split by, as the JSON of its file.
+
+        It is None for another tokenizer, and for vectors that are not of a version that was opened.
+
+        Raises
+        ------
+        DamageError
+            If it is missing, or another than that of the text.
+        """
+        name = self.metadata.get("params", {}).get("tokenizer")
+        return read_tokenizer(self._version, name) if self._version is not None and is_settled_file(name) else None
+
     def output_rows(self) -> StoredRows | None:
         """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
 
@@ -106,7 +121,7 @@ class Outputs(RowReader):
         if self._version is None or _OUTPUT not in table_names(self._version):
             return None
         rows = open_table(self._version, _OUTPUT)
-        return rows if len(rows) == len(self.vocabulary) else None
+        return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
 
     def record_batches(self) -> Iterator[Any]:
         """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does."""

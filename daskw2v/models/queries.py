@@ -10,9 +10,10 @@ import numpy.typing as npt
 from daskw2v.config.settings import is_number
 from daskw2v.errors import ParameterError
 from daskw2v.types import Float32Array
+from daskw2v.vocabulary.vocabulary import Word, is_word
 
 Vector = npt.NDArray[Any]  # of D dimensions, in place of a word
-Weighted = str | Vector | tuple[str | Vector, float]
+Weighted = Word | Vector | tuple[Word | Vector, float]
 
 
 def check_method(method: str) -> None:
@@ -27,14 +28,14 @@ def check_method(method: str) -> None:
         raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
 
 
-def word_list(words: Any) -> list[str]:
+def word_list(words: Any) -> list[Word]:
     """Return words as a list; raise ParameterError for a single word or anything else."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise ParameterError(f"{words!r} is not a list of words.", "Give words in a list, such as ['king', 'queen'].")
     return list(words)
 
 
-def some_words(words: Any) -> list[str]:
+def some_words(words: Any) -> list[Word]:
     """Return words as a list that is not empty; raise ParameterError for anything else."""
     found = word_list(words)
     if not found:
@@ -42,25 +43,25 @@ def some_words(words: Any) -> list[str]:
     return found
 
 
-def weighted(words: Any, weight: float) -> Iterator[tuple[str | Vector, float]]:
+def weighted(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]:
     """Yield words or arrays and their weights, `weight` by default; raise ParameterError for anything else."""
     for word in [words] if _is_one(words) else word_list(words):
-        yield (word, weight) if isinstance(word, str) or _is_vector(word) else _pair(word)
+        yield (word, weight) if is_word(word) or _is_vector(word) else _pair(word)
 
 
 def _is_one(words: Any) -> bool:
     """Tell whether it is one word or vector, with or without its weight."""
-    if isinstance(words, tuple):
-        return len(words) == 2 and isinstance(words[1], Real)
-    return isinstance(words, str) or (_is_vector(words) and words.ndim < 2)
+    if isinstance(words, tuple):  # (1, 2) are two words, as to gensim
+        return len(words) == 2 and isinstance(words[1], Real) and not all(is_number(word, Integral) for word in words)
+    return is_word(words) or (_is_vector(words) and words.ndim < 2)
 
 
 def _is_vector(word: Any) -> bool:
     return isinstance(word, np.ndarray) and word.dtype.kind in "fiu"
 
 
-def _pair(word: Any) -> tuple[str | Vector, float]:
-    is_pair = isinstance(word, tuple | list) and len(word) == 2 and (isinstance(word[0], str) or _is_vector(word[0]))
+def _pair(word: Any) -> tuple[Word | Vector, float]:
+    is_pair = isinstance(word, tuple | list) and len(word) == 2 and (is_word(word[0]) or _is_vector(word[0]))
     if not (is_pair and is_number(word[1], Real) and np.isfinite(float(word[1]))):
         raise ParameterError(
             f"{word!r} is neither a word nor a word with its weight.",

@@ -1,9 +1,10 @@
 """Finds the model at a URL: a work directory's served version, a version by its name or tag, or a folder."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from daskw2v.errors import Daskw2vError, StoreError
+from daskw2v.errors import DamageError, Daskw2vError, FormatError, StoreError
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION
 from daskw2v.models.served import POINTER
@@ -52,9 +53,7 @@ def resolve(
         if finished is not None:
             return finished
         if served is not None:
-            names = ", ".join(
-                name for name in models.children() if VERSION.fullmatch(name) and read_finished(models / name)
-            )
+            names = ", ".join(name for name in models.children() if VERSION.fullmatch(name) and _opens(models / name))
             raise StoreError(
                 f"{models.url}/{POINTER} names {served!r}, which is not a finished model.",
                 f"Give the URL of one of the versions: {names or 'there is none'}.",
@@ -86,6 +85,12 @@ def read_resolved(
         if again == store:
             raise
     return read(again)
+
+
+def _opens(version: Store) -> bool:
+    with suppress(DamageError, FormatError):
+        return read_finished(version) is not None
+    return False
 
 
 def _served_model(models: Store) -> tuple[str | None, Store | None]:

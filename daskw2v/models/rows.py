@@ -1,15 +1,22 @@
 """The rows of a table in a store, read on demand, as tables may be larger than memory; or in memory, as they lie."""
 
 from collections.abc import Iterator
-from typing import Any
+from multiprocessing.context import get_spawning_popen
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import DamageError
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.extras import Extra
 from daskw2v.store.checksums import StoredArray
+from daskw2v.store.urls import is_private
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions
+
+PickledAs = Literal["address", "rows"]
+
+tokens = Extra("dask.base", "events")  # queries load no Dask
 
 
 class StoredRows:
@@ -23,6 +30,7 @@ class StoredRows:
     """
 
     dtype = np.dtype(np.float32)
+    _was_sent = False  # from another process, by its address
 
     def __init__(self, array: StoredArray) -> None:
         self.array = array
@@ -33,6 +41,26 @@ class StoredRows:
         if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
             raise DamageError.of(array.url, f"has n_words={n_words!r}, and is of shape {array.shape}")
         self.shape: tuple[int, int] = (n_words, array.shape[-1])
+
+    @property
+    def pickles_as(self) -> PickledAs:
+        """What a pickle holds: the address where rows lie, unless other processes would find nothing there."""
+        return "rows" if is_private(self.array.url) else "address"
+
+    def __reduce__(self) -> Any:
+        if self.pickles_as == "rows":
+            return np.asarray, (self[:],)
+        # Read when rows are asked for: Dask's scheduler also loads what is sent, and may reach no store
+        return type(self), (self.array,), {"_was_sent": True}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # what lies in a finished version does not change
+
+    def __dask_tokenize__(self) -> Any:
+        """Return what names the rows among Dask's keys: the address and checksums, or what is there."""
+        if self.pickles_as == "rows":
+            return tokens.normalize_token(self[:])
+        return self.array.url, self.shape, dict(self.array.attrs)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -62,7 +90,21 @@ class StoredRows:
         ------
         IndexError
             If there is no such row, or the key has another type.
+        StoreError
+            If the rows are damaged, or are no longer at the address that a pickle held.
         """
+        try:
+            return self._read(key)
+        except StoreError as error:
+            if not self._was_sent:
+                raise
+            raise StoreError(
+                f"{self.array.url} cannot be read in this process, which got a model with that address and no rows: "
+                f"{error.problem}",
+                "Put the model where all processes reach it, or open it with in_memory=True: pickles then hold rows.",
+            ) from error
+
+    def _read(self, key: int | slice | npt.ArrayLike) -> Float32Array:
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             return self._range(start, max(start, stop)) if step == 1 else self._pick(np.arange(start, stop, step))
@@ -142,8 +184,10 @@ class PiecedRows(StoredRows):
         self._pieces = [piece.reshape(-1, self.shape[1]) for piece in array.pieces()]
         self._step = max(map(len, self._pieces), default=1)
 
-    def __reduce__(self) -> Any:
-        return np.asarray, (self[:],)  # an array: another process has neither the files nor the right to read them
+    @property
+    def pickles_as(self) -> PickledAs:
+        """What a pickle holds: the rows, unless it is for a process that is being started to map the same files."""
+        return "address" if self.array.is_local and get_spawning_popen() is not None else "rows"
 
     @staticmethod
     def can_hold(array: StoredArray) -> bool:
@@ -180,8 +224,8 @@ class PiecedRows(StoredRows):
 class RowsField:
     """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
 
-    def __set__(self, owner: Any, rows: Float32Array | StoredRows) -> None:
-        vars(owner)["_rows"] = rows
+    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
+        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
 
     def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
         if owner is None:
@@ -190,3 +234,18 @@ class RowsField:
         if isinstance(rows, PiecedRows):
             vars(owner)["_rows"] = rows = rows[:]
         return rows
+
+
+def _as_float32(given: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return real numbers as float32, without a copy where they are, and anything else as an array."""
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of several lengths
+        found = np.asarray(None)
+    if found.dtype.kind not in "fiu":
+        return found
+    with np.errstate(over="raise"):
+        try:
+            return found.astype(np.float32, copy=False)
+        except FloatingPointError:
+            return found

@@ -17,6 +17,7 @@ from daskw2v.models.spelling import fit_ngrams, most_frequent
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 
 class UnseenWords(RowReader):
@@ -27,13 +28,15 @@ class UnseenWords(RowReader):
     _rows: Float32Array | StoredRows
     _version: Store | None
 
-    def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
+    def _look_up(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array]:
         """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
         ids = self._ids(words)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
         if self._speller is not None and not known.all():
-            rows[~known] = self._speller.vectors([word for word, id_ in zip(words, ids, strict=True) if id_ < 0])
+            rows[~known] = self._speller.vectors(
+                [as_text(word) for word, id_ in zip(words, ids, strict=True) if id_ < 0]
+            )
         return ids, rows
 
     @property
@@ -133,10 +136,9 @@ class UnseenWords(RowReader):
         vars(found)["_version"] = self._version
         return found
 
-    def _ids(self, words: Sequence[str]) -> Int64Array:
+    def _ids(self, words: Sequence[Word]) -> Int64Array:
         return np.array([self._id(word) for word in words], np.int64)
 
-    def _id(self, word: str) -> int:
-        if self._speller is None or not isinstance(word, str) or not word or word in self.vocabulary:
-            return self.vocabulary.id(word)
-        return -1
+    def _id(self, word: Word) -> int:
+        spelled = self._speller is not None and is_word(word) and word != ""
+        return -1 if spelled and word not in self.vocabulary else self.vocabulary.id(word)

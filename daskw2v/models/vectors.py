@@ -16,9 +16,11 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.blocks import VectorBlock, compared
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.keys import WordsField
 from daskw2v.models.neighbours import neighbours_table
 from daskw2v.models.opened import open_model
 from daskw2v.models.outputs import Outputs
+from daskw2v.models.pickling import PickledModel
 from daskw2v.models.queries import at_least_one, query_vectors, word_list
 from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
@@ -32,7 +34,7 @@ from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 _BLOCK = 64 << 20  # bytes of rows read at once
 _SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
@@ -40,16 +42,17 @@ _QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(UnseenWords, WordQueries, Outputs):
+class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     """Words and their vectors.
 
     Parameters
     ----------
     vocabulary
-        The V words.
+        The V words, as a `Vocabulary` or a list. Integers stand for their digits, here and in queries.
     vectors
-        Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised. Where
-        `open` left them in the pieces of files, they become one array when this is read; queries read the pieces.
+        Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised; other
+        numbers, also in lists, become float32. Where `open` left them in the pieces of files, they become one array
+        when this is read; queries read the pieces.
     metadata
         The model's manifest: how it was trained.
     url
@@ -65,10 +68,13 @@ class Vectors(UnseenWords, WordQueries, Outputs):
     Raises
     ------
     ParameterError
-        If `vectors` is not a float32 matrix with a row for each word, or `subwords` or `stable_ids` do not fit it.
+        If `vectors` is not a matrix of numbers that float32 can hold, with a row for each word; if a word is neither
+        a text nor an integer; or `subwords` or `stable_ids` do not fit.
+    VocabularyError
+        If a word occurs twice.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: WordsField = WordsField()
     vectors: RowsField = RowsField()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
@@ -85,7 +91,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         if dtype != np.float32 or len(shape) != 2 or shape[0] != len(self.vocabulary):
             raise ParameterError(
                 f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
-                "Give a float32 matrix with one row for each word.",
+                "Give a matrix of float32 with one row for each word.",
             )
         for what, more in (("Subwords", self.subwords), ("Features", self.features)):
             if more is not None and more.vector_size != shape[1]:
@@ -144,19 +150,24 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         vars(self).update(_store=store, _version=store)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None, "_version": None}  # they may hold secrets
-
     def __repr__(self) -> str:
         return f"Vectors({len(self)} words x {self.vector_size}, url={self.url!r})"
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield the words in order of their ids, as `index_to_key`."""
+        return iter(self.vocabulary)
+
     def __contains__(self, word: object) -> bool:
         return word in self.vocabulary
 
-    def __getitem__(self, words: str | Sequence[str]) -> Float32Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return all vectors, shape (V, D), for `numpy.asarray`: `vectors` itself where it is in memory."""
+        return np.array(self.vectors, dtype, copy=copy)
+
+    def __getitem__(self, words: Word | Sequence[Word]) -> Float32Array:
         """Return a word's vector, shape (D,), or those of n words, shape (n, D), as a copy.
 
         Raises
@@ -166,7 +177,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         ParameterError
             If `words` is neither a word nor a list of them.
         """
-        if isinstance(words, str):
+        if is_word(words):
             return np.asarray(self._look_up([words])[1][0])
         return self._look_up(word_list(words))[1]
 
@@ -278,7 +289,9 @@ class Vectors(UnseenWords, WordQueries, Outputs):
             inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
             metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
         features = None if self.features is None else self.features.prefix(columns)
-        return Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
+        found = Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
+        vars(found)["_version"] = self._version
+        return found
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
@@ -336,7 +349,7 @@ class Vectors(UnseenWords, WordQueries, Outputs):
             ids[rows], cosines[rows] = ranking.best()
         return (ids[0], cosines[0]) if single else (ids, cosines)
 
-    def neighbours(self, words: Iterable[str] | None = None, topn: int = 10) -> Any:
+    def neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
         They are those of `most_similar`, word by word. Each task searches for some thousand words: its worker opens the
@@ -366,11 +379,12 @@ class Vectors(UnseenWords, WordQueries, Outputs):
         topn = at_least_one("topn", topn)
         if self._store is None:
             raise ParameterError(
-                "These vectors are in memory alone, where no worker reads them.", "Open the folder that `save` writes."
+                "These vectors are in memory alone, where no worker reads them.",
+                "Open the folder that `save` writes; if a pickle left out their storage options, open their URL again.",
             )
         if words is None:
             return neighbours_table(Vectors._read, self._store, range(len(self)), topn)
-        asked = word_list(words)
+        asked = [as_text(word) for word in word_list(words)]
         self._ids(asked)  # before the cluster works
         return neighbours_table(Vectors._read, self._store, asked, topn)
 

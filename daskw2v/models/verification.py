@@ -29,10 +29,12 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
 
     Raises
     ------
+    FormatError
+        If another daskw2v wrote the version.
     StoreError
-        If the store fails, or a newer daskw2v wrote the version.
+        If the store fails.
     """
-    found = [damage for damage in find_damage(version, full=full) if not damage.url.startswith(_index(version))]
+    found = find_damage(version, full=full, but=INDEX)
     if version.read_bytes(MANIFEST) is None:
         found.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
     return found or _contradictions(version, full=full)
@@ -91,7 +93,3 @@ def damage_of_index(version: Store) -> list[DamageError]:
     except DamageError as damage:
         return [damage]
     return []
-
-
-def _index(version: Store) -> str:
-    return f"{version.url}/{INDEX}/"

@@ -9,56 +9,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from daskw2v.errors import BusyError, DamageError, StoreError, VocabularyError
+from daskw2v.errors import BusyError, DamageError, FormatError, StoreError, VocabularyError
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION, number_of, run_of
 from daskw2v.models.served import POINTER, Served, change_served, read_served
 from daskw2v.models.store import finish, has_ids, read_ids, read_vocabulary
 from daskw2v.models.verification import check_version, damage_of, damage_of_index, is_bound
+from daskw2v.models.version import Problems, Version
+from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
-from daskw2v.store.limits import refused, shown
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
 FOLDER = "models"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-class Version(NamedTuple):
-    """A finished version: its name, manifest and tags, and whether it is served."""
-
-    name: str
-    manifest: dict[str, Any]
-    tags: tuple[str, ...]
-    served: bool
-
-    @property
-    def created(self) -> datetime:
-        """Time at which it was finished.
-
-        Raises
-        ------
-        StoreError
-            If its manifest holds no time.
-        """
-        try:
-            return datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
-        except (LookupError, TypeError, ValueError, OverflowError):
-            raise self._damaged("created") from None
-
-    @property
-    def words(self) -> int:
-        """Number of its words; raises as `created` does."""
-        match self.manifest.get("tables"):
-            case {"input": [int(words), int()]}:
-                return words
-        raise self._damaged("tables")
-
-    def _damaged(self, entry: str) -> StoreError:
-        return refused(f"The manifest of {self.name}", f"holds {entry}={shown(self.manifest.get(entry))}")
 
 
 @dataclass(frozen=True)
@@ -97,18 +64,26 @@ class Versions:
         return self.work / FOLDER
 
     def all(self) -> list[Version]:
-        """Return all finished versions whose manifests are whole, in order of their numbers."""
+        """Return all finished versions whose manifests are whole and of this daskw2v, in order of their numbers."""
         return self._all(read_served(self.models))
 
     def _all(self, served: Served) -> list[Version]:
         found = list[Version]()
         for name in self._names():
-            with suppress(DamageError):
-                manifest = None if name in served.condemned else read_finished(self.models / name)
-                if manifest is not None:
-                    tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
-                    found.append(Version(name, manifest, tags, name == served.name))
+            with suppress(DamageError, FormatError):
+                if name not in served.condemned and (version := self._version(name, served)) is not None:
+                    found.append(version)
         return found
+
+    def _version(self, name: str, served: Served) -> Version | None:
+        """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
+        manifest = read_finished(self.models / name)
+        if manifest is None:
+            return None
+        tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
+        version = Version(name, manifest, tags, name == served.name)
+        version.created, version.words  # noqa: B018
+        return version
 
     def _names(self) -> list[str]:
         """Return the names of all versions, finished or not, in order of their numbers."""
@@ -122,8 +97,21 @@ class Versions:
         full
             Whether to read all versions. By default only manifests and metadata are read, and sizes compared.
         """
-        damage = {name: damage_of(self.models / name, full=full) for name in self._once_finished()}
-        return {name: found for name, found in damage.items() if found}
+        return self.problems(full=full).damaged
+
+    def problems(self, *, full: bool = False) -> Problems:
+        """Return what `damaged` does, and the versions that another daskw2v wrote, which are never changed."""
+        served, found = read_served(self.models), Problems({}, {})
+        for name in self._once_finished():
+            try:
+                damage = damage_of(self.models / name, full=full)
+                if damage:
+                    found.damaged[name] = damage
+                else:
+                    self._version(name, served)
+            except FormatError as error:
+                found.foreign[name] = error
+        return found
 
     def _once_finished(self) -> list[str]:
         """Return the names of versions that were finished, whole or not, in order of their numbers."""
@@ -146,7 +134,8 @@ class Versions:
         Returns
         -------
         dict
-            The damage of each version, by the version's name; an empty list for a version that is whole.
+            The damage of each version, by the version's name; an empty list for a version that is whole. Of all
+            versions, those that another daskw2v wrote are left out.
 
         Raises
         ------
@@ -154,7 +143,9 @@ class Versions:
             If there is no such version, or the store fails.
         """
         names = self._once_finished()
-        if name is not None:
+        if name is None:
+            names = [each for each in names if each not in self.problems().foreign]
+        else:
             wanted = self.name_of(name)
             names = [wanted] if wanted in names else [self.find(name).name]
         places = {each: self.models / each for each in names}
@@ -181,13 +172,17 @@ class Versions:
             If there is no such version.
         DamageError
             If its manifest is damaged or missing.
+        FormatError
+            If another daskw2v wrote it.
         """
         every = self.all()
         for version in every:
             if name == version.name or name in version.tags or (name == POINTER and version.served):
                 return version
-        for damage in self.damaged().get(self.name_of(name) or "", ()):
-            raise damage
+        damaged, foreign = self.problems()
+        wanted = self.name_of(name) or ""
+        for error in (*damaged.get(wanted, ()), *filter(None, (foreign.get(wanted),))):
+            raise error
         known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
@@ -214,7 +209,7 @@ class Versions:
         return found._replace(served=True)
 
     def rollback(self) -> Version:
-        """Serve the previously served version again; versions that are damaged are passed over.
+        """Serve the previously served version again; those that are damaged, or of another daskw2v, are passed over.
 
         Raises
         ------
@@ -222,8 +217,9 @@ class Versions:
             If there is none.
         """
         with self._held() as held:
-            damaged = held.damaged()
-            finished = {version.name: version for version in held.all() if version.name not in damaged}
+            damaged, foreign = held.problems()
+            others = {*damaged, *foreign}
+            finished = {version.name: version for version in held.all() if version.name not in others}
 
             def back(served: Served) -> Served:
                 whole = finished.keys() - served.condemned
@@ -289,6 +285,7 @@ class Versions:
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
+        Those of another daskw2v do not count, and stay.
 
         Parameters
         ----------
@@ -306,10 +303,10 @@ class Versions:
             Names of the deleted versions.
         """
         with self._held() as held:
-            broken, now = held.damaged(full=damaged), datetime.now(UTC)
+            (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
 
             def condemn(served: Served) -> Served:
-                every = [version for version in held._all(served) if version.name not in broken]
+                every = [version for version in held._all(served) if version.name not in {*broken, *foreign}]
                 finished = {version.name for version in every}
                 returned_to = [name for name in served.names if name in finished][:2]
                 spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
@@ -333,7 +330,7 @@ class Versions:
         """Delete versions that were never finished, unless their runs are active; return their names."""
         removed, finished = [], set(self._once_finished())
         for name in self._names():
-            if name in finished:
+            if name in finished or not _is_begun(self.models / name):
                 continue
             with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
                 if name not in self._once_finished():  # it may have been finished meanwhile
@@ -358,8 +355,14 @@ def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Ser
 def _has_whole_ids(version: Store) -> bool:
     try:
         return has_ids(version) and read_ids(version) is not None and read_vocabulary(version) is not None
-    except (DamageError, VocabularyError):
+    except (DamageError, FormatError, VocabularyError):
         return False
+
+
+def _is_begun(version: Store) -> bool:
+    """Tell whether a version was begun by daskw2v, and is no folder of others with a name like that."""
+    names = version.children()
+    return METADATA in names or not any(names)
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:

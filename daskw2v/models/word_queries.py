@@ -1,4 +1,7 @@
-"""Questions about words: neighbours, analogies, similarities. The names are those of gensim's `KeyedVectors`."""
+"""Questions about words: neighbours, analogies, similarities. The names are those of gensim's `KeyedVectors`.
+
+An integer stands for the word that is its digits, so that ids of items can be asked for as they are.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -14,7 +17,7 @@ from daskw2v.models.queries import Weighted, at_least_one, check_method, query_v
 from daskw2v.models.ranking import Ranking
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary, Word
 
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
@@ -43,7 +46,7 @@ class WordQueries(ABC):
         """Read the vectors of the ids below `limit` in blocks that `n_queries` vectors are compared with at once."""
 
     @abstractmethod
-    def _look_up(self, words: Sequence[str]) -> tuple[Int64Array, Float32Array]:
+    def _look_up(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array]:
         """Return ids, shape (n,), -1 for words of the subword network, and vectors, shape (n, D)."""
 
     @property
@@ -56,7 +59,7 @@ class WordQueries(ABC):
         """The id of each word, which is its row."""
         return KeyNumbers(self.vocabulary)
 
-    def get_vector(self, word: str, norm: bool = False) -> Float32Array:
+    def get_vector(self, word: Word, norm: bool = False) -> Float32Array:
         """Return a copy of a word's vector, shape (D,); with `norm`, scaled to length 1.
 
         Raises
@@ -69,7 +72,7 @@ class WordQueries(ABC):
 
     def most_similar(
         self,
-        positive: Weighted | Sequence[Weighted],
+        positive: Weighted | Sequence[Weighted] = (),
         negative: Weighted | Sequence[Weighted] = (),
         topn: int = 10,
         restrict_vocab: int | None = None,
@@ -101,14 +104,16 @@ class WordQueries(ABC):
         given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
         if not given:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([key for key, _ in given if isinstance(key, str)])
+        ids, rows = self._look_up([key for key, _ in given if not isinstance(key, np.ndarray)])
         units = iter(scaled(rows))
-        keys = [next(units) if isinstance(key, str) else query_vector(key, self.vector_size) for key, _ in given]
+        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in given]
         mean = np.array([weight for _, weight in given], np.float32) @ np.stack(keys)
         found, cosines = self.nearest(mean, at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(found, cosines, ids, topn)
 
-    def neighbours_of(self, words: Sequence[str], topn: int) -> tuple[Int64Array, Int64Array, Int64Array, Float32Array]:
+    def neighbours_of(
+        self, words: Sequence[Word], topn: int
+    ) -> tuple[Int64Array, Int64Array, Int64Array, Float32Array]:
         """Find the words nearest to each of some words, without itself.
 
         Returns
@@ -129,7 +134,7 @@ class WordQueries(ABC):
         kept = others & (ranks <= topn)
         return np.nonzero(kept)[0], ranks[kept], found[kept], cosines[kept]
 
-    def similar_by_word(self, word: str, topn: int = 10, restrict_vocab: int | None = None) -> list[tuple[str, float]]:
+    def similar_by_word(self, word: Word, topn: int = 10, restrict_vocab: int | None = None) -> list[tuple[str, float]]:
         """Find the words nearest to a word; arguments, answer and errors are those of `most_similar`."""
         return self.most_similar([word], topn=topn, restrict_vocab=restrict_vocab)
 
@@ -140,7 +145,7 @@ class WordQueries(ABC):
         found, cosines = self.nearest(query_vector(vector, self.vector_size), topn, restrict_vocab)
         return self._named(found, cosines, _NONE, topn)
 
-    def similarity(self, a: str, b: str) -> float:
+    def similarity(self, a: Word, b: Word) -> float:
         """Return the cosine of two words' vectors.
 
         Raises
@@ -151,11 +156,11 @@ class WordQueries(ABC):
         first, second = scaled(self._look_up([a, b])[1])
         return float(first @ second)
 
-    def distance(self, a: str, b: str) -> float:
+    def distance(self, a: Word, b: Word) -> float:
         """Return 1 - the cosine of two words' vectors; raises as `similarity` does."""
         return 1 - self.similarity(a, b)
 
-    def n_similarity(self, first: Sequence[str], second: Sequence[str]) -> float:
+    def n_similarity(self, first: Sequence[Word], second: Sequence[Word]) -> float:
         """Return the cosine of the means of two lists of words' vectors, which are not scaled to length 1 before.
 
         Raises
@@ -169,7 +174,7 @@ class WordQueries(ABC):
         a, b = unit(np.stack(means))
         return float(a @ b)
 
-    def rank(self, a: str, b: str) -> int:
+    def rank(self, a: Word, b: Word) -> int:
         """Return the place of `b` among the words nearest to `a`, without `a`: 1 for the nearest.
 
         Raises
@@ -184,7 +189,7 @@ class WordQueries(ABC):
         return 1 + sum(int(np.count_nonzero(found != ids[0])) for found in nearer)
 
     def analogy(
-        self, a: str, b: str, c: str, topn: int = 1, method: AnalogyMethod = "3cosadd"
+        self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
     ) -> list[tuple[str, float]]:
         """Find the word that is to `c` as `b` is to `a`. These three are excluded.
 
@@ -221,8 +226,8 @@ class WordQueries(ABC):
         found, scores = ranking.best()
         return self._named(found[0], scores[0], ids, topn)
 
-    def doesnt_match(self, words: Sequence[str]) -> str:
-        """Return the word that is farthest from the mean of all.
+    def doesnt_match(self, words: Sequence[Word]) -> Word:
+        """Return the word, as given, that is farthest from the mean of all.
 
         Raises
         ------

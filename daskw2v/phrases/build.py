@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster.console import listening
+from daskw2v.cluster.connecting import called
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -24,7 +24,7 @@ from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest
 from daskw2v.store.limits import refused
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
-from daskw2v.vocabulary.count import build_vocabulary
+from daskw2v.vocabulary.count import count_words
 
 _MOST_PIECES = 1 << 16  # of a million phrases each
 LAYOUT = Layout("phrases/<key>/<step>/<number>", unused="phrases/<key>")
@@ -35,7 +35,7 @@ def build_phrases(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
 ) -> Corpus:
     """Find the phrases of a corpus and join them, in `params.phrases` passes, each on the result of the last.
@@ -52,7 +52,7 @@ def build_phrases(
     params, resources
         `phrases` and the `phrase_` options are used.
     client
-        The cluster to run on.
+        The cluster; by default as in `train`.
     listener
         Called with the progress.
 
@@ -70,9 +70,15 @@ def build_phrases(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_phrases(params)
-    with listening(listener, client) as listen:
-        for _ in range(params.phrases):
-            corpus = _join_once(corpus, store, params, resources, client, listen)
+    with called(client, store, resources, listener) as (cluster, listen):
+        known = find_phrases(corpus, store, params)
+        return join_phrases(corpus, store, params, cluster(), listen) if known is None else known
+
+
+def join_phrases(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
+    """Do what `build_phrases` does, on a cluster that is there."""
+    for _ in range(params.phrases):
+        corpus = _join_once(corpus, store, params, client, listener)
     return corpus
 
 
@@ -102,15 +108,13 @@ def check_joined(corpus: Corpus, params: Params) -> None:
         )
 
 
-def _join_once(
-    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
-) -> Corpus:
+def _join_once(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
     rules, began = PhraseRules.of(params), time.monotonic()
     asked = _asked(corpus, params)
     known = _find(store, asked, corpus)
     if known is not None:
         return known
-    vocabulary = build_vocabulary(corpus, store, Params(min_count=1), resources, client, listener)
+    vocabulary = count_words(corpus, store, Params(min_count=1), Resources(), client, listener)
     n_buckets = count_buckets(corpus.n_tokens)
     # Named by how the text is cut, not by the shards' names, so that counts stay valid for shards that were rebuilt
     key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])

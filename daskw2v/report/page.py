@@ -76,8 +76,10 @@ def write_report(
         If a model does not know one of `words`.
     MissingExtraError
         If `map_method` is `umap` and UMAP is not installed.
+    StoreError
+        If no space is left.
     OSError
-        If writing fails (no space, no permission).
+        If writing fails otherwise (no permission).
     """
     target = as_url(url, "url")
     if target.endswith("/"):

@@ -8,6 +8,7 @@ be built again from the text.
 from collections.abc import Collection, Iterable, Iterator
 
 from daskw2v.collections import parts
+from daskw2v.errors import FormatError
 from daskw2v.sequences import parts as sessions
 from daskw2v.sequences import walks
 from daskw2v.shards.layout import CORPORA, Corpus
@@ -25,17 +26,30 @@ def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary
     records.write_manifest({"corpora": names, "vocabulary": vocabulary}, f"{run_id}{_SUFFIX}")
 
 
-def clear_unused(work: Store, records: Store, runs: Collection[str]) -> None:
-    """Delete the results that other runs use, but none of `runs`."""
-    names = [name for name in records.children() if name.endswith(_SUFFIX)]
-    kept, others = (
-        [name for name in names if (name.removesuffix(_SUFFIX) in runs) is wanted] for wanted in (True, False)
-    )
-    needed = {path for name in kept for path in _used(work, records, name)}
-    for name in others:
-        for path in sorted(set(_used(work, records, name)) - needed, reverse=True):  # shards before the list of them
+def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str]:
+    """Delete the results that other runs use, but none of `runs`.
+
+    Returns
+    -------
+    list of str
+        Records of another daskw2v. As long as there are some, nothing is deleted: nobody knows what their runs use.
+    """
+    used, foreign = dict[str, set[str]](), list[str]()
+    for name in records.children():
+        if name.endswith(_SUFFIX):
+            try:
+                used[name] = set(_used(work, records, name))
+            except FormatError:
+                foreign.append(name)
+    if foreign:
+        return foreign
+    kept = {name for name in used if name.removesuffix(_SUFFIX) in runs}
+    needed = {path for name in kept for path in used[name]}
+    for name in used.keys() - kept:
+        for path in sorted(used[name] - needed, reverse=True):  # shards before the list of them
             (work / path).remove()
         (records / name).remove()
+    return []
 
 
 def _used(work: Store, records: Store, name: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from distributed import Client
 
+from daskw2v.cluster import choose_client
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.config.arguments import check_arguments, check_type
@@ -27,6 +28,7 @@ from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.repair import check_folders
 from daskw2v.training.setup import check_choices, open_callbacks, with_contents
 from daskw2v.training.version import settled_params
 
@@ -82,11 +84,13 @@ def retrain(
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
-    check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
+    check_arguments(params=params, resources=resources, client=client)
+    choose_client(client, resources)  # refuses what cannot be used
     _check(params, resources, policy, gates, notices)
     check_texts(inputs, params, resources)
     told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
+    check_folders(store)
     began, clock = datetime.now(UTC), time.monotonic()
 
     def tell_all(result: RunResult, listen: Listener) -> Summary:

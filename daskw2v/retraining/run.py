@@ -6,13 +6,13 @@ retraining/<version>.json  summary of the run, written after notices were sent; 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from distributed import Client
 
+from daskw2v.cluster import opened_once
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import found_texts
 from daskw2v.config.identity import identity_fields
@@ -23,12 +23,14 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
 from daskw2v.models.index.build import index_version
-from daskw2v.models.naming import next_version, number_of, run_of
+from daskw2v.models.naming import RUN, next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
 from daskw2v.models.sources import read_sources
 from daskw2v.models.store import ids_after, write_ids
+from daskw2v.models.tokenizer import write_tokenizer
 from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Version, Versions, was_served
+from daskw2v.models.version import Version
+from daskw2v.models.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import Alignment, find_alignment, read_alignment, write_aligned
 from daskw2v.retraining.changes import Changes, compare
@@ -97,30 +99,39 @@ class RetrainingRun:
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
         resources = self.resources
-        with ExitStack() as opened:
-
-            @cache
-            def cluster() -> Client:
-                ready = ready_cluster(client, self.work, self.params, resources, self.listener)
-                return opened.enter_context(ready)
-
-            texts = found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener)
-            find = opened.enter_context(texts)
-            damaged = Versions(self.work).damaged()
-            for name, damage in damaged.items():
-                self._say("versions", f"{damage[0].problem} {name} is passed over.")
-            return mending(self.work, self.listener, partial(self._run, cluster, find, frozenset(damaged)), cluster)
+        ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
+        with (
+            opened_once(ready) as cluster,
+            found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
+        ):
+            damaged, foreign = Versions(self.work).problems()
+            served = latest_version(self._models)
+            if served in foreign:  # a version that descends from others would take its place
+                raise foreign[served]
+            problems = {name: damage[0].problem for name, damage in damaged.items()}
+            problems |= {name: error.problem for name, error in foreign.items()}
+            for name, problem in problems.items():
+                self._say("versions", f"{problem} {name} is passed over.")
+            run = partial(self._run, cluster, find, frozenset(damaged), frozenset(foreign))
+            return mending(self.work, self.listener, run, cluster)
 
     def _run(
         self,
         cluster: Callable[[], Client],
         find: Callable[[], list[Source]],
         seen: frozenset[str],
+        foreign: frozenset[str],
         met: Collection[str],
     ) -> RunResult:
-        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage."""
+        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage.
+
+        Those of another daskw2v are passed over as well.
+        """
         damaged = seen.union(met)
-        result = self._steps(cluster, find(), damaged)
+        result = self._steps(cluster, find(), damaged | foreign)
+        if foreign:
+            told = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+            result = result._replace(message=told)
         if not damaged:
             return result
         return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
@@ -216,6 +227,7 @@ class RetrainingRun:
         self._say("publish", f"writing {version}")
         write_aligned(client, candidate, home, alignment)
         write_phrases(home, self.work, corpus)
+        write_tokenizer(home, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks those that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
         write_ids(home, ids_after(earlier, new.vocabulary))
@@ -257,11 +269,13 @@ class RetrainingRun:
         """Delete what is no longer needed. The parent's text and vocabulary stay, for a rollback."""
         self._drop_candidates()
         run_folder(self.work, run_of(version)).remove()
-        clear_unused(self.work, self.work / RECORD, {run_of(name) for name in (version, parent) if name is not None})
+        runs = {run_of(name) for name in (version, parent) if name is not None}
+        for name in clear_unused(self.work, self.work / RECORD, runs):
+            self._say("clear", f"{RECORD}/{name} is of another daskw2v: no text or words are deleted.")
         Versions(self.work).gc(self.policy.keep)
 
     def _drop_candidates(self, but: str | None = None) -> None:
-        for name in self._candidates.children():
+        for name in filter(RUN.fullmatch, self._candidates.children()):
             if name != but:
                 (self._candidates / name).remove()
 

@@ -1,7 +1,7 @@
 """Reads an edge list block by block: Parquet, CSV with a header, or text with columns separated by blanks."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from daskw2v.corpus.formats import PARQUET, TEXT
 from daskw2v.corpus.formats.columns import reading_as
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.store.retries import TIMEOUT
@@ -112,7 +112,16 @@ def _read_text(
                 yield _parsed(content, header, edges, place)
 
 
+_TYPED = frozenset([PARQUET.name])  # formats whose columns have a type
 _READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {PARQUET.name: _read_parquet, TEXT.name: _read_text}
+
+
+def check_strings(sources: Iterable[Source], edges: EdgeList) -> None:
+    """Refuse nodes that are to be strings where the columns of all files have a type; raises `ParameterError`."""
+    if edges.strings and _TYPED.issuperset(source.format for source in sources):
+        raise ParameterError(
+            "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
+        )
 
 
 def squeezed(data: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Reads events: Parquet or CSV as a dataframe of Dask whose columns have the same names and types in all files."""
 
+import glob
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -119,7 +120,8 @@ def reader_of(sources: Sequence[Source]) -> Callable[..., Any]:
 
 
 def _table(sources: Sequence[Source], resources: Resources) -> Any:
-    frames, urls = needed("dask.dataframe", EXTRA), [source.url for source in sources]
+    # Escaped, as Dask would take the names of files for patterns
+    frames, urls = needed("dask.dataframe", EXTRA), [glob.escape(source.url) for source in sources]
     block_bytes = None if sources[0].compression else resources.block_bytes
     return reader_of(sources)(frames, urls, Options(resources.storage_options), block_bytes)
 

@@ -20,6 +20,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
+from daskw2v.sequences.edges import check_strings
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.node_types import MOST, sorted_types
@@ -112,11 +113,13 @@ def build_graph(
     InputError
         If the files cannot be read as edges, have none, or name nodes by both integers and strings; if a node has two
         types, or nodes have too many.
+    ParameterError
+        If nodes of Parquet alone are to be strings.
     MissingExtraError
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
-    with listening(listener, client) as listen, waits_for_workers(resources, listen):
+    with listening(listener) as listen, waits_for_workers(resources, listen):
         return _stored(inputs, work, edges, resources, client, listen)
 
 
@@ -125,6 +128,7 @@ def _stored(
 ) -> StoredGraph:
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+    check_strings(sources, edges)
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):

@@ -30,7 +30,7 @@ class EdgeList(Settings):
     comments; further columns are ignored.
 
     A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
-    are at most 64. Only walks along a metapath read them.
+    are at most 64. Walks along a metapath read them, and others refuse them.
 
     Raises
     ------
@@ -135,19 +135,21 @@ class Walks(Settings):
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
-def read_of(edges: EdgeList, walks: Walks) -> EdgeList:
-    """Return the columns of edges that walks read: those of types for a metapath only.
+def check_types(edges: EdgeList, walks: Walks) -> None:
+    """Check that edges have types if there is a metapath, which alone reads them.
 
     Raises
     ------
     ParameterError
-        If there is a metapath, but no column of types.
+        If there is a metapath, but no column of types, or the other way round.
     """
-    if not walks.metapath:
-        return edges.replace(source_type=None, target_type=None)
-    if edges.source_type is None:
+    if edges.source_type is not None and not walks.metapath:
+        raise ParameterError(
+            f"source_type={edges.source_type!r} and target_type={edges.target_type!r} change nothing without metapath.",
+            "Give the metapath of the walks, or leave the types out.",
+        )
+    if edges.source_type is None and walks.metapath:
         raise ParameterError(
             f"metapath={walks.metapath}, but the edges have no types.",
             "Name the columns of types by source_type and target_type.",
         )
-    return edges

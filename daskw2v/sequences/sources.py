@@ -13,7 +13,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.progress import Listener
-from daskw2v.sequences.kinds import EdgeList, Walks, read_of
+from daskw2v.sequences.kinds import EdgeList, Walks, check_types
 from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.walks import write_walks
 from daskw2v.sequences.writing import write_sessions
@@ -70,7 +70,7 @@ class Graph(Derived):
     Raises
     ------
     ParameterError
-        If there is a metapath, but edges have no types.
+        If there is a metapath, but edges have no types, or the other way round.
     """
 
     params: ClassVar[Params] = Params(vector_size=128, window=10, min_count=1, sample=0)
@@ -81,7 +81,7 @@ class Graph(Derived):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read_of(self.edges, self.walks)
+        check_types(self.edges, self.walks)
 
     def write(
         self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener

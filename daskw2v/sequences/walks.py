@@ -16,7 +16,7 @@ from daskw2v.extras import Extra
 from daskw2v.progress import Watching
 from daskw2v.sequences.graph import LAYOUT as GRAPHS
 from daskw2v.sequences.graph import build_graph, partitions_of
-from daskw2v.sequences.kinds import EdgeList, Walks, read_of
+from daskw2v.sequences.kinds import EdgeList, Walks, check_types
 from daskw2v.sequences.lists import write_lists
 from daskw2v.sequences.metapaths import metapath_of
 from daskw2v.sequences.numbering import read_names, read_types
@@ -82,10 +82,10 @@ def write_walks(
     InputError, ClusterError, MissingExtraError
         As `build_graph` does.
     ParameterError
-        If there is a metapath, but edges have no types, or no node has one of its types.
+        If there is a metapath, but edges have no types, or no node has one of its types; or types, but no metapath.
     """
-    edges = read_of(edges, walks)
-    with listening(listener, client) as listen:
+    check_types(edges, walks)
+    with listening(listener) as listen:
         graph = build_graph(inputs, work, edges, resources, client, listen)
         metapath_of(walks, graph.types)  # refuses unknown types
         n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes

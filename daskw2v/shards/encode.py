@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.console import listening
+from daskw2v.cluster.connecting import called
 from daskw2v.cluster.heap import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections.kinds import TextInputs, check_texts
@@ -22,12 +22,14 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats import check_formats, read_block
+from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import plan_blocks
+from daskw2v.corpus.stored_tokenizers import stored_tokenizer
+from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError, counted
-from daskw2v.progress import Watching
+from daskw2v.progress import Listener, Watching
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
@@ -204,7 +206,7 @@ def build_corpus(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
 ) -> Corpus:
     """Read the text once, and write it as corpus shards.
@@ -220,7 +222,7 @@ def build_corpus(
     params, resources
         How to read.
     client
-        The cluster to run on.
+        The cluster; by default as in `train`.
     listener
         Called with the progress.
 
@@ -242,11 +244,14 @@ def build_corpus(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_texts(inputs, params, resources)
+    params = with_tokenizer(params, store)
     with (
-        listening(listener, client) as listen,
-        found_texts(inputs, store, params, resources, lambda: client, listen) as find,
+        called(client, store, resources, listener) as (cluster, listen),
+        found_texts(inputs, store, params, resources, cluster, listen) as find,
     ):
-        return encode_sources(find(), store, params, resources, client, listen)
+        sources = find()
+        known = find_corpus(sources, store, params)
+        return encode_sources(sources, store, params, resources, cluster(), listen) if known is None else known
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
@@ -255,18 +260,16 @@ def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corp
 
 
 def encode_sources(
-    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Watching
+    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Listener
 ) -> Corpus:
     """Do what `build_corpus` does, with files that are found already."""
-    check_formats(sources, params)
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
-    with listening(listener, client) as listen:
-        stage = Stage(store, home, partial(run_tasks, client), listen, "encode", "bytes")
-        corpus = stage.make(
-            partial(find_corpus, sources, store, params),
-            partial(_build, identity, sources, store, params, resources),
-        )
+    stage = Stage(store, home, partial(run_tasks, client), listener, "encode", "bytes")
+    corpus = stage.make(
+        partial(find_corpus, sources, store, params),
+        partial(_build, identity, sources, store, params, resources),
+    )
     trim_heap()  # of a worker in this process
     return corpus
 
@@ -277,7 +280,7 @@ def _build(
     began, home = time.monotonic(), stage.home
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     batches = batch_blocks(blocks, resources.block_bytes)
-    quarantine = _encode_all(stage, batches, params, resources)
+    quarantine = _encode_all(stage, batches, store, params, resources)
     bad = quarantine.bad
     bad_blocks = tuple(bad[key] for key in dict.fromkeys(block.key for block in blocks) if key in bad)
     good = [part for batch in batches for part in quarantine.good(batch)]
@@ -314,10 +317,12 @@ def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
     )
 
 
-def _encode_all(stage: OpenStage, batches: list[Batch], params: Params, resources: Resources) -> Quarantine:
+def _encode_all(
+    stage: OpenStage, batches: list[Batch], work: Store, params: Params, resources: Resources
+) -> Quarantine:
     """Run a task for each batch; return which blocks are left out."""
     rules = {
-        "tokenizer": params.tokenizer,
+        "tokenizer": stored_tokenizer(params, replace(work, guards=())),
         "column": params.column,
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,

@@ -92,6 +92,9 @@ class StoredArray:
         self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
         self.attrs: Mapping[str, Any] = array.attrs
 
+    def __reduce__(self) -> Any:
+        return StoredArray, (self._array, self.url)  # its metadata, and what opens its store: nothing is read
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -125,6 +128,11 @@ class StoredArray:
         """
         check_room(self.shape, ..., self.dtype.itemsize, self.url)
         return self._read(..., lambda: sync(self._pieces()))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are on a disk of this machine, where `pieces` can map them."""
+        return bool(self._store.is_local)
 
     async def _pieces(self) -> list[npt.NDArray[Any]]:
         array, grid = self._array.async_array, zip(self.shape, self.shards or self.chunks, strict=True)
@@ -190,7 +198,8 @@ class StoredArray:
 def _native(values: Any) -> npt.NDArray[Any]:
     """Return an array in this machine's order of bytes; another machine may have written it."""
     found = np.asarray(values)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    native = found.dtype.newbyteorder("=")
+    return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
 
 
 def _places(part: Any, length: int, step: int) -> Iterable[int]:

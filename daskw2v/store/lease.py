@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
         If this thread holds it, and would wait for itself.
     """
     # Not guarded by other leases. A sign of life that takes longer than until the next one is worth nothing
-    folder = Store((work / _FOLDER).url, work.options, min(work.timeout, BEAT))
+    folder = replace(work / _FOLDER, timeout=min(work.timeout, BEAT), guards=())
     token = _take(folder, name, what, waiting)
     lease = Lease(token)
     beating = threading.Thread(target=lease.keep_alive, daemon=True)

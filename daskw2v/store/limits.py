@@ -19,7 +19,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Suf
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import FormatError, StoreError
 from daskw2v.store.durability import is_local, wrote
 from daskw2v.store.mapping import MappedBuffer, mapped
 from daskw2v.store.memory import free_memory
@@ -101,11 +101,50 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
         raise refused(f"{folder}/{name}", f"has {found.st_size:,} bytes, where {most:,} are the most")
 
 
+def check_way(path: str, depth: int) -> None:
+    """Refuse links to folders on the way to what is written or deleted on this machine.
+
+    Parameters
+    ----------
+    path
+        What is changed. If it is itself a link, that is replaced or deleted.
+    depth
+        Number of names, at its end, below the folder that the user named; the way there is the user's.
+
+    Raises
+    ------
+    StoreError
+        If there is one.
+    """
+    for _ in range(depth - 1):
+        path = os.path.dirname(path)
+        if os.path.islink(path):
+            raise StoreError(
+                f"{path} is a link, through which nothing is written or deleted.",
+                "Keep the whole work directory on the other disk, or mount the folder that it leads to here.",
+            )
+
+
 class Folder(LocalStore):
     """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small.
 
     The disk is asked in threads only: one that hangs would stop the loop that all stores share.
+
+    Parameters
+    ----------
+    root, read_only
+        As of `LocalStore`.
+    depth
+        As of `Store`.
     """
+
+    def __init__(self, root: Path | str, *, read_only: bool = False, depth: int = 0) -> None:
+        super().__init__(root, read_only=read_only)
+        self._depth = depth
+
+    def with_read_only(self, read_only: bool = False) -> "Folder":
+        """Return the same store, to read only or not."""
+        return Folder(self.root, read_only=read_only, depth=self._depth)
 
     async def _open(self, *, mode: object = None) -> None:
         self._is_open = True  # where something is written, folders are made
@@ -124,13 +163,23 @@ class Folder(LocalStore):
         return None if content is None else buffer.from_bytes(content)
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Write a file, which is forced to the disk before a manifest names it."""
+        """Write a file, which is forced to the disk before a manifest names it; raises as `check_way` does."""
+        await asyncio.to_thread(self._check_way, key)
         await super().set(key, value)
         wrote(str(self.root / key))
 
     async def delete_dir(self, prefix: str) -> None:
-        """Delete a folder, if it is there."""
+        """Delete a folder, if it is there; raises as `check_way` does."""
+        await asyncio.to_thread(self._check_way, prefix)
         await asyncio.to_thread(_delete, self.root / prefix)
+
+    async def delete(self, key: str) -> None:
+        """Delete a file, if it is there; raises as `check_way` does."""
+        await asyncio.to_thread(self._check_way, key)
+        await super().delete(key)
+
+    def _check_way(self, key: str) -> None:
+        check_way(f"{self.root}/{key}", self._depth + key.count("/") + 1)
 
 
 def _delete(folder: Path) -> None:
@@ -228,9 +277,9 @@ def _is(value: Any, kind: Any) -> bool:
     return in_range and isinstance(value, kind)
 
 
-def refused(place: str, problem: str) -> StoreError:
+def refused(place: str, problem: str) -> FormatError:
     """Return the error for a file that nobody should read."""
-    return StoreError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
+    return FormatError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
 
 
 def shown(values: Any) -> str:

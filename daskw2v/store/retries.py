@@ -26,7 +26,8 @@ from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
 from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
-from daskw2v.store.durability import FULL
+from daskw2v.store.durability import FULL, is_local
+from daskw2v.store.limits import Folder
 from daskw2v.store.places import Places
 from daskw2v.store.zarr_schema import check_metadata
 
@@ -206,6 +207,11 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     def __str__(self) -> str:
         return self._url
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are on a disk of this machine, where they can be mapped."""
+        return isinstance(self._store, Folder) and is_local(str(self._store.root))
 
     async def _with_retries(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
         for pause in chain(_pauses(), (None,)):

@@ -16,12 +16,11 @@ import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store as ZarrStore
 from zarr.errors import ContainsGroupError
-from zarr.storage import FsspecStore
 
-from daskw2v.errors import DamageError, StoreError
-from daskw2v.store import durability
+from daskw2v.errors import DamageError, FormatError, StoreError
+from daskw2v.store import durability, literal
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
-from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, parsed, refused
+from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, check_way, parsed, refused
 from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.removing import remove_local
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
@@ -54,12 +53,15 @@ class Store:
         Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
     guards
         Are checked before each write and deletion, but not before each chunk of an array; see `guarded`.
+    depth
+        Number of names from the folder that the user named to this one: nothing is changed through links among them.
     """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     timeout: float = field(default=TIMEOUT, repr=False, compare=False)
     guards: tuple[Guard, ...] = field(default=(), repr=False, compare=False)
+    depth: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A worker may stand in another directory
@@ -68,7 +70,7 @@ class Store:
 
     def __truediv__(self, name: str) -> "Store":
         check_name(name)
-        return Store(f"{self.url.rstrip('/')}/{name}", self.options, self.timeout, self.guards)
+        return replace(self, url=f"{self.url.rstrip('/')}/{name}", depth=self.depth + name.count("/") + 1)
 
     def guarded(self, *guards: Guard) -> "Store":
         """Return this store with more guards."""
@@ -85,7 +87,9 @@ class Store:
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
     def _filesystem(self) -> tuple[Any, str]:
-        return filesystem(self.url, self._fresh())
+        fs, path = filesystem(self.url, self._fresh())
+        literal.check_literal(fs, path)
+        return fs, path
 
     def _fresh(self) -> dict[str, Any]:
         """Return the options for a filesystem that remembers no listing: other machines write here too."""
@@ -97,13 +101,23 @@ class Store:
         fs, path = self._filesystem()
         return path if "file" in fs.protocol else None
 
+    def check_way(self, *names: str) -> None:
+        """Check the way to this folder, or to what is named in it; raises as `limits.check_way` does."""
+        if (local := self.local_path) is not None:
+            check_way("/".join((local, *names)), self.depth + sum(name.count("/") + 1 for name in names))
+
     def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
         return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)
 
     def _change(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
-        """Write or delete something, with retries; guards are checked before each."""
+        """Write or delete something, with retries; guards and the way to it are checked before each."""
         place = f"{self.url}/{name}" if name else self.url
-        return with_retries(function, *args, place=place, timeout=self.timeout, before=self.check)
+
+        def change() -> T:
+            self.check_way(*filter(None, (name,)))
+            return function(*args)
+
+        return with_retries(change, place=place, timeout=self.timeout, before=self.check)
 
     def exists(self) -> bool:
         """Tell whether anything lies at the URL."""
@@ -142,18 +156,12 @@ class Store:
         back. If the deletion is interrupted, the next one of the same URL ends it.
         """
         fs, path = self._filesystem()
-
-        def remove() -> None:
-            while fs.exists(path):
-                with suppress(FileNotFoundError):  # somebody else removes it too
-                    fs.rm(path, recursive=True)
-
-        self._change(remove if self.local_path is None else partial(remove_local, path, self.check))
+        local = self.local_path
+        self._change(partial(literal.remove, fs, path) if local is None else partial(remove_local, local, self.check))
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
-        local = self.local_path
-        if local is not None:
+        if (local := self.local_path) is not None:
             durability.force_names(local)
 
     def read_bytes(self, name: str, most: int = MOST_MANIFEST) -> bytes | None:
@@ -169,7 +177,7 @@ class Store:
         def read() -> bytes:
             if "file" in fs.protocol:
                 check_file(path, name, most)
-            return _range(fs, f"{path}/{name}", 0, most + 1)
+            return literal.read_range(fs, f"{path}/{name}", 0, most + 1)
 
         try:
             content = self._with_retries(read, name=name)
@@ -245,6 +253,7 @@ class Store:
         fs, path = self._filesystem()
 
         def write() -> None:
+            self.check_way(name, "")  # a link there would be written through, where `replace` replaces it
             fs.makedirs(path, exist_ok=True)
             with fs.open(f"{path}/{name}", "wb") as f:
                 for array in arrays:
@@ -265,7 +274,7 @@ class Store:
         fs, path = self._filesystem()
         file = f"{path}/{name}"
         try:
-            content = self._with_retries(_range, fs, file, start, stop, name=name) if stop > start else b""
+            content = self._with_retries(literal.read_range, fs, file, start, stop, name=name) if stop > start else b""
         except FileNotFoundError:
             content = b""
         if len(content) != stop - start:
@@ -279,7 +288,7 @@ class Store:
         ------
         DamageError
             If the manifest is not what was written.
-        StoreError
+        FormatError
             If it is of a format this version does not read.
         """
         return twice(partial(self._read_manifest, name))
@@ -297,7 +306,7 @@ class Store:
             raise DamageError.of(f"{self.url}/{name}", "is not what was written")
         if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
             found = values.get("format_version") if isinstance(values, dict) else None
-            raise StoreError(
+            raise FormatError(
                 f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )
@@ -337,7 +346,8 @@ class Store:
 
     def _zarr_store(self, *, complete: bool = False, attempt: str = "") -> ZarrStore:
         local = self.local_path
-        store: ZarrStore = Folder(local) if local else FsspecStore.from_url(self.url, storage_options=self._fresh())
+        on_fsspec = partial(literal.LiteralStore.from_url, self.url, storage_options=self._fresh())
+        store: ZarrStore = on_fsspec() if local is None else Folder(local, depth=self.depth)
         return RetryingStore(store, self.url, self.timeout, complete=complete, attempt=attempt)
 
     def create_group(self, attributes: dict[str, Any] | None = None, attempt: str = "") -> zarr.Group:
@@ -385,13 +395,3 @@ class Store:
             "Check the URL. In a work directory the same command makes again what can be made again.",
             url=self.url,
         )
-
-
-def _range(fs: Any, file: str, start: int, stop: int) -> bytes:
-    """Return the bytes start..stop-1 of a file, as far as it has them."""
-    try:
-        return bytes(fs.cat_file(file, start=start, end=stop))
-    except Exception:  # some stores refuse what begins behind the end, each in its own words
-        if fs.size(file) > start:
-            raise
-        return b""

@@ -41,8 +41,24 @@ def as_url(value: Location, what: str) -> str:
 
 
 def absolute(url: str) -> str:
-    """Return a path as workers find it that stand in another directory, ~ as the home directory; a URL as it is."""
-    return url if "://" in url or "::" in url else os.path.abspath(os.path.expanduser(url))
+    """Return a path as workers find it that stand in another directory, ~ as the home directory; a URL as it is.
+
+    Raises
+    ------
+    ParameterError
+        If nobody knows the home directory.
+    """
+    if "://" in url or "::" in url:
+        return url
+    path = os.path.expanduser(url)
+    if path.partition("/")[0] == "~":
+        raise ParameterError(f"No home directory is known for {url!r}.", "Set HOME, or give the path without ~.")
+    return os.path.abspath(path)
+
+
+def is_private(url: str) -> bool:
+    """Tell whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    return url.startswith("memory://")
 
 
 def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:

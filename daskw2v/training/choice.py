@@ -14,11 +14,10 @@ from distributed import Client, LocalCluster
 from distributed.comm import get_address_host
 
 from daskw2v.cluster import workers_known
-from daskw2v.cluster.console import listening
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.naming import run_of
-from daskw2v.progress import Listener, Progress, Watching
+from daskw2v.progress import Listener, Progress
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
@@ -113,7 +112,7 @@ def choose_in(found: list[Candidate], place: Machines) -> tuple[Candidate, str]:
 
 def choose_strategy(
     corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources, client: Client,
-    listener: Watching, rules: Sequence[str] = (),
+    listener: Listener, rules: Sequence[str] = (),
 ) -> tuple[Params, Mapping[str, Any] | None]:  # fmt: skip
     """Return the Params with a strategy that is named, and what is recorded of the choice; None where it was given.
 
@@ -126,17 +125,16 @@ def choose_strategy(
     rules
         As in `run_identity`.
     """
-    with listening(listener, client) as listen:
-        known = find_choice(corpus, vocabulary, store, params, listen, rules)
-        if known is not None:
-            return known
-        text, place = known_text(corpus, vocabulary, params), machines_of(client, resources)
-        best, why = choose_in(candidates(params, resources, text, place), place)
-        record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
-                  "threads": place.hardware.threads}  # fmt: skip
-        _home(corpus, vocabulary, store, params, rules).write_manifest(record)
-        _tell(listen, record)
-        return best.params, record
+    known = find_choice(corpus, vocabulary, store, params, listener, rules)
+    if known is not None:
+        return known
+    text, place = known_text(corpus, vocabulary, params), machines_of(client, resources)
+    best, why = choose_in(candidates(params, resources, text, place), place)
+    record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
+              "threads": place.hardware.threads}  # fmt: skip
+    _home(corpus, vocabulary, store, params, rules).write_manifest(record)
+    _tell(listener, record)
+    return best.params, record
 
 
 def find_choice(

@@ -76,7 +76,7 @@ class CompileAhead:
 
 def _foreseen(params: Params, resources: Resources) -> Params | None:
     """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
-    if find_device(resources.device).resource or resources.scheduler is not None:
+    if find_device(resources.device).resource:
         return None
     found = usable(params, resources) if params.strategy == AUTO else [params]
     alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1

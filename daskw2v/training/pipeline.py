@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import partial
 
 from distributed import Client
 
-from daskw2v.cluster import waits_for_workers
+from daskw2v.cluster import called, opened_once, starts_cluster, waits_for_workers
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.collections.parts import found_texts
@@ -28,10 +28,9 @@ from daskw2v.store.urls import Location, as_url
 from daskw2v.training.callbacks import Callback
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
-from daskw2v.training.devices import check_workers
 from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
-from daskw2v.training.repair import mending
+from daskw2v.training.repair import check_folders, mending
 from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
 from daskw2v.training.version import (
     check_losses,
@@ -73,7 +72,9 @@ def train(
     resources
         What does not.
     client
-        The cluster; by default the one at `resources.scheduler`, or a local one for the time of the call.
+        The cluster. By default the one at `resources.scheduler`; or Dask's current client, in a task that of its
+        cluster; or a local cluster for the time of the call. The first line says which. `resources` that describe a
+        local cluster (`workers`, `processes`, `memory_limit`, `host`) start one.
     listener
         Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
         lines elsewhere, on stderr; None for silence.
@@ -107,11 +108,13 @@ def train(
     """
     params = default_params(inputs) if params is None else params
     resources = Resources() if resources is None else resources
-    check_arguments(params=params, resources=resources, **({} if client is None else {"client": client}))
+    check_arguments(params=params, resources=resources, client=client)
+    starts = starts_cluster(client, resources)
     check_choices(params, resources)
     check_texts(inputs, params, resources)  # before a cluster is started
     told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
+    check_folders(store)
     if params.base_model is not None:
         find_base(store, params)
 
@@ -122,12 +125,11 @@ def train(
 
         settled()  # before a cluster is started
 
-        @cache
-        def cluster() -> Client:
-            return opened.enter_context(ready_cluster(client, store, params, resources, listen))
+        ready = partial(ready_cluster, client, store, params, resources, listen)
+        cluster = opened.enter_context(opened_once(ready))
 
         def reading() -> Client:
-            if client is None:
+            if starts:
                 kernel.start()
             return cluster()
 
@@ -148,7 +150,7 @@ def train_model(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
     *,
     callbacks: Sequence[Callback] = (),
@@ -161,15 +163,12 @@ def train_model(
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
     told = open_callbacks(callbacks, params, resources)
-
-    @cache
-    def workers() -> Client:
-        check_workers(client, resources.device, params.objective)
-        return client
-
-    with listening(listener, client) as heard:
+    with (
+        listening(listener) as heard,
+        opened_once(partial(ready_cluster, client, store, params, resources, heard)) as cluster,
+    ):
         named = with_contents(params, store, resources, heard)
-        return _train(corpus, vocabulary, store, named, resources, workers, heard, told, damaged)
+        return _train(corpus, vocabulary, store, named, resources, cluster, heard, told, damaged)
 
 
 def _train(
@@ -221,10 +220,11 @@ def build_matrix(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    with listening(listener, client) as listen, waits_for_workers(resources, listen):
-        return context_matrix.build_matrix(client, make_run(corpus, vocabulary, store, params, resources), listen)
+    run = make_run(corpus, vocabulary, store, params, resources)
+    with called(client, store, resources, listener) as (cluster, listen):
+        return context_matrix.build_matrix(cluster(), run, listen)

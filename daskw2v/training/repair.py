@@ -12,6 +12,7 @@ from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections import parts
+from daskw2v.corpus import stored_tokenizers
 from daskw2v.errors import DamageError
 from daskw2v.models.naming import run_of
 from daskw2v.models.versions import was_served
@@ -31,12 +32,19 @@ from daskw2v.vocabulary import count
 
 LAYOUTS = (
     CORPORA, parts.LAYOUT, sessions.LAYOUT, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT,
-    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT,
+    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT, stored_tokenizers.LAYOUT,
 )  # fmt: skip
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
+_FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})
 T = TypeVar("T")
 _REPAIRS = 5  # of one result, in one call
 _BLOCKS = 64  # that a task reads
+
+
+def check_folders(work: Store) -> None:
+    """Refuse links where a run will write, before it begins; raises as `Store.check_way` does."""
+    for folder in _FOLDERS:
+        (work / folder).check_way("")
 
 
 def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:

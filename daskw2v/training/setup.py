@@ -1,22 +1,22 @@
 """What comes before training: choices are checked, a cluster is found, text becomes ids."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from distributed import Client
 
-from daskw2v.cluster import OneWorker, check_cluster, clocks_watched, connect, scheduler_watched, waits_for_workers
+from daskw2v.cluster import connected, starts_cluster
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
+from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError
 from daskw2v.features.choice import check_features
-from daskw2v.kernels.compilation import compiling_said
 from daskw2v.objectives.registry import check_options, find_objective
-from daskw2v.phrases.build import build_phrases, find_phrases
+from daskw2v.phrases.build import find_phrases, join_phrases
 from daskw2v.phrases.score import check_phrases
-from daskw2v.progress import Listener, Progress
+from daskw2v.progress import Listener
 from daskw2v.shards.encode import encode_sources, find_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
@@ -33,7 +33,7 @@ from daskw2v.training.loggers import check_loggers, loggers_of
 from daskw2v.training.markets import check_markets, with_market_table
 from daskw2v.training.memory.check import check_encoding
 from daskw2v.training.strategies import check_strategy
-from daskw2v.vocabulary.count import StoredVocabulary, build_vocabulary, find_vocabulary
+from daskw2v.vocabulary.count import StoredVocabulary, count_words, find_vocabulary
 
 
 def check_choices(params: Params, resources: Resources) -> None:
@@ -58,11 +58,11 @@ def check_choices(params: Params, resources: Resources) -> None:
 
 
 def with_contents(params: Params, store: Store, resources: Resources, listener: Listener) -> Params:
-    """Return Params that name files by place and content: base vectors, frozen words, markets and features.
+    """Return Params that name files by their content: tokenizer, base vectors, frozen words, markets and features.
 
-    Raises as `with_base_vectors`, `with_market_table` and `with_feature_table` do.
+    Raises as `with_tokenizer`, `with_base_vectors`, `with_market_table` and `with_feature_table` do.
     """
-    based = with_base_vectors(params, store, resources, listener)
+    based = with_base_vectors(with_tokenizer(params, store), store, resources, listener)
     return with_feature_table(with_market_table(based, resources), resources)
 
 
@@ -75,20 +75,17 @@ def open_callbacks(given: Sequence[Callback], params: Params, resources: Resourc
 def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
-    """Give the caller's cluster, or one of `resources`, that has what a run needs; raises as `train` does."""
-    if params.max_bad_blocks and resources.processes is None:
+    """Give the client that is there, or one that is connected, for a cluster that has what a run needs.
+
+    Raises as `train` does.
+    """
+    if params.max_bad_blocks and resources.processes is None and starts_cluster(client, resources):
         resources = resources.replace(processes=True)  # one that kills its worker is left out, and must not kill us
-    of_device = find_device(resources.device)
-    connected = nullcontext(client) if client is not None else connect(resources, of_device.local_cluster)
-    with waits_for_workers(resources, listener), connected as cluster, scheduler_watched():
-        alone = isinstance(cluster.cluster, OneWorker)
-        where = "one worker in this process" if alone else f"dashboard at {cluster.dashboard_link}"
-        listener(Progress("cluster", 0, 0, "workers", message=where))
-        check_cluster(cluster, store)
+    options = find_device(resources.device).local_cluster
+    with connected(client, store, resources, listener, options) as cluster:
         check_plug_ins(cluster, params, resources)
         check_workers(cluster, resources.device, params.objective)
-        with compiling_said(cluster, listener), clocks_watched(cluster):
-            yield cluster
+        yield cluster
 
 
 def read_text(
@@ -109,10 +106,10 @@ def read_text(
         corpus = encode_sources(sources, store, params, resources, client(), listener)
     joined = find_phrases(corpus, store, params)
     if joined is None:
-        joined = build_phrases(corpus, store, params, resources, client(), listener)
+        joined = join_phrases(corpus, store, params, client(), listener)
     vocabulary = find_vocabulary(joined, store, params, resources)
     if vocabulary is None:
-        vocabulary = build_vocabulary(joined, store, params, resources, client(), listener)
+        vocabulary = count_words(joined, store, params, resources, client(), listener)
     return joined, vocabulary
 
 

@@ -11,13 +11,15 @@ from distributed import Client
 
 from daskw2v.cluster import Usage, gather, usage
 from daskw2v.config.identity import identity_fields
-from daskw2v.config.params import Params, tokenizer_name
+from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import ParameterError
 from daskw2v.features.choice import has_features
 from daskw2v.models.phrases import describe_phrases, write_phrases
 from daskw2v.models.sources import write_sources
 from daskw2v.models.store import finish, write_features, write_vocabulary
+from daskw2v.models.tokenizer import write_tokenizer
 from daskw2v.objectives.registry import settled
 from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
@@ -88,6 +90,7 @@ def write_version(
         write_features(home, keys_of(run))
     write_vocabulary(home, vocabulary)
     write_phrases(home, store, corpus)
+    write_tokenizer(home, store, params)
     write_sources(home, corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(corpus, vocabulary, run, result, workers, time.monotonic() - began)

@@ -9,7 +9,7 @@ from typing import Any
 import zarr
 from distributed import Client
 
-from daskw2v.cluster.console import listening
+from daskw2v.cluster.connecting import called
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -18,7 +18,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import read_chunks
 from daskw2v.corpus.streams import pieces
 from daskw2v.errors import InputError
-from daskw2v.progress import Watching
+from daskw2v.progress import Listener, Watching
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.limits import typed
@@ -158,7 +158,7 @@ def build_vocabulary(
     store: Store,
     params: Params,
     resources: Resources,
-    client: Client,
+    client: Client | None = None,
     listener: Watching = "show",
 ) -> StoredVocabulary:
     """Count the words of a corpus exactly, select those to keep, and assign ids.
@@ -175,7 +175,7 @@ def build_vocabulary(
     params, resources
         `min_count` and `max_final_vocab`, or the list `vocabulary`, select the words to keep.
     client
-        The cluster to run on.
+        The cluster; by default as in `train`.
     listener
         Called with the progress.
 
@@ -189,6 +189,15 @@ def build_vocabulary(
         If no word is kept.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
+    with called(client, store, resources, listener) as (cluster, listen):
+        known = find_vocabulary(corpus, store, params, resources)
+        return count_words(corpus, store, params, resources, cluster(), listen) if known is None else known
+
+
+def count_words(
+    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+) -> StoredVocabulary:
+    """Do what `build_vocabulary` does, on a cluster that is there."""
     paths = [shard.path for shard in corpus.shards]
     listed = _listed(params, resources)
     key, identity = _names(corpus, listed, params)
@@ -208,10 +217,9 @@ def build_vocabulary(
         stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
         return vocabulary
 
-    with listening(listener, client) as listen:
-        home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
-        stage = Stage(store, home, run, listen, "vocabulary", "steps")
-        return stage.make(partial(_find, store, key, identity), build)
+    home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
+    stage = Stage(store, home, run, listener, "vocabulary", "steps")
+    return stage.make(partial(_find, store, key, identity), build)
 
 
 def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Resources) -> StoredVocabulary | None:

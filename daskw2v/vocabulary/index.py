@@ -5,6 +5,7 @@ It is NumPy's, so that whoever asks a model for words loads no compiler.
 
 from bisect import bisect_left
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,9 @@ class WordIndex:
         self._keys = _sorted_keys(data, offsets)
         self._view = self._keys.data  # gives Python's integers, which are faster one at a time
         self._refuse_twins()
+
+    def __reduce__(self) -> Any:
+        return WordIndex, (self._data, self._offsets)  # a memoryview would become bytes, or is refused
 
     def find(self, word: bytes) -> int | None:
         """Return a word's id, or None if it is unknown."""

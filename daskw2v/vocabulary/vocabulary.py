@@ -4,12 +4,15 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from numbers import Integral
+from typing import Any, Self, SupportsIndex, TypeGuard
 
 import numpy as np
 import zarr
 
+from daskw2v.config.settings import is_number
 from daskw2v.errors import UnknownWordError, VocabularyError, counted
+from daskw2v.fields import PickledFields
 from daskw2v.shards.words import are_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
@@ -18,9 +21,21 @@ from daskw2v.vocabulary.index import WordIndex
 _AT_ONCE = 4096  # words decoded at once in iteration
 _SHOWN = 3
 
+Word = str | SupportsIndex  # an integer, such as the id of an item, stands for its digits
+
+
+def is_word(key: Any) -> TypeGuard[Word]:
+    """Tell whether a key is a text or an integer."""
+    return isinstance(key, str) or is_number(key, Integral)
+
+
+def as_text(key: Any) -> Any:
+    """Return an integer as its digits, and any other key as it is."""
+    return str(int(key)) if is_number(key, Integral) else key
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vocabulary:
+class Vocabulary(PickledFields):
     """Words in order of their ids: most frequent first, equal counts by bytes.
 
     Parameters
@@ -53,7 +68,7 @@ class Vocabulary:
         return self.find(word) is not None
 
     @classmethod
-    def from_words(cls, words: Sequence[str], counts: Iterable[int]) -> Self:
+    def from_words(cls, words: Sequence[Word], counts: Iterable[int]) -> Self:
         """Make a vocabulary of words in the order of their ids.
 
         Raises
@@ -61,7 +76,7 @@ class Vocabulary:
         VocabularyError
             If a word occurs twice, or there are not as many counts as words.
         """
-        encoded = [word.encode() for word in words]
+        encoded = [as_text(word).encode() for word in words]
         numbers = np.array(list(counts), np.int64)
         if len(numbers) != len(encoded) or len(set(encoded)) != len(encoded):
             raise VocabularyError(
@@ -101,6 +116,7 @@ class Vocabulary:
 
     def find(self, word: object) -> int | None:
         """Return the word's id, or None if it is not in the vocabulary."""
+        word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
 
@@ -108,7 +124,7 @@ class Vocabulary:
         """Return the id of each word of another vocabulary, -1 if it is not in this one, shape (len(other),)."""
         return self._index.find_all(other.data, other.offsets)
 
-    def id(self, word: str) -> int:
+    def id(self, word: Word) -> int:
         """Return the word's id.
 
         Raises
@@ -119,8 +135,10 @@ class Vocabulary:
         found = self.find(word)
         if found is None:
             raise UnknownWordError(
-                f"{word!r} is not among the {counted(len(self), 'word')} of the vocabulary.",
-                "Look for another form (case, spelling), or train with a lower min_count.",
+                f"{as_text(word)!r} is not among the {counted(len(self), 'word')} of the vocabulary.",
+                "Look for another form (case, spelling), or train with a lower min_count."
+                if isinstance(word, str)
+                else "A number is looked up as a word; index_to_key has the word of a row.",
             )
         return found
 

@@ -115,5 +115,6 @@ opened.vector_size, opened.metadata["metrics"]["words"]
 # ## On
 #
 # * You know gensim: [From gensim](from_gensim.py).
+# * You have a Dask cluster: [On your cluster](on_your_cluster.py).
 # * Your text is in an object store: [S3 and Kubernetes](s3_and_kubernetes.py).
 # * Text comes every day: [Nightly](nightly.py).

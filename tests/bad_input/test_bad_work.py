@@ -46,7 +46,6 @@ STAGES = {
 @pytest.mark.parametrize(("name", "value", "remedy"), [
     ("store", "s3://a:secret@work", "a daskw2v.Store, not a str. Give daskw2v.Store(url)."),
     ("client", "tcp://host:8786", "a distributed.Client, not a str. Give distributed.Client(address)."),
-    ("client", None, "a distributed.Client, not a NoneType. Give distributed.Client(address)."),
     ("params", Resources(), "a daskw2v.Params, not a Resources. Give daskw2v.Params(...)."),
     ("resources", {}, "a daskw2v.Resources, not a dict. Give daskw2v.Resources(...)."),
 ])  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from daskw2v import EdgeList, Events, Graph, Params, Resources, Sessions, Walks
-from daskw2v.cli import main, sequences
+from daskw2v.cli import sequences
 from tests.support.command_line import invoke
 
 
@@ -136,11 +136,3 @@ def test_walks__refuse_what_is_wrong_in_the_file(calls, tmp_path, text, problem)
     result = run("walks", "a.csv", "--work", "w", "--config", config)
     assert (result.exit_code, calls) == (2, [])
     assert problem in result.stderr
-
-
-@pytest.mark.parametrize(("command", "unread"), [("items", Events.unread), ("walks", Graph.unread)])
-def test_commands__offer_no_options_that_would_be_refused(command, unread):
-    own = {"walks": {"weight"}}.get(command, set())
-    options = {option.name for option in main.get_command(None, command).params}
-    assert (set(unread) & options) - own == set()
-    assert "column" in options

@@ -39,7 +39,7 @@ def clock(monkeypatch):
 def client():
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,  # tests close it before its time
     ):
         yield client
 

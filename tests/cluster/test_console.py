@@ -137,4 +137,6 @@ def test_calls__show_progress_unless_told_otherwise(client, tmp_path, capsys):
         "cluster", "encode", "vocabulary", "choose", "train", "publish"
     ]  # fmt: skip
     build_corpus(tmp_path / "text.txt", Store(str(tmp_path / "stage")), params, Resources(), client)
-    assert capsys.readouterr().err.startswith("encode: 0/400 bytes")
+    cluster, encode, *_ = capsys.readouterr().err.splitlines()
+    assert cluster.startswith(f"cluster: the given client at {client.scheduler.address}")
+    assert encode.startswith("encode: 0/400 bytes")

@@ -40,7 +40,7 @@ def trained(inputs, work, client, params=PARAMS):
 
 def test_vectors__are_those_of_repeated_rows(client, tmp_path):
     repeated = (row["doc"]["body"] for row in ROWS for _ in range(row["n"]))
-    expected = trained(repeated, tmp_path / "repeated", client, PARAMS.replace(weight=None))
+    expected = trained(repeated, tmp_path / "repeated", client, PARAMS.replace(weight=None, column="text"))
     assert [name for name, kind in kinds().items() if trained(kind, tmp_path / name, client) != expected] == []
 
 

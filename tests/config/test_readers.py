@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from daskw2v.collections.kinds import KINDS as INPUTS
 from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.resources import Resources
@@ -17,7 +18,7 @@ from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
 FIELDS = {f.name: f for cls in (Params, Resources) for f in fields(cls)}
-KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS}
+KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS, "input": INPUTS}
 OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("negative", "window"))
 
 

@@ -1,19 +1,28 @@
-"""Frozen rows of the input table do not move; all others are trained as if they did not."""
+"""Frozen rows of the input table do not move; all others are trained as if they did not.
+
+An objective, strategy or device that does not say that it honours `frozen_words` is refused.
+"""
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from daskw2v import Resources, Vectors, train
 from daskw2v.config.params import Params
+from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables
-from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.sampling.segments import Segment
+from daskw2v.training.devices import DEVICES
+from daskw2v.training.setup import check_choices
+from daskw2v.training.strategies import STRATEGIES
 
 N, D = 60, 20
 OPTIONS = [
-    *((objective, {}) for objective in sorted(OBJECTIVES) if OBJECTIVES[objective].trainers),
+    *((objective, {}) for objective in sorted(OBJECTIVES) if reads(OBJECTIVES[objective], "frozen_words")),
     ("sgns", {"negative_sharing": "pair"}),
     ("cbow_ns", {"negative_sharing": "pair", "cbow_mean": False}),
 ]
@@ -97,3 +106,68 @@ def test_windows_with_frozen_rows__are_trained_as_in_the_reference(objective, op
         truth[0][frozen == 1] = fixed
     for table, expected in zip(after, truth, strict=True):
         np.testing.assert_allclose(table, expected, rtol=1e-4, atol=3e-5)
+
+
+WORDS = [f"w{i}" for i in range(30)]
+BASE = Vectors(WORDS[::2], np.random.default_rng(5).normal(scale=0.3, size=(15, 8)))
+TINY = Params(vector_size=8, min_count=1, sample=0, window=2, epochs=1, alpha=0.05, base_vectors=BASE)
+
+
+def problem_of(params, device):
+    """Return why a combination is refused, or None."""
+    try:
+        check_choices(params, Resources(device=device))
+    except ParameterError as error:
+        return error.problem
+    return None
+
+
+COMBINATIONS = [
+    (objective, strategy, device)
+    for objective in sorted(OBJECTIVES)
+    for strategy in sorted(STRATEGIES)
+    for device in sorted(DEVICES)
+    if not problem_of(TINY.replace(objective=objective, strategy=strategy), device)
+]
+
+
+def test_combinations__are_those_with_a_kernel():
+    assert {("sgns", "averaging", "cpu"), ("sgns", "rotation", "cpu"), ("context_matrix", "columns", "cpu")} <= {
+        *COMBINATIONS
+    }
+
+
+@pytest.mark.parametrize(("objective", "strategy", "device"), COMBINATIONS)
+def test_frozen_words__do_not_move_or_are_refused(objective, strategy, device, client, tmp_path):
+    params = TINY.replace(objective=objective, strategy=strategy, frozen_words="known")
+    if problem := problem_of(params, device):
+        assert problem.startswith("frozen_words='known' changes nothing for ")
+        return
+    if device != "cpu":
+        return  # `on_cuda.py` trains on a GPU, or on the simulator of one
+    text, rng = tmp_path / "text.txt", np.random.default_rng(6)
+    text.write_text("".join(f"{' '.join(rng.choice(WORDS, 12))}\n" for _ in range(40)))
+    resources = Resources(device=device, threads=1)
+    model = train(text, work=tmp_path / "work", params=params, resources=resources, client=client, listener=None)
+    np.testing.assert_array_equal(model[WORDS[::2]], BASE[WORDS[::2]])
+    first = OBJECTIVES[objective].initial(params, "input", np.arange(len(model)))
+    others = [model.vocabulary.id(word) for word in WORDS[1::2]]
+    assert (np.abs(model.vectors[:] - first).max(axis=1)[others] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("registry", "name", "field"), [(OBJECTIVES, "sgns", "objective"), (STRATEGIES, "averaging", "strategy"),
+                                    (DEVICES, "cpu", "device")],
+)  # fmt: skip
+def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, field, monkeypatch):
+    """A plug-in says by `also_reads` that its rows do not move."""
+    asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
+    device = asked.pop("device")
+    params = TINY.replace(**asked, frozen_words="known")
+    silent = replace(registry[name], name="theirs")
+    monkeypatch.setitem(registry._added, "theirs", silent)
+    assert problem_of(params, device).startswith(
+        f"frozen_words='known' changes nothing for {field}='theirs'; it is for"
+    )
+    monkeypatch.setitem(registry._added, "theirs", replace(silent, also_reads=("frozen_words",)))
+    assert problem_of(params, device) is None

@@ -186,7 +186,7 @@ def _errors(cls):
 
 
 GIVEN = {
-    "work": "work", "inputs": "a.txt", "vectors": None, "corpus": None, "vocabulary": None,
+    "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
     "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
 

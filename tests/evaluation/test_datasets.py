@@ -151,7 +151,7 @@ def test_fetch__names_a_missing_package(publish, tmp_path, monkeypatch):
         raise ImportError("HTTPFileSystem requires aiohttp")
 
     publish("men", b"")
-    monkeypatch.setattr(fsspec, "open", open_)
+    monkeypatch.setattr(datasets, "filesystem", open_)
     with pytest.raises(MissingExtraError, match=r"HTTPFileSystem requires aiohttp.*pip install aiohttp"):
         datasets.fetch("men", tmp_path)
 

@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -7,9 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
+from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models import vectors as vectors_module
-from daskw2v.models.export import export
+from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
 from daskw2v.models.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -77,6 +81,40 @@ def test_export__writes_no_words(tmp_path):
     assert (tmp_path / "v.txt").read_bytes() == b"0 3\n"
     assert load_file(tmp_path / "v.safetensors")["vectors"].shape == (0, 3)
     assert pq.read_table(tmp_path / "v.parquet").num_rows == 0
+
+
+COLUMN = FeatureColumn("a", 1.0, ("b",))
+PARTS = {  # what a model may have besides the vectors of its words, and how a warning names it
+    "n-grams": {"features": FeatureVectors(FeatureKeys(ngrams=NGrams(3, 3, 9)), np.zeros((0, 3), np.float32))},
+    "features": {"features": FeatureVectors(FeatureKeys((COLUMN,)), np.ones((1, 3), np.float32))},
+    "subword network": {"subwords": SimpleNamespace(vector_size=3)},
+    "phrases": {"metadata": {"phrases": [{}]}},
+}
+
+
+@pytest.mark.parametrize("format", [*_WRITERS, *_SEVERAL_FILES])
+@pytest.mark.parametrize("part", PARTS)
+def test_export__names_what_a_format_has_no_place_for(tmp_path, caplog, format, part):
+    model = Vectors(["one", "two"], np.eye(2, 3), **PARTS[part])
+    if (format, part) in {(format, "features") for format in WITH_NGRAMS}:
+        return  # they refuse it
+    export(model, str(tmp_path / "exported"), format)
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("daskw2v")]
+    if part == "n-grams" and format in WITH_NGRAMS:
+        assert told == []
+        return
+    (message,) = told
+    assert message.startswith(f"{tmp_path}/exported lacks parts of the model: {part} (")
+
+
+def test_export__of_vectors_alone_tells_nothing(vectors, tmp_path, caplog):
+    export(vectors, str(tmp_path / "v.parquet"))
+    assert caplog.records == []
+
+
+def test_to_gensim__names_what_is_left_out(caplog):
+    to_gensim(Vectors(["one"], np.eye(1, 3), **PARTS["phrases"]))
+    assert caplog.messages == ["KeyedVectors lacks parts of the model: phrases (how words of new text are joined)."]
 
 
 @pytest.mark.parametrize(("name", "format"), [("v.dat", None), ("v.txt", "glove")])

@@ -3,7 +3,7 @@ import gzip
 import fsspec
 import pytest
 
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, StoreError
 from daskw2v.models.files import reading, writing
 
 
@@ -32,7 +32,7 @@ def test_writing__leaves_the_old_file_where_it_fails(folder, name):
             f.write(b"new" * 100_000)
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match=f"No space is left where .*{name}"):
         fill_disk()
     with reading(url) as f:
         assert f.read() == b"old"

@@ -1,6 +1,5 @@
 """Vectors whose rows stay in the store: the same answers as in memory, from a few rows at a time."""
 
-import pickle
 import shutil
 
 import numpy as np
@@ -147,16 +146,6 @@ def test_vectors__stay_in_pieces_until_an_array_is_asked_for(url, loaded, tmp_pa
     np.testing.assert_array_equal(rows, loaded.vectors)
     rows[0] = 0  # the model's files have not lent their pages
     assert vectors.similarity("w0", "w1") == 0
-
-
-def test_vectors__in_pieces_are_pickled_as_an_array(url, loaded):
-    """Without what opens their store: keys, secrets."""
-    vectors = Vectors.open(url)
-    again = pickle.loads(pickle.dumps(vectors))
-    assert isinstance(again._rows, np.ndarray)
-    assert b"StoredArray" not in pickle.dumps(vectors)
-    np.testing.assert_array_equal(again.vectors, loaded.vectors)
-    same(again.most_similar("w1"), vectors.most_similar("w1"))
 
 
 def test_columns__are_those_of_a_block(url):

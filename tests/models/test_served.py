@@ -18,7 +18,7 @@ from daskw2v.store import lease
 from daskw2v.store.storage import MANIFEST, Store
 
 NAMES = [f"v000{number}-{run}" for number, run in zip((1, 2, 3), "abc", strict=True)]
-OLD = {"created": "2001-01-01T00:00:00+00:00", "params": {}, "tables": {}}
+OLD = {"created": "2001-01-01T00:00:00+00:00", "params": {}, "tables": {"input": [1, 2]}}
 
 
 @pytest.fixture(params=["local", "memory"])

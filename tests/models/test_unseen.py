@@ -91,7 +91,7 @@ def test_unseen__words_have_neighbours_and_answers(vectors, subwords):
     assert vectors.doesnt_match(["sing", "singer", "xylophone", UNSEEN]) in {"sing", "singer", "xylophone", UNSEEN}
 
 
-@pytest.mark.parametrize("word", ["", 3, None, b"sing"])
+@pytest.mark.parametrize("word", ["", 3.0, None, b"sing"])
 def test_unseen__what_is_no_word_has_no_vector(vectors, word):
     with pytest.raises(UnknownWordError, match=f"{word!r} is not among the 7 words"):
         vectors[["sing", word]]

@@ -61,10 +61,69 @@ def test_vectors__names_an_unknown_word(vectors, call):
         call(vectors)
 
 
-@pytest.mark.parametrize("bad", [np.ones((2, 3)), np.ones((3, 3), np.float32), np.ones(2, np.float32), [[1.0]]])
-def test_vectors__refuses_another_shape_or_type(bad):
+@pytest.mark.parametrize(
+    "bad",
+    [np.ones((3, 3)), np.ones(2, np.float32), [[1.0]], [[1.0], [1.0, 2.0]], [["x"], ["y"]], [[1e300], [0]], None],
+)
+@pytest.mark.parametrize("words", [["a", "b"], Vocabulary.from_words(["a", "b"], [1, 1])])
+def test_vectors__refuses_another_shape_or_type(words, bad):
     with pytest.raises(ParameterError, match="for 2 words"):
-        Vectors(Vocabulary.from_words(["a", "b"], [1, 1]), bad)
+        Vectors(words, bad)
+
+
+@pytest.mark.parametrize("words", ["ab", None, 5, ["a", None], ["a", 1.5], np.ones((2, 3))])
+def test_vectors__refuse_words_that_are_none(words):
+    with pytest.raises(ParameterError, match=r"is not a (list of words|word)"):
+        Vectors(words, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("words", [["a", "b"], ("a", "b"), np.array(["a", "b"]), {"a": 0, "b": 1}])
+@pytest.mark.parametrize("rows", [[[1, 0], [0, 2]], np.diag([1, 2]), np.diag([1.0, 2.0]), np.float32([[1, 0], [0, 2]])])
+def test_vectors__are_made_of_words_and_numbers(words, rows):
+    vectors = Vectors(words, rows)
+    assert vectors.most_similar("a") == [("b", 0.0)]
+    assert vectors.vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors["b"], [0, 2])
+    assert vectors.vocabulary.counts.tolist() == [0, 0]
+
+
+def test_vectors__are_a_list_of_words_and_an_array(vectors, matrix, keyed):
+    assert list(vectors) == keyed.index_to_key
+    assert len(vectors) == len(keyed)
+    assert np.asarray(vectors) is matrix
+    assert np.array(vectors) is not matrix
+    np.testing.assert_array_equal(np.asarray(vectors, np.float64), matrix)
+
+
+def test_integers__are_words_by_their_digits(matrix):
+    vectors = Vectors([str(i) for i in range(300)], matrix)
+    assert 7 in vectors
+    assert np.uint8(7) in vectors
+    assert True not in vectors
+    np.testing.assert_array_equal(vectors[7], matrix[7])
+    np.testing.assert_array_equal(vectors[[7, np.int64(9), "3"]], matrix[[7, 9, 3]])
+    np.testing.assert_array_equal(vectors[np.array([7, 9])], matrix[[7, 9]])
+    np.testing.assert_array_equal(vectors.get_vector(7), matrix[7])
+    assert vectors.most_similar(1) == vectors.most_similar("1")
+    assert vectors.most_similar((1, 2)) == vectors.most_similar([1, 2]) == vectors.most_similar(["1", "2"])
+    assert vectors.most_similar((1, 0.5)) == vectors.most_similar([("1", 0.5)])
+    assert vectors.most_similar(positive=[1], negative=[(2, 0.5)]) == vectors.most_similar(["1"], [("2", 0.5)])
+    assert vectors.similarity(1, 2) == vectors.similarity("1", "2")
+    assert vectors.rank(1, 2) == vectors.rank("1", "2")
+    assert vectors.analogy(1, 2, 3, method="3cosmul") == vectors.analogy("1", "2", "3", method="3cosmul")
+    assert vectors.n_similarity([1], [2, 3]) == vectors.n_similarity(["1"], ["2", "3"])
+    assert str(vectors.doesnt_match([1, 2, 3])) == vectors.doesnt_match(["1", "2", "3"])
+    assert (vectors.key_to_index[7], vectors.index_to_key.index(7)) == (7, 7)
+    assert list(Vectors([5, 3], [[1], [2]])) == ["5", "3"]
+
+
+def test_integers__that_are_no_words_are_spelled():
+    vectors = Vectors([str(i) for i in range(100, 130)], np.eye(30)).with_ngrams(minn=1, maxn=3)
+    np.testing.assert_array_equal(vectors[[1001, 105]], vectors[["1001", "105"]])
+
+
+def test_most_similar__takes_negative_words_alone(vectors, keyed):
+    assert_same(vectors.most_similar(negative=["w1"]), keyed.most_similar(negative=["w1"]))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from nights_of_text import LOOSE, ONE, PARAMS, write_day
 
 from daskw2v import Vectors, Versions, retrain
+from daskw2v.errors import FormatError, StoreError
 from daskw2v.retraining.outcome import Outcome
 
 SETTINGS = {"params": PARAMS, "resources": ONE, "gates": LOOSE}
@@ -134,3 +135,42 @@ def test_a_night__begins_anew_where_no_version_is_whole(nights):
     summary = nights.run()
     assert (summary.outcome, summary.version[:5]) == (Outcome.PUBLISHED, "v0003")
     assert Vectors.open(nights.work).metadata["retraining"]["parent"] is None
+
+
+def test_a_night__passes_over_what_another_daskw2v_wrote(nights):
+    """Versions, candidates, and records of what runs use: none is touched, and no text that they may use."""
+    foreign = {
+        nights.models / "v0009-abc" / "manifest.json": '{"format_version": 2}',
+        nights.work / "retraining" / "0123456789ab.uses.json": '{"format_version": 2}',
+        nights.work / "candidates" / "mine" / "notes.txt": "ours",
+        nights.work / "runs" / "theirs" / "manifest.json": '{"format_version": 2}',
+    }
+    for path, text in foreign.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    shards, said = sorted((nights.work / "shards").rglob("zarr.json")), []
+    summary = nights.run(nights.write(2), listener=lambda progress: said.append(progress.message))
+    assert summary.version.startswith("v0010-")
+    assert "Of another daskw2v and passed over: v0009-abc." in summary.message
+    assert any("0123456789ab.uses.json is of another daskw2v" in text for text in said)
+    assert {path: path.read_text() for path in foreign} == foreign
+    assert set(shards) <= {*(nights.work / "shards").rglob("zarr.json")}
+
+
+def test_a_night__ends_where_another_daskw2v_wrote_what_is_served(nights):
+    manifest = nights.models / nights.names[1] / "manifest.json"
+    manifest.write_text('{"format_version": 2}')
+    with pytest.raises(FormatError, match="Open it with the daskw2v that wrote it"):
+        nights.run(nights.write(2))
+
+
+@pytest.mark.parametrize("folder", ["candidates", "models", "leases", "shards"])
+def test_a_night__refuses_a_link_before_anything_is_read(nights, tmp_path, folder):
+    (nights.work / folder).mkdir(exist_ok=True)
+    (nights.work / folder).rename(tmp_path / "others")
+    (tmp_path / "others" / "mine").mkdir()
+    (nights.work / folder).symlink_to(tmp_path / "others")
+    before = sorted((tmp_path / "others").rglob("*"))
+    with pytest.raises(StoreError, match=f"work/{folder} is a link"):
+        nights.run(nights.write(2))
+    assert sorted((tmp_path / "others").rglob("*")) == before

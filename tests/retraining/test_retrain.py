@@ -81,7 +81,7 @@ def test_first_run__has_the_bits_of_train(later, tmp_path, client):
 
 def test_same_text__changes_nothing_and_needs_no_cluster(later, monkeypatch):
     first = later.first
-    monkeypatch.setattr(retraining_run, "ready_cluster", None)
+    monkeypatch.setattr(retraining_run, "ready_cluster", lambda *_: pytest.fail("a cluster was asked for"))
     again = later.run()
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 

@@ -40,12 +40,12 @@ def test_graph__is_trained_on_as_its_walks(client, tmp_path):
     edges = tmp_path / "edges.txt"
     edges.write_text("".join(f"{a} {(a * 7 + b) % 50}\n" for a in range(50) for b in range(1, 4)))
     graph = Graph(str(edges), EdgeList(), Walks(number=2, length=9))
-    vectors = train(graph, work=tmp_path / "work", params=PARAMS.replace(column="node"), client=client, listener=None)
+    vectors = train(graph, work=tmp_path / "work", params=PARAMS, client=client, listener=None)
     assert sorted(vectors.vocabulary.between(0, 50), key=int) == [str(node) for node in range(50)]
 
 
 def test_events__are_kept(events, client, tmp_path):
-    with pytest.raises(ParameterError, match=r"keep_inputs=False changes nothing for Events: .* kept\. Leave"):
+    with pytest.raises(ParameterError, match=r"keep_inputs=False changes nothing for Events; it is for"):
         train(Events(events), work=tmp_path, resources=Resources(keep_inputs=False), client=client, listener=None)
 
 

@@ -201,12 +201,10 @@ def test_types__may_be_integers(client, tmp_path, lists_in, types):
     assert sorted(lists_in(found)) == [[5, 6], [7, 6]]
 
 
-def test_walks__without_a_metapath_ignore_types(edges, client, tmp_path, lists_in):
-    walks = Walks(number=1, length=5, p=0.5)
-    files = walked(edges, tmp_path, client, walks)
-    assert files == walked(edges, tmp_path, client, walks, EdgeList())
-    assert len(list(tmp_path.glob("graphs/*"))) == 1
-    assert sorted(row[0] for row in lists_in(files)) == list(range(NODES))
+def test_walks__without_a_metapath_refuse_types(edges, client, tmp_path):
+    for make in (lambda: Graph(str(edges), TYPED), lambda: walked(edges, tmp_path, client, Walks())):
+        with pytest.raises(ParameterError, match=r"source_type='from_type' .* change nothing without metapath"):
+            make()
 
 
 def test_names_of_results__are_those_from_before_there_were_types():

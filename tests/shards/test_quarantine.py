@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, build_corpus, train
-from daskw2v.cluster import connect
-from daskw2v.config.params import tokenizer_name
+from daskw2v.cluster import connect, connecting
+from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
@@ -86,7 +86,7 @@ def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client
         asked.append(resources.processes)
         yield client
 
-    monkeypatch.setattr(setup, "connect", connect)
+    monkeypatch.setattr(connecting, "connect", connect)
     for most, processes in ((0, None), (2, None), (2, False)):
         params, resources = PARAMS.replace(max_bad_blocks=most), ONE_THREAD.replace(processes=processes)
         with setup.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):

@@ -115,7 +115,6 @@ def test_process__is_given_the_strategy_that_auto_will_take_and_ends_with_the_ru
 @pytest.mark.parametrize(
     ("params", "resources"),
     [
-        (Params(), Resources(scheduler="tcp://elsewhere:8786")),
         (Params(), Resources(device="cuda")),
         (Params(strategy="columns", objective="context_matrix"), Resources()),
     ],

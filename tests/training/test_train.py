@@ -17,6 +17,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
+from daskw2v.cluster import connecting
 from daskw2v.errors import ParameterError, TrainingError, VocabularyError
 from daskw2v.models.resolving import resolve
 from daskw2v.models.versions import latest_version
@@ -104,7 +105,7 @@ def test_train__again_returns_at_once(client, text, undisturbed):
 @pytest.fixture
 def no_cluster(monkeypatch):
     """Let nobody be connected to a cluster."""
-    monkeypatch.setattr(sys.modules["daskw2v.training.setup"], "connect", None)
+    monkeypatch.setattr(connecting, "connect", None)
 
 
 def test_train__again_starts_no_cluster(text, undisturbed, no_cluster):

@@ -220,9 +220,10 @@ def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
     (first.home / "chosen").remove()
     told = []
     build_vocabulary(corpus, first.store, Params(min_count=1), Resources(), client, told.append)
-    done = [progress.done for progress in told]
-    assert done == sorted(done)
-    assert (done[0], done[-1], {progress.total for progress in told}) == (0, 6, {6})
+    cluster, *steps = told
+    done = [progress.done for progress in steps]
+    assert (cluster.stage, done) == ("cluster", sorted(done))
+    assert (done[0], done[-1], {progress.total for progress in steps}) == (0, 6, {6})
 
 
 def test_count_buckets__is_a_bounded_power_of_two(monkeypatch):

@@ -34,15 +34,15 @@ def find_format(name: str) -> Format:
 
 
 def check_formats(sources: Iterable[Source], params: Params) -> None:
-    """Refuse what the formats of files would not read.
+    """Refuse what the formats of all files of a text would not read.
 
     Raises
     ------
     ParameterError
-        If a field that only other formats read is not as by default.
+        If a field that only formats of no file read is not as by default.
     """
-    for name in dict.fromkeys(source.format for source in sources):
-        refuse_unread(params, FORMATS.field, name, FORMATS.including(name))
+    names = list(dict.fromkeys(source.format for source in sources))
+    refuse_unread(params, FORMATS.field, names, {**FORMATS, **{name: find_format(name) for name in names}})
 
 
 def read_block(

@@ -11,14 +11,14 @@ from importlib import import_module
 import numpy as np
 
 from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, presumed
+from daskw2v.models.index.searcher import Candidates, Searcher, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array, UInt64Array
 
 _NUMBER, _BITS = np.dtype("<f4"), np.dtype("<u8")
 
 
-class BinaryIndex:
+class BinaryIndex(Searcher):
     """An index that compares queries with all words by their signs.
 
     Parameters
@@ -30,7 +30,7 @@ class BinaryIndex:
     """
 
     def __init__(self, shape: tuple[int, int], effort: int) -> None:
-        self._shape, self._effort = shape, effort
+        super().__init__(shape, effort)
         self._bytes = _BITS.itemsize * -(-shape[1] // (8 * _BITS.itemsize))  # of a word
         self._hold(np.zeros(shape[0] * self._bytes + _NUMBER.itemsize * shape[1], np.uint8))
 

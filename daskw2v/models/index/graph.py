@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from daskw2v.extras import needed
-from daskw2v.models.index.searcher import Candidates, presumed
+from daskw2v.models.index.searcher import Candidates, Searcher, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
@@ -13,7 +13,7 @@ CONNECTIVITY, EXPANSION = 16, 128  # by default
 _DTYPE = np.dtype("<f2")  # of numbers in the index, which finds candidates; the model's float32 ranks them
 
 
-class GraphIndex:
+class GraphIndex(Searcher):
     """An index that finds candidates for the nearest words.
 
     Parameters
@@ -29,6 +29,7 @@ class GraphIndex:
     def __init__(
         self, shape: tuple[int, int], effort: int, connectivity: int = CONNECTIVITY, expansion: int = EXPANSION
     ) -> None:
+        super().__init__(shape, effort)
         self._index = needed("usearch.index", "ann").Index(
             ndim=shape[1],
             metric="ip",
@@ -61,7 +62,7 @@ class GraphIndex:
 
     def content(self) -> UInt8Array:
         """Return the content of the index's file."""
-        return np.frombuffer(self._index.save(), np.uint8)
+        return np.frombuffer(self._index.save(), np.uint8) if self._content is None else self._content
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return the `topn` words that are found for each query, which are taken to be the nearest."""

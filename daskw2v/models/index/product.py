@@ -11,7 +11,7 @@ import numpy as np
 
 from daskw2v.models.codebooks import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
 from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, presumed
+from daskw2v.models.index.searcher import Candidates, Searcher, presumed
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
@@ -19,7 +19,7 @@ PART_SIZE = 4  # dimensions of a part by default
 _HEAD, _NUMBER = np.dtype("<i4"), np.dtype("<f4")
 
 
-class ProductIndex:
+class ProductIndex(Searcher):
     """An index that compares queries with all words by lookups.
 
     Parameters
@@ -33,7 +33,7 @@ class ProductIndex:
     """
 
     def __init__(self, shape: tuple[int, int], effort: int, part_size: int = PART_SIZE) -> None:
-        self._shape, self._effort = shape, effort
+        super().__init__(shape, effort)
         content = np.zeros(self._size(part_size), np.uint8)
         content[: _HEAD.itemsize].view(_HEAD)[0] = part_size
         self._hold(content)

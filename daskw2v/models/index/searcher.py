@@ -1,6 +1,8 @@
 """The interface of all kinds of index: they find candidates for the nearest words."""
 
-from typing import NamedTuple, Protocol
+import hashlib
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,9 +32,29 @@ def presumed(ids: Int64Array) -> Candidates:
     return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
 
 
-class Searcher(Protocol):
-    """An index that finds candidates for the nearest words; `IndexKind.searcher` makes one of a shape and an effort."""
+class Searcher(ABC):
+    """An index that finds candidates for the nearest words. A pickle holds the content of its file.
 
+    Parameters
+    ----------
+    shape
+        Number of words, and of dimensions of their vectors.
+    effort
+        Candidates that a search keeps.
+    """
+
+    def __init__(self, shape: tuple[int, int], effort: int) -> None:
+        self._shape, self._effort = shape, effort
+
+    def __reduce__(self) -> Any:
+        return _loaded, (type(self), self._shape, self._effort, self.content())
+
+    def __dask_tokenize__(self) -> Any:
+        """Return what names the index among Dask's keys."""
+        digest = hashlib.blake2b(self.content().data, digest_size=20).hexdigest()
+        return type(self).__name__, self._shape, self._effort, digest
+
+    @abstractmethod
     def read(self, content: UInt8Array, place: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
@@ -42,11 +64,20 @@ class Searcher(Protocol):
             If it is not a file of this kind, shape and release.
         """
 
+    @abstractmethod
     def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..."""
 
+    @abstractmethod
     def content(self) -> UInt8Array:
         """Return the content of the index's file."""
 
+    @abstractmethod
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+
+
+def _loaded(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:
+    index = kind(shape, effort)
+    index.read(content, "The index in a pickle")
+    return index

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates
+from daskw2v.models.index.searcher import Candidates, Searcher
 from daskw2v.models.threads import share
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Int8Array, Int16Array, UInt8Array
@@ -22,7 +22,7 @@ _SLACK = 1e-6  # of float32's rounding
 _ROWS = 256  # widened to float64 at once
 
 
-class TableIndex:
+class TableIndex(Searcher):
     """An index that compares queries with all words, in a quarter of the memory of their vectors.
 
     Parameters
@@ -34,7 +34,7 @@ class TableIndex:
     """
 
     def __init__(self, shape: tuple[int, int], effort: int) -> None:
-        self._shape, self._effort = shape, effort
+        super().__init__(shape, effort)
         self._size = _NUMBER.itemsize * (2 * shape[0] + shape[1]) + shape[0] * shape[1]
         self._hold(np.empty(self._size, np.uint8))
 

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.fields import PickledFields
 from daskw2v.types import Int32Array
 
 LENGTH = 24  # numbers of a word, markers included
@@ -20,7 +21,7 @@ _FIRST = 4  # number of the first character
 
 
 @dataclass(frozen=True)
-class Alphabet:
+class Alphabet(PickledFields):
     """Characters and their numbers.
 
     A character is a Unicode code point. Combining marks are characters of their own, unless the tokenizer composes

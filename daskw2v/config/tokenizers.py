@@ -1,0 +1,66 @@
+"""What `Params.tokenizer` may be: a name, a pattern, a function, or a tokenizer of Hugging Face."""
+
+import os
+import sys
+from collections.abc import Hashable
+from functools import reduce
+from typing import Any
+
+from daskw2v.config.settings import Constraint, absolute_place, place_of
+
+TOKENIZER_FILE = "tokenizer.json"  # and the digest of its content: a tokenizer of Hugging Face in settled Params
+REGEX = "regex:"
+
+
+def is_tokenizer_file(tokenizer: Any) -> bool:
+    """Tell whether a value names a file of Hugging Face's tokenizers, or one that is in the work directory."""
+    if isinstance(tokenizer, os.PathLike):
+        return True
+    is_name = isinstance(tokenizer, str) and not tokenizer.startswith(REGEX)
+    return is_name and place_of(tokenizer)[0].endswith(".json")
+
+
+def backend_of(tokenizer: Any) -> Any:
+    """Return the object of the package tokenizers that a value is, or holds as those of transformers; or None."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    methods = (getattr(type(backend), name, None) for name in ("to_str", "encode_batch"))
+    return backend if all(map(callable, methods)) else None
+
+
+def tokenizer_name(tokenizer: Any) -> str:
+    """Return the text that stands for a tokenizer: module:function for a function, the type of an object."""
+    if isinstance(tokenizer, str):
+        return tokenizer
+    named = tokenizer if backend_of(tokenizer) is None else type(tokenizer)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _is_tokenizer(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value)
+    return (
+        isinstance(value, os.PathLike) or backend_of(value) is not None or (callable(value) and _is_importable(value))
+    )
+
+
+def _is_importable(function: Any) -> bool:
+    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
+    module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
+    if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
+        return False
+    found = reduce(lambda holder, name: getattr(holder, name, None), path.split("."), sys.modules.get(module))
+    return found is function
+
+
+def _place(value: Any) -> Any:
+    is_place = is_tokenizer_file(value) and not place_of(os.fspath(value))[1]
+    return absolute_place(value) if is_place else value
+
+
+TOKENIZER = Constraint(
+    _is_tokenizer,
+    "a tokenizer's name, regex:PATTERN, package.module:function, a function that a module holds under its name (no "
+    "lambda, local function, partial, method or object: write a function in a module), or a tokenizer of Hugging Face: "
+    "the name of a .json file, or an object",
+    _place,
+)

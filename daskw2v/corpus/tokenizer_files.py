@@ -1,0 +1,37 @@
+"""Settles `Params.tokenizer`: files and objects of Hugging Face's tokenizers are stored in the work directory."""
+
+import json
+
+from daskw2v.config.params import Params
+from daskw2v.config.tokenizers import backend_of, is_tokenizer_file
+from daskw2v.corpus.sources import read_chunks
+from daskw2v.corpus.stored_tokenizers import check_stored, is_settled_file, load_tokenizer, store_tokenizer
+from daskw2v.store.storage import Store
+
+_MOST = 1 << 28  # bytes of a file
+
+
+def with_tokenizer(params: Params, work: Store) -> Params:
+    """Return Params whose tokenizer, if it is of Hugging Face, is in the work directory and named by its content.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, or is none of a tokenizer; or Params are settled, and it is not there.
+    MissingExtraError
+        If the package tokenizers is not installed.
+    """
+    given, backend = params.tokenizer, backend_of(params.tokenizer)
+    if is_settled_file(given):
+        check_stored(work, str(given))
+        return params
+    if backend is not None:
+        content, shown = backend.to_str().encode(), type(backend).__name__
+    elif is_tokenizer_file(given):
+        shown = str(given)
+        content = b"".join(read_chunks(shown, work.options, _MOST, work.timeout))
+    else:
+        return params
+    load_tokenizer(content, shown)
+    # A file and the object that was read from it are the same tokenizer, however the file is indented
+    return params.replace(tokenizer=store_tokenizer(work, json.dumps(json.loads(content)).encode()))

@@ -1,0 +1,20 @@
+"""The tokenizer of Hugging Face that a model's text was split by, stored in the model for export."""
+
+from daskw2v.config.params import Params
+from daskw2v.corpus import stored_tokenizers
+from daskw2v.models.attempts import create_part
+from daskw2v.store.arrays import open_subgroup
+from daskw2v.store.storage import Store
+
+_HOME = "tokenizer"
+
+
+def write_tokenizer(store: Store, work: Store, params: Params) -> None:
+    """Copy the tokenizer that settled Params name, if it is of Hugging Face, to a version of a model."""
+    if stored_tokenizers.is_settled_file(params.tokenizer):
+        stored_tokenizers.write_tokenizer(create_part(store, _HOME), work, str(params.tokenizer))
+
+
+def read_tokenizer(store: Store, name: str) -> bytes:
+    """Return the tokenizer.json of a version, which settled Params call so; raises `DamageError` if it is another."""
+    return stored_tokenizers.read_tokenizer(open_subgroup(store.open_group(), _HOME), name, f"{store.url}/{_HOME}")

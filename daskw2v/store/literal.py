@@ -1,0 +1,97 @@
+"""Calls of fsspec that would expand patterns, and of Zarr on fsspec, with names that are taken as they are.
+
+`[`, `?` and `*` may stand in the name of any folder. Calls of fsspec for many files (`rm`, `cat`, `get`, `put`, `copy`,
+`mv`) take them for patterns, and would reach other folders. Calls for one file or folder do not.
+"""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from fsspec.core import has_magic
+from zarr.storage import FsspecStore
+
+from daskw2v.errors import StoreError
+from daskw2v.store.threads import in_threads
+
+_LOOKS = 3  # at what is to be deleted, in one try: others may create or delete something there
+
+
+def check_literal(fs: Any, path: str) -> None:
+    """Refuse a path that a filesystem takes for a version of another one, such as `w?versionId=1` of S3.
+
+    Raises
+    ------
+    StoreError
+        If it does.
+    """
+    split = getattr(fs, "split_path", None)
+    taken = path if split is None else "/".join(filter(None, split(path)[:2]))
+    if len(taken) < len(path.rstrip("/")) and path.startswith(taken):
+        raise StoreError(
+            f"The store takes {path!r} for a version of {taken!r}.", "Give a URL without such an end of a name."
+        )
+
+
+def remove(fs: Any, path: str) -> None:
+    """Delete a file or folder and all below it, if it is there.
+
+    Raises
+    ------
+    OSError
+        If it is still there.
+    """
+    for _ in range(_LOOKS):
+        if not fs.exists(path):
+            return
+        with suppress(FileNotFoundError):  # somebody else removes it too
+            if has_magic(path):
+                _remove_each(fs, path)
+            else:
+                fs.rm(path, recursive=True)  # many files with one request
+    if fs.exists(path):
+        raise OSError("it is still there after it was deleted")
+
+
+def _remove_each(fs: Any, path: str) -> None:
+    found = fs.find(path, withdirs=True, detail=True)
+    folders = [name for name, info in found.items() if info.get("type") == "directory"]
+    in_threads(partial(_remove_file, fs), sorted(found.keys() - folders))
+    for folder in sorted(folders, reverse=True):
+        with suppress(FileNotFoundError):  # object stores have none
+            fs.rmdir(folder)
+
+
+def _remove_file(fs: Any, path: str) -> None:
+    with suppress(FileNotFoundError):
+        fs.rm_file(path)
+
+
+def read_range(fs: Any, file: str, start: int, stop: int) -> bytes:
+    """Return the bytes start..stop-1 of a file, as far as it has them."""
+    try:
+        return bytes(fs.cat_file(file, start=start, end=stop))
+    except Exception:  # some stores refuse what begins behind the end, each in its own words
+        if fs.size(file) > start:
+            raise
+        return b""
+
+
+class LiteralStore(FsspecStore):
+    """A Zarr store on a filesystem of fsspec that deletes what is named alone."""
+
+    async def delete(self, key: str) -> None:
+        """Delete a value, if it is there."""
+        self._check_writable()
+        with suppress(FileNotFoundError):
+            await self.fs._rm_file(f"{self.path}/{key}")
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete all values below a prefix."""
+        files = await self.fs._find(f"{self.path}/{prefix}".rstrip("/"))
+        await asyncio.gather(*(self.delete(file[len(self.path) + 1 :]) for file in files))
+
+    async def clear(self) -> None:
+        """Delete all values."""
+        await self.delete_dir("")

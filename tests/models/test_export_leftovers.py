@@ -1,0 +1,89 @@
+"""Exports that are killed or find no space: the next one leaves nothing but what it was asked for."""
+
+import errno
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskw2v import Vectors, export
+from daskw2v.errors import StoreError
+from daskw2v.models import files
+from daskw2v.models.export import _SEVERAL_FILES, _WRITERS
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+FORMATS = [*_WRITERS, *_SEVERAL_FILES]
+
+
+def tiny():
+    return Vectors(Vocabulary.from_words(["a", "b"], [2, 1]), np.eye(2, 4, dtype=np.float32))
+
+
+def exported(vectors, format, place):
+    if format == "save":
+        vectors.save(f"{place}/model")
+    else:
+        export(vectors, f"{place}/model", format)
+
+
+def needs(format):
+    if format == "lance":
+        pytest.importorskip("lance")
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+
+
+def left(place):
+    return sorted(str(path.relative_to(place)) for path in Path(place).rglob("*") if path.is_file())
+
+
+def kinds(place):
+    """Return the names of files, those without numbers that are drawn at random."""
+    return Counter(re.sub(r"[0-9a-f-]{8,}", "#", name) for name in left(place))
+
+
+@pytest.mark.parametrize("format", [*FORMATS, "save"])
+def test_export__after_one_that_was_killed_leaves_what_it_names(format, tmp_path, monkeypatch):
+    needs(format)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+
+    def kill(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(files, "_check_is", kill)  # all is written, and has not its name yet
+        dying.setattr(files, "_is", lambda *args: False)  # nothing is cleared up
+        with pytest.raises(KeyboardInterrupt):
+            exported(tiny(), format, killed)
+    assert any(".part" in name for name in left(killed))
+    exported(tiny(), format, killed)
+    exported(tiny(), format, whole)
+    assert kinds(killed) == kinds(whole)
+
+
+@pytest.mark.parametrize("format", [*FORMATS, "save"])
+def test_export__that_fails_leaves_nothing_and_names_the_place(format, tmp_path, monkeypatch):
+    needs(format)
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "_check_is", full)
+    with pytest.raises(StoreError, match=rf"No space is left where {tmp_path}/.*model.* should be written\. Make room"):
+        exported(tiny(), format, tmp_path)
+    assert left(tmp_path) == []
+
+
+def test_writing__by_two_processes_at_once_gives_the_file_of_the_later_one(tmp_path):
+    file = tmp_path / "model.txt"
+    first = files.writing(str(file))
+    first.__enter__().write(b"first")
+    with files.writing(str(file)) as later:
+        later.write(b"later")
+    with pytest.raises(StoreError, match=r"Another process writes .*model\.txt at the same time"):
+        first.__exit__(None, None, None)
+    assert file.read_bytes() == b"later"
+    assert left(tmp_path) == ["model.txt"]

@@ -1,0 +1,108 @@
+"""Folders in `models/` that another daskw2v wrote, or nobody: named, passed over and never changed."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from daskw2v.errors import FormatError, StoreError
+from daskw2v.models.naming import next_version
+from daskw2v.models.resolving import resolve
+from daskw2v.models.store import finish, write_vocabulary
+from daskw2v.models.tables import create_model, write_table_rows
+from daskw2v.models.versions import Versions, point_to
+from daskw2v.store.storage import Store
+from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.command_line import invoke
+
+NAMES = ["v0001-a", "v0002-b", "v0003-c"]
+FOREIGN = "v0009-x"
+
+
+def newer(version):
+    version.write_bytes("manifest.json", json.dumps({"format_version": 2, "tables": {}}).encode())
+
+
+def newer_part(version):
+    write_model(version)
+    (version / "sources").write_bytes("manifest.json", json.dumps({"format_version": 2}).encode())
+
+
+def timeless(version):
+    write_model(version)
+    version.write_manifest({**version.read_manifest(), "created": "yesterday"})
+
+
+def without_sizes(version):
+    write_model(version)
+    version.write_manifest({**version.read_manifest(), "tables": 3})
+
+
+KINDS = {
+    "newer": newer,
+    "with a newer part": newer_part,
+    "without a time": timeless,
+    "without sizes": without_sizes,
+    "of a web page": lambda version: version.write_bytes("manifest.json", b'{"name": "page"}'),
+    "of no manifest": lambda version: version.write_bytes("notes.txt", b"ours"),
+}
+
+
+def write_model(version):
+    create_model(version, {"input": (2, 3)}, row_block=4)
+    write_table_rows(version, "input", 0, np.zeros((2, 3), np.float32))
+    write_vocabulary(version, Vocabulary.from_words(["a", "b"], [2, 1]))
+    finish(version, {})
+    then = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="seconds")
+    version.write_manifest({**version.read_manifest(), "created": then})
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Three versions, two hours old."""
+    models = Store(str(tmp_path)) / "models"
+    for name in NAMES:
+        write_model(models / name)
+        point_to(models, name)
+    return models
+
+
+def contents(folder):
+    return {path: folder.read_bytes(path) for path in folder.sizes()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_foreign_versions__are_passed_over_and_never_changed(models, tmp_path, kind):
+    KINDS[kind](models / FOREIGN)
+    before, versions = contents(models / FOREIGN), Versions(Store(str(tmp_path)))
+    assert next_version(models, "new") == "v0010-new"
+    listed = invoke("versions", "list", tmp_path)
+    assert listed.exit_code == 0
+    said = f"{FOREIGN} is of another daskw2v, and is passed over"
+    assert (said in listed.stderr) == (kind != "of no manifest")
+    assert invoke("versions", "gc", tmp_path, "--keep", "1", "--damaged").exit_code == 0
+    assert versions.rollback().name == NAMES[1]
+    assert {version.name for version in versions.all()} - {FOREIGN} == set(NAMES[1:])
+    assert contents(models / FOREIGN) == before
+    if kind != "of no manifest":
+        with pytest.raises(FormatError):
+            versions.publish(FOREIGN)
+        verified = invoke("versions", "verify", tmp_path, "--all")
+        assert (verified.exit_code, said in verified.stderr) == (0, True)
+
+
+def test_foreign_version__of_the_same_run_is_none(models):
+    newer(models / "v0009-c0ffee")
+    assert next_version(models, "c0ffee") == "v0010-c0ffee"
+
+
+def test_foreign_version__that_is_served_is_an_error_that_lists_the_others(models, tmp_path):
+    newer(models / FOREIGN)
+    point_to(models, FOREIGN)
+    with pytest.raises(FormatError, match="Open it with the daskw2v that wrote it"):
+        resolve(str(tmp_path))
+    (models / FOREIGN / "manifest.json").remove()
+    newer(models / "v0010-y")
+    with pytest.raises(StoreError, match=r"one of the versions: v0001-a, v0002-b, v0003-c\."):
+        resolve(str(tmp_path))
