@@ -207,7 +207,12 @@ class PiecedRows(StoredRows):
                 yield ids, rows[: len(ids)]
 
     def _range(self, start: int, stop: int) -> Float32Array:
-        return self._pick(np.arange(start, stop))
+        if start:
+            return self._pick(np.arange(start, stop))
+        found = np.empty((stop, self.shape[1]), np.float32)
+        for ids, rows in self.pieces(stop):
+            found[ids] = rows  # each once, without a copy of the piece
+        return found
 
     def _pick(self, ids: Int64Array) -> Float32Array:
         found = np.empty((len(ids), self.shape[1]), np.float32)
