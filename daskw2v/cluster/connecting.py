@@ -45,6 +45,17 @@ def _dask_default(n_workers: int) -> Mapping[str, Any]:
     return {}
 
 
+class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
+    """A client that is closed where it cannot connect; otherwise a program would wait for it at its end."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        try:
+            super().__init__(*args, **options)
+        except BaseException:
+            self.close()
+            raise
+
+
 @contextmanager
 def connected(
     given: Client | None,
@@ -137,7 +148,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     """
     if resources.scheduler is not None:
         try:
-            client = Client(resources.scheduler, timeout=f"{_TIMEOUT}s", set_as_default=False)
+            client = _ClosingClient(resources.scheduler, timeout=f"{_TIMEOUT}s", set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # also for missing TLS settings
             raise ClusterError(
                 f"No scheduler answers at scheduler={resources.scheduler!r} ({error}).",

@@ -38,7 +38,7 @@ def run(monkeypatch, tmp_path, client):
     def connect(*_):
         yield client
 
-    monkeypatch.setattr(importlib.import_module("daskw2v.training.setup"), "connect", connect)
+    monkeypatch.setattr(importlib.import_module("daskw2v.cluster.connecting"), "connect", connect)
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("DASKW2V_")]:
         monkeypatch.delenv(name)

@@ -175,7 +175,7 @@ def test_train__compiles_ahead_only_for_workers_of_its_own(call, client, current
         call.train(resources=resources, listener=None, **given)
     assert not started
     call.train(resources=Resources(processes=False), listener=None)
-    assert started == [1]
+    assert started
 
 
 @pytest.mark.parametrize("function", [daskw2v.train, daskw2v.retrain])

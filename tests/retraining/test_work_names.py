@@ -58,7 +58,7 @@ def test_events_and_walks__are_read_and_written_where_they_are_named(suffix, cli
     work = Store(f"memory://{tmp_path.name}") / "w[1]?*"
     graph = Graph(str(edges), EdgeList(), Walks(number=2, length=9))
     for inputs, words in ((Events(file, Sessions(gap="50")), 40), (graph, 50)):
-        params = PARAMS.replace(min_count=1, sample=0, column="node" if inputs is graph else "item")
+        params = PARAMS.replace(min_count=1, sample=0)
         vectors = train(inputs, work=work.url, params=params, resources=ONE, client=client, listener=None)
         assert len(vectors) == words
         before = contents(neighbour_of(Store(f"memory://{tmp_path.name}"), work))
