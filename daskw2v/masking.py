@@ -7,6 +7,7 @@ fragments with names such as token, sig or code.
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 _URL = re.compile(r"\s*(?:[a-z][\w+.-]*::)*[a-z][\w+.-]*://", re.I)  # how a URL begins, or a chain of them
 # A user alone is a token here, and a name in other URLs
@@ -14,7 +15,13 @@ _USER = re.compile(r"((?:https?|webdav|tcp|tls|wss?|ucx|proxy|gateway)://)[^/?#]
 # No ports, chains and addresses of IPv6; github://owner:repository@branch/ has no password
 _PASSWORD = re.compile(r"((?<!github)://)[^/@:?#[]*:(?!:|\d*(?:[/?#]|$)).*@", re.I | re.DOTALL)
 _NAMED = re.compile(r"[?&;#]([^?&;#=]*)=")
-_SECRET = re.compile("sig|token|secret|pass|pwd|auth|jwt|credential|key|^code$|^sas$", re.I)  # barcode is no secret
+# Words of a name, such as X-Amz-Signature, api_key or accessToken; keyword, author and barcode are none
+_SECRET = re.compile(
+    "(?<![a-z])([a-z]*(token|secret|password|passwd|pwd|credentials?|signature|jwt|session(id)?)|"
+    "[a-z]*(api|access|account|private|shared|master|auth)key(id)?|key|sig|(user)?pass|auth|authorization|bearer)(?![a-z])"
+    "|^(code|sas)$",
+    re.I,
+)
 _CLOSING = "\"'),.:;>]}"  # what ends a URL in a sentence
 
 
@@ -42,5 +49,5 @@ def _masked_word(found: re.Match[str]) -> str:
 
 def _masked(url: str) -> str:
     url = _PASSWORD.sub(r"\1...@", _USER.sub(r"\1...@", url))
-    named = next((found for found in _NAMED.finditer(url) if _SECRET.search(found[1])), None)
+    named = next((found for found in _NAMED.finditer(url) if _SECRET.search(unquote(found[1]))), None)
     return url if named is None else f"{url[: named.start()]}?..."

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -20,7 +21,14 @@ def is_tokenizer_file(tokenizer: Any) -> bool:
     return is_name and place_of(tokenizer)[0].endswith(".json")
 
 
-def backend_of(tokenizer: Any) -> Any:
+@dataclass(frozen=True)
+class TokenizerJSON:
+    """The content of a tokenizer of Hugging Face that was given as an object."""
+
+    content: str = field(repr=False)
+
+
+def _backend_of(tokenizer: Any) -> Any:
     """Return the object of the package tokenizers that a value is, or holds as those of transformers; or None."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     methods = (getattr(type(backend), name, None) for name in ("to_str", "encode_batch"))
@@ -28,19 +36,17 @@ def backend_of(tokenizer: Any) -> Any:
 
 
 def tokenizer_name(tokenizer: Any) -> str:
-    """Return the text that stands for a tokenizer: module:function for a function, the type of an object."""
-    if isinstance(tokenizer, str):
-        return tokenizer
-    named = tokenizer if backend_of(tokenizer) is None else type(tokenizer)
-    return f"{named.__module__}:{named.__qualname__}"
+    """Return the text that stands for a tokenizer: module:function for a function."""
+    if isinstance(tokenizer, TokenizerJSON):
+        return repr(tokenizer)
+    return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
 
 
 def _is_tokenizer(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value)
-    return (
-        isinstance(value, os.PathLike) or backend_of(value) is not None or (callable(value) and _is_importable(value))
-    )
+    is_content = isinstance(value, os.PathLike | TokenizerJSON) or _backend_of(value) is not None
+    return is_content or (callable(value) and _is_importable(value))
 
 
 def _is_importable(function: Any) -> bool:
@@ -52,7 +58,10 @@ def _is_importable(function: Any) -> bool:
     return found is function
 
 
-def _place(value: Any) -> Any:
+def _converted(value: Any) -> Any:
+    """Return the content of an object, and a path as workers find it."""
+    if (backend := _backend_of(value)) is not None:
+        return TokenizerJSON(backend.to_str())
     is_place = is_tokenizer_file(value) and not place_of(os.fspath(value))[1]
     return absolute_place(value) if is_place else value
 
@@ -62,5 +71,5 @@ TOKENIZER = Constraint(
     "a tokenizer's name, regex:PATTERN, package.module:function, a function that a module holds under its name (no "
     "lambda, local function, partial, method or object: write a function in a module), or a tokenizer of Hugging Face: "
     "the name of a .json file, or an object",
-    _place,
+    _converted,
 )

@@ -45,7 +45,7 @@ class StoredTokenizer:
 
 @lru_cache(maxsize=1)  # a worker reads one text at a time
 def _loaded(stored: StoredTokenizer) -> Any:
-    return load_tokenizer(_read(stored.work, stored.name), stored.name)
+    return load_tokenizer(read_stored(stored.work, stored.name), stored.name)
 
 
 def is_settled_file(tokenizer: Any) -> bool:
@@ -79,32 +79,36 @@ def store_tokenizer(work: Store, content: bytes) -> str:
     home = _home(work, name)
 
     def write(place: Store) -> dict[str, Any]:
-        write_array(place.create_group(), _ARRAY, np.frombuffer(content, np.uint8))
+        write_json(place.create_group(), content)
         return {"attempt": place.name}
 
     run_once(home, home.read_manifest, write)
     return name
 
 
-def check_stored(work: Store, name: str) -> None:
-    """Check that a tokenizer is in the work directory; raises `InputError` if not, `DamageError` if it is damaged."""
-    _read(work, name)
-
-
-def write_tokenizer(group: Any, work: Store, name: str) -> None:
-    """Copy a tokenizer of the work directory to a group."""
-    write_array(group, _ARRAY, np.frombuffer(_read(work, name), np.uint8))
+def write_json(group: Any, content: bytes) -> None:
+    """Write the JSON of a tokenizer to a group."""
+    write_array(group, _ARRAY, np.frombuffer(content, np.uint8))
 
 
 def read_tokenizer(group: Any, name: str, url: str) -> bytes:
-    """Return the JSON that `write_tokenizer` wrote to the group at a URL; raises `DamageError` if it is another's."""
+    """Return the JSON that `write_json` wrote to the group at a URL; raises `DamageError` if it is another's."""
     content = read_array(group, _ARRAY).tobytes()
     if _name(content) != name:
         raise DamageError.of(f"{url}/{_ARRAY}", f"is not {name}")
     return content
 
 
-def _read(work: Store, name: str) -> bytes:
+def read_stored(work: Store, name: str) -> bytes:
+    """Return the JSON of a tokenizer in the work directory.
+
+    Raises
+    ------
+    InputError
+        If it is not there.
+    DamageError
+        If it is damaged.
+    """
     home = _home(work, name)
     manifest = home.read_manifest()
     if manifest is None:

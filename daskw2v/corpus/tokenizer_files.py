@@ -3,9 +3,9 @@
 import json
 
 from daskw2v.config.params import Params
-from daskw2v.config.tokenizers import backend_of, is_tokenizer_file
+from daskw2v.config.tokenizers import TokenizerJSON, is_tokenizer_file
 from daskw2v.corpus.sources import read_chunks
-from daskw2v.corpus.stored_tokenizers import check_stored, is_settled_file, load_tokenizer, store_tokenizer
+from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer, read_stored, store_tokenizer
 from daskw2v.store.storage import Store
 
 _MOST = 1 << 28  # bytes of a file
@@ -21,12 +21,12 @@ def with_tokenizer(params: Params, work: Store) -> Params:
     MissingExtraError
         If the package tokenizers is not installed.
     """
-    given, backend = params.tokenizer, backend_of(params.tokenizer)
+    given = params.tokenizer
     if is_settled_file(given):
-        check_stored(work, str(given))
+        read_stored(work, str(given))
         return params
-    if backend is not None:
-        content, shown = backend.to_str().encode(), type(backend).__name__
+    if isinstance(given, TokenizerJSON):
+        content, shown = given.content.encode(), "that was given"
     elif is_tokenizer_file(given):
         shown = str(given)
         content = b"".join(read_chunks(shown, work.options, _MOST, work.timeout))

@@ -1,6 +1,6 @@
 """The words of a model as gensim names them: a list of keys, and a mapping from keys to their rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, overload
 
 import numpy as np
@@ -85,6 +85,8 @@ class WordsField:
 
 
 def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
+    if isinstance(words, Set):
+        raise ParameterError("A set of words has no order.", "Give words in a list, in the order of their rows.")
     listed = word_list(words)
     for word in listed:
         if not is_word(word):

@@ -19,7 +19,7 @@ from daskw2v.models.reader import RowReader
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.store import finish, write_features, write_subwords, write_vocabulary
 from daskw2v.models.tables import create_model, open_table, table_names, write_table_rows
-from daskw2v.models.tokenizer import read_tokenizer
+from daskw2v.models.tokenizer import read_tokenizer, write_content
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -61,7 +61,7 @@ class Outputs(RowReader):
         return f"<table>{''.join(rows)}</table>"
 
     def save(self, url: Location, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the words, vectors, subword network and metadata into a folder, which `Vectors.open` opens.
+        """Write the model into a folder, which `Vectors.open` opens: all that queries and a static export need.
 
         Stable ids and phrases stay with the versions of their work directory.
 
@@ -97,6 +97,8 @@ class Outputs(RowReader):
             for some in cut(tables[FEATURES][0], step):
                 write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
             write_features(store, self.features.keys)
+        if (tokenizer := self.tokenizer_json()) is not None:
+            write_content(store, tokenizer)
         finish(store, self.metadata)
 
     def tokenizer_json(self) -> bytes | None:
@@ -107,7 +109,7 @@ class Outputs(RowReader):
         Raises
         ------
         DamageError
-            If it is missing, or another than that of the text.
+            If it is another than that of the text.
         """
         name = self.metadata.get("params", {}).get("tokenizer")
         return read_tokenizer(self._version, name) if self._version is not None and is_settled_file(name) else None

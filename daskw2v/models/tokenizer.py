@@ -12,9 +12,22 @@ _HOME = "tokenizer"
 def write_tokenizer(store: Store, work: Store, params: Params) -> None:
     """Copy the tokenizer that settled Params name, if it is of Hugging Face, to a version of a model."""
     if stored_tokenizers.is_settled_file(params.tokenizer):
-        stored_tokenizers.write_tokenizer(create_part(store, _HOME), work, str(params.tokenizer))
+        write_content(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
 
 
-def read_tokenizer(store: Store, name: str) -> bytes:
-    """Return the tokenizer.json of a version, which settled Params call so; raises `DamageError` if it is another."""
+def write_content(store: Store, content: bytes) -> None:
+    """Write the JSON of a tokenizer to a model."""
+    stored_tokenizers.write_json(create_part(store, _HOME), content)
+
+
+def read_tokenizer(store: Store, name: str) -> bytes | None:
+    """Return the tokenizer.json of a model, which settled Params call so; None if the model was saved without it.
+
+    Raises
+    ------
+    DamageError
+        If it is another.
+    """
+    if _HOME not in store.children():
+        return None
     return stored_tokenizers.read_tokenizer(open_subgroup(store.open_group(), _HOME), name, f"{store.url}/{_HOME}")

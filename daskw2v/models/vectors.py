@@ -160,6 +160,9 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         """Yield the words in order of their ids, as `index_to_key`."""
         return iter(self.vocabulary)
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self.index_to_key)
+
     def __contains__(self, word: object) -> bool:
         return word in self.vocabulary
 

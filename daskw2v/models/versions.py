@@ -4,6 +4,7 @@ A version is finished once its manifest exists and never changes after that. `se
 reader always sees a complete version, old or new.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -120,7 +121,7 @@ class Versions:
         return [
             name
             for name in self._names()
-            if name not in served.condemned and (name in known or (self.models / name).read_bytes(MANIFEST) is not None)
+            if name not in served.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
         ]
 
     def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
@@ -361,8 +362,9 @@ def _has_whole_ids(version: Store) -> bool:
 
 def _is_begun(version: Store) -> bool:
     """Tell whether a version was begun by daskw2v, and is no folder of others with a name like that."""
-    names = version.children()
-    return METADATA in names or not any(names)
+    names, local = version.children(), version.local_path
+    is_link = local is not None and os.path.islink(local)  # perhaps to a disk that is not mounted now
+    return METADATA in names or not (names or is_link)
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:

@@ -95,7 +95,7 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
         found = os.stat(path)
     except OSError:
         return
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISREG(found.st_mode) and (most is not None or not stat.S_ISDIR(found.st_mode)):
         raise refused(f"{folder}/{name}", "is no file")
     if most is not None and found.st_size > most:
         raise refused(f"{folder}/{name}", f"has {found.st_size:,} bytes, where {most:,} are the most")

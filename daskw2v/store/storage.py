@@ -302,10 +302,11 @@ class Store:
         except ValueError as error:
             raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
         checksum = values.pop(CHECKSUM, None) if isinstance(values, dict) else None
-        if checksum is not None and checksum != checksum_of(values):
+        found = values.get("format_version") if isinstance(values, dict) else None
+        newer = isinstance(found, int) and found > FORMAT_VERSION  # with a checksum that may be another one
+        if checksum is not None and not newer and checksum != checksum_of(values):
             raise DamageError.of(f"{self.url}/{name}", "is not what was written")
-        if not isinstance(values, dict) or values.get("format_version") != FORMAT_VERSION:
-            found = values.get("format_version") if isinstance(values, dict) else None
+        if not isinstance(values, dict) or found != FORMAT_VERSION:
             raise FormatError(
                 f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",

@@ -1,7 +1,9 @@
 """Folders in `models/` that another daskw2v wrote, or nobody: named, passed over and never changed."""
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,8 +47,19 @@ KINDS = {
     "without a time": timeless,
     "without sizes": without_sizes,
     "of a web page": lambda version: version.write_bytes("manifest.json", b'{"name": "page"}'),
+    "newer, with another checksum": lambda version: version.write_bytes(
+        "manifest.json", b'{"format_version": 2, "checksum": "another"}'
+    ),
+    "a folder of that name": lambda version: version.write_bytes("manifest.json/a", b"ours"),
+    "a link of that name": lambda version: place(version, lambda path: path.symlink_to("/etc/hostname")),
+    "a pipe of that name": lambda version: place(version, lambda path: os.mkfifo(path)),
     "of no manifest": lambda version: version.write_bytes("notes.txt", b"ours"),
 }
+
+
+def place(version, make):
+    Path(version.url).mkdir(parents=True)
+    make(Path(version.url) / "manifest.json")
 
 
 def write_model(version):
@@ -69,7 +82,9 @@ def models(tmp_path):
 
 
 def contents(folder):
-    return {path: folder.read_bytes(path) for path in folder.sizes()}
+    """Return what lies in a folder: the content of files, and what else there is."""
+    paths = Path(folder.url).rglob("*")
+    return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in paths}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,6 +105,13 @@ def test_foreign_versions__are_passed_over_and_never_changed(models, tmp_path, k
             versions.publish(FOREIGN)
         verified = invoke("versions", "verify", tmp_path, "--all")
         assert (verified.exit_code, said in verified.stderr) == (0, True)
+
+
+def test_link__to_a_disk_that_is_not_mounted_stays(models, tmp_path):
+    link = tmp_path / "models" / "v0009-a"
+    link.symlink_to("/mnt/not-mounted")
+    assert invoke("versions", "gc", tmp_path, "--keep", "1").exit_code == 0
+    assert link.is_symlink()
 
 
 def test_foreign_version__of_the_same_run_is_none(models):

@@ -1,6 +1,8 @@
 """Training on the tokens of a tokenizer of Hugging Face, and the static model that has this tokenizer."""
 
+import copy
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -107,6 +109,21 @@ def test_static_export__gives_the_mean_of_tokens_vectors(vectors, made, tmp_path
     rows = [model[token] if token in model else np.zeros(columns) for token in tokens]
     np.testing.assert_allclose(loaded.encode([f"{TOLD} zebra"])[0], np.mean(rows, axis=0), atol=1e-6)
     assert "Words are tokens of `tokenizer.json`" in (tmp_path / "static/README.md").read_text("utf-8")
+
+
+def test_saved_model__has_its_tokenizer(vectors, tmp_path):
+    vectors.save(tmp_path / "saved")
+    vectors.prefix(3).save(tmp_path / "prefix")
+    for name in ("saved", "prefix"):
+        saved = Vectors.open(tmp_path / name)
+        assert saved.tokenizer_json() == vectors.tokenizer_json()
+        export(saved, tmp_path / f"{name}-static", format="static")
+
+
+def test_object__is_its_content(made):
+    params = PARAMS.replace(tokenizer=made)
+    assert pickle.loads(pickle.dumps(params)) == copy.deepcopy(params) == params.replace(tokenizer=made) == params
+    assert len(repr(params.tokenizer)) < 100
 
 
 def test_command__trains_and_exports(vectors, folder, tmp_path, monkeypatch):

@@ -115,6 +115,9 @@ def test_integers__are_words_by_their_digits(matrix):
     assert str(vectors.doesnt_match([1, 2, 3])) == vectors.doesnt_match(["1", "2", "3"])
     assert (vectors.key_to_index[7], vectors.index_to_key.index(7)) == (7, 7)
     assert list(Vectors([5, 3], [[1], [2]])) == ["5", "3"]
+    assert list(reversed(Vectors([5, 3], [[1], [2]]))) == ["3", "5"]
+    with pytest.raises(ParameterError, match="A set of words has no order"):
+        Vectors({"a", "b"}, [[1], [2]])
 
 
 def test_integers__that_are_no_words_are_spelled():

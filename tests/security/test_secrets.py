@@ -197,6 +197,7 @@ def test_url__is_shown_without_its_secret_alone(url):
         "https://host/a@b.txt",
         "https://host/a.txt?mail=a@b",
         "https://host/a.txt?barcode=1&country_code=de&encoding=utf-8",
+        "https://host/a.txt?keyword=a&author=b&monkey=c&design=d&signal=e&passage=f&compass=g&tokenizer=h",
         "https://host/a.txt?versionId=3&download=1&raw=true&ref=main#L10",
         "https://bucket.s3.amazonaws.com/a.txt?versionId=abc",
         "https://storage.googleapis.com/bucket/a.txt?generation=1&alt=media",

@@ -30,6 +30,7 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "__iter__": list,
     "__len__": len,
     "__repr__": repr,
+    "__reversed__": lambda model: list(reversed(model)),
     "analogy": lambda model: [model.analogy("walk", "walked", "sing", 3, kind) for kind in ("3cosadd", "3cosmul")],
     "blocks": lambda model: _by_id(model.blocks(5, 2)),
     "blocks_for": lambda model: _by_id(model.blocks_for(3)),
