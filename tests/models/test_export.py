@@ -95,6 +95,8 @@ PARTS = {  # what a model may have besides the vectors of its words, and how a w
 @pytest.mark.parametrize("format", [*_WRITERS, *_SEVERAL_FILES])
 @pytest.mark.parametrize("part", PARTS)
 def test_export__names_what_a_format_has_no_place_for(tmp_path, caplog, format, part):
+    if format == "lance":
+        pytest.importorskip("lance", reason="it comes with daskw2v[lance]")
     model = Vectors(["one", "two"], np.eye(2, 3), **PARTS[part])
     if (format, part) in {(format, "features") for format in WITH_NGRAMS}:
         return  # they refuse it
