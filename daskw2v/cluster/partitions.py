@@ -8,8 +8,10 @@ from dask import delayed
 from distributed import Client
 
 from daskw2v.cluster.current import check_futures
+from daskw2v.cluster.scheduler import AGAIN
 from daskw2v.cluster.tasks import answered, result_of
 from daskw2v.cluster.waiting import first_done
+from daskw2v.errors import ClusterError
 
 
 def run_on_partitions(
@@ -54,6 +56,13 @@ def run_on_partitions(
                 if isinstance(answer, Exception):
                     raise answer
                 yield numbers[future], answer
+    except ClusterError as error:
+        if "lost dependencies" not in str(error.__cause__):
+            raise
+        raise ClusterError(
+            "The cluster does not hold what partitions are made of (lost dependencies).",
+            f"What was persisted is on the cluster of the client that persisted it: give client. {AGAIN}",
+        ) from error.__cause__
     finally:
         client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
 

@@ -18,12 +18,6 @@ def scheduler_watched() -> Iterator[None]:
     try:
         yield
     except (CancelledError, CommClosedError, ClosedClientError) as error:
-        if "lost dependencies" in str(error):
-            raise ClusterError(
-                "The cluster does not hold what tasks are made of (lost dependencies).",
-                "What was persisted is on the cluster of the client that persisted it: give client, or give what is "
-                "not persisted.",
-            ) from error
         raise scheduler_gone() from error
 
 

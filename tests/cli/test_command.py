@@ -108,7 +108,7 @@ def test_command__says_what_is_wrong_in_one_line(command, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("option", "where"), [("--no-processes", "one worker"), ("--processes", "dashboard")])
+@pytest.mark.parametrize(("option", "where"), [("--no-processes", "one worker"), ("--processes", "1 local worker")])
 def test_command__does_not_show_what_workers_say_of_an_error(command, tmp_path, option, where):
     (tmp_path / "text.txt").write_bytes(b"one \xff two\n")
     failed = command("train", tmp_path / "text.txt", "--work", tmp_path / "work", "--errors", "strict", option, *TRAIN)

@@ -248,7 +248,7 @@ def test_train__refuses_what_another_cluster_holds(client, current, tmp_path):
     for name, inputs in persisted(client).items():
         hidden = name == "its Delayed"  # Dask leaves out of it what the cluster holds
         match = (
-            "does not hold what tasks are made of.* give client"
+            "does not hold what partitions are made of.* give client"
             if hidden
             else f"held by .*{there}, .*{here}.* Give client"
         )
