@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
+from daskw2v.cluster.current import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived, kinds_with
 from daskw2v.config.params import AUTO, Params
 from daskw2v.config.readers import unread_by
@@ -21,7 +22,6 @@ from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import Settings, by_heading
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
-from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.phrases.score import SCORINGS
 from daskw2v.training.axes import AXES
@@ -162,12 +162,8 @@ def choose(
     """
     values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
     params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
-    unread = [n for n in LOCAL if n in values]
-    if resources.scheduler is not None and unread:
-        given = " and ".join(f"{n}={values[n]!r}" for n in unread)
-        variables = " and ".join(map(_variable, unread))
-        raise ParameterError(
-            f"{given} would be ignored: the cluster of scheduler={resources.scheduler!r} has its workers already.",
-            f"Leave out {' and '.join(unread)} (options, {variables}, the TOML file), or leave out scheduler.",
-        )
+    if resources.scheduler is not None:  # here also defaults that are given
+        local = {name: values[name] for name in LOCAL if name in values}
+        ways = f" (options, {' and '.join(map(_variable, local))}, the TOML file)"
+        refuse_local(local, f"scheduler={resources.scheduler!r}", ways)
     return params, resources

@@ -1,7 +1,7 @@
 """The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
 from daskw2v.cluster.clocks import clocks_watched
-from daskw2v.cluster.connecting import called, check_cluster, connect, connected, opened_once
+from daskw2v.cluster.connecting import check_cluster, connect, connected, lazily_connected, opened_once
 from daskw2v.cluster.current import choose_client, starts_cluster
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.scheduler import scheduler_watched
@@ -27,7 +27,6 @@ __all__ = [
     "all_done",
     "ask_workers",
     "await_worker",
-    "called",
     "check_cluster",
     "choose_client",
     "clocks_watched",
@@ -36,6 +35,7 @@ __all__ = [
     "find_trainers",
     "first_done",
     "gather",
+    "lazily_connected",
     "may_grow",
     "opened_once",
     "peak_memory",

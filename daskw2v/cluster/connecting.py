@@ -116,7 +116,7 @@ def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> It
 
 
 @contextmanager
-def called(
+def lazily_connected(
     given: Client | None, work: Store, resources: Resources, listener: Watching
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
     """Give a function that returns the client of a call, connected when it is first called, and the listener.

@@ -1,6 +1,6 @@
 """Which client a call runs on, where one is there: the one that is given, or Dask's current one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -39,13 +39,8 @@ def choose_client(given: Client | None, resources: Resources) -> NamedClient | N
         If the client is closed or asynchronous, or `resources` describe a local cluster beside a client or a scheduler.
     """
     local = resources.local_cluster
-    if local and (given is not None or resources.scheduler is not None):
-        beside = "client" if given is not None else f"scheduler={resources.scheduler!r}"
-        described = " and ".join(f"{name}={value!r}" for name, value in local.items())
-        raise ParameterError(
-            f"{described} would be ignored: the cluster of {beside} has its workers already.",
-            f"Leave out {' and '.join(local)}, or leave out {beside.partition('=')[0]}.",
-        )
+    if given is not None or resources.scheduler is not None:
+        refuse_local(local, "client" if given is not None else f"scheduler={resources.scheduler!r}")
     if given is not None:
         return NamedClient(_usable(given, "client"), "the given client")
     if resources.scheduler is not None or local:
@@ -56,6 +51,31 @@ def choose_client(given: Client | None, resources: Resources) -> NamedClient | N
         return None
     title = "the cluster of this task" if this_worker() else "Dask's current client"
     return NamedClient(_usable(current, "Dask's current client"), title)
+
+
+def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
+    """Refuse values that describe a local cluster, beside what names another one.
+
+    Parameters
+    ----------
+    local
+        The values by the names of their fields.
+    beside
+        The setting that names the other cluster, with its value.
+    ways
+        In which ways they may have been given.
+
+    Raises
+    ------
+    ParameterError
+        If there are any.
+    """
+    if local:
+        described = " and ".join(f"{name}={value!r}" for name, value in local.items())
+        raise ParameterError(
+            f"{described} would be ignored: the cluster of {beside} has its workers already.",
+            f"Leave out {' and '.join(local)}{ways}, or leave out {beside.partition('=')[0]}.",
+        )
 
 
 def starts_cluster(given: Client | None, resources: Resources) -> bool:

@@ -39,14 +39,14 @@ _REFUSED = {
 _ROWS = 1 << 16  # of a dataset at a time
 
 
-class Kind(NamedTuple):
+class InputKind(NamedTuple):
     """A kind of input, which fields name in `used_by` if they are read with some kinds alone."""
 
     also_reads: tuple[str, ...] = ()
 
 
 FILES, COLLECTIONS = "files", "collections"
-KINDS: Mapping[str, Reader] = {FILES: Kind(), COLLECTIONS: Kind()}
+KINDS: Mapping[str, Reader] = {FILES: InputKind(), COLLECTIONS: InputKind()}
 
 
 class Derived(ABC):

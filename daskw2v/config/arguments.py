@@ -9,18 +9,16 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.store.storage import Store
 
-_TYPES: dict[str, tuple[type, str]] = {
+_TYPES: dict[str, tuple[Any, str]] = {
     "store": (Store, "daskw2v.Store(url)"),
     "params": (Params, "daskw2v.Params(...)"),
     "resources": (Resources, "daskw2v.Resources(...)"),
-    "client": (Client, "distributed.Client(address)"),
+    "client": (Client | None, "distributed.Client(address)"),
 }
 
 
 def check_arguments(**given: Any) -> None:
     """Refuse arguments that are not of the types that their names say; values, which may hold secrets, are not shown.
-
-    A client may be None.
 
     Raises
     ------
@@ -28,12 +26,10 @@ def check_arguments(**given: Any) -> None:
         If one is of another type.
     """
     for name, value in given.items():
-        if name == "client" and value is None:
-            continue
         check_type(name, value, *_TYPES[name])
 
 
-def check_type(name: str, value: Any, cls: type, example: str) -> None:
+def check_type(name: str, value: Any, cls: Any, example: str) -> None:
     """Refuse one argument that is not of its type, of which a call is an example; raises as `check_arguments` does."""
     if not isinstance(value, cls):
         wanted = example.partition("(")[0]

@@ -34,7 +34,7 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     StoreError
         If the store fails.
     """
-    found = find_damage(version, full=full, but=INDEX)
+    found = find_damage(version, full=full, skip=INDEX)
     if version.read_bytes(MANIFEST) is None:
         found.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
     return found or _contradictions(version, full=full)

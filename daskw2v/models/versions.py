@@ -145,7 +145,8 @@ class Versions:
         """
         names = self._once_finished()
         if name is None:
-            names = [each for each in names if each not in self.problems().foreign]
+            foreign = self.problems().foreign
+            names = [each for each in names if each not in foreign]
         else:
             wanted = self.name_of(name)
             names = [wanted] if wanted in names else [self.find(name).name]

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster.connecting import called
+from daskw2v.cluster.connecting import lazily_connected
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -70,7 +70,7 @@ def build_phrases(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_phrases(params)
-    with called(client, store, resources, listener) as (cluster, listen):
+    with lazily_connected(client, store, resources, listener) as (cluster, listen):
         known = find_phrases(corpus, store, params)
         return join_phrases(corpus, store, params, cluster(), listen) if known is None else known
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.connecting import called
+from daskw2v.cluster.connecting import lazily_connected
 from daskw2v.cluster.heap import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections.kinds import TextInputs, check_texts
@@ -246,7 +246,7 @@ def build_corpus(
     check_texts(inputs, params, resources)
     params = with_tokenizer(params, store)
     with (
-        called(client, store, resources, listener) as (cluster, listen),
+        lazily_connected(client, store, resources, listener) as (cluster, listen),
         found_texts(inputs, store, params, resources, cluster, listen) as find,
     ):
         sources = find()

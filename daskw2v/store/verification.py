@@ -20,7 +20,7 @@ _CRC = 4  # bytes
 _CHUNKS = "/c/"  # between an array's path and a chunk's number
 
 
-def find_damage(home: Store, *, full: bool = False, but: str | None = None) -> list[DamageError]:
+def find_damage(home: Store, *, full: bool = False, skip: str | None = None) -> list[DamageError]:
     """Return the damage below a folder: manifests, metadata, and chunks of arrays.
 
     Parameters
@@ -29,7 +29,7 @@ def find_damage(home: Store, *, full: bool = False, but: str | None = None) -> l
         The folder.
     full
         Whether to read all chunks and compare their checksums. By default only their sizes are compared.
-    but
+    skip
         Name of a folder in it that is passed over.
 
     Returns
@@ -45,7 +45,7 @@ def find_damage(home: Store, *, full: bool = False, but: str | None = None) -> l
         If the store fails.
     """
     sizes, places = home.sizes(), Places(home.url)
-    sizes = {path: size for path, size in sizes.items() if path.partition("/")[0] != but}
+    sizes = {path: size for path, size in sizes.items() if path.partition("/")[0] != skip}
     read = {METADATA: _read(home, places, METADATA)} if METADATA in sizes else {}  # first, as it names the attempt
     with ThreadPoolExecutor(_THREADS) as pool:
         files = [path for path in sizes if path.endswith(".json") and path != METADATA]

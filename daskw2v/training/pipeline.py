@@ -6,7 +6,7 @@ from functools import partial
 
 from distributed import Client
 
-from daskw2v.cluster import called, opened_once, starts_cluster, waits_for_workers
+from daskw2v.cluster import lazily_connected, opened_once, starts_cluster, waits_for_workers
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.collections.parts import found_texts
@@ -226,5 +226,5 @@ def build_matrix(
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
     run = make_run(corpus, vocabulary, store, params, resources)
-    with called(client, store, resources, listener) as (cluster, listen):
+    with lazily_connected(client, store, resources, listener) as (cluster, listen):
         return context_matrix.build_matrix(cluster(), run, listen)

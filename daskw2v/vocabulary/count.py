@@ -9,7 +9,7 @@ from typing import Any
 import zarr
 from distributed import Client
 
-from daskw2v.cluster.connecting import called
+from daskw2v.cluster.connecting import lazily_connected
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -189,7 +189,7 @@ def build_vocabulary(
         If no word is kept.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
-    with called(client, store, resources, listener) as (cluster, listen):
+    with lazily_connected(client, store, resources, listener) as (cluster, listen):
         known = find_vocabulary(corpus, store, params, resources)
         return count_words(corpus, store, params, resources, cluster(), listen) if known is None else known
 
