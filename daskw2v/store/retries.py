@@ -54,9 +54,12 @@ def may_pass(error: BaseException) -> bool:
 def give_up(error: Exception, place: str) -> NoReturn:
     """Raise our error for what a store said at last of a place; the store's own where that is an answer."""
     ours = _explained(error, place)
-    if ours is None:
-        raise error
-    raise ours from error
+    try:
+        if ours is None:
+            raise error
+        raise ours from error
+    finally:
+        del error, ours  # or error and frame form a cycle, which keeps the callers' futures
 
 
 def _explained(error: Exception, place: str) -> StoreError | None:
@@ -137,9 +140,12 @@ def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -
     _callers.caller = None  # unless it answers: a thread that is left behind is not asked again
     answer, failure = caller.call(function, args, timeout)
     _callers.caller = caller
-    if failure is not None:
-        raise failure
-    return cast(T, answer)
+    try:
+        if failure is not None:
+            raise failure
+        return cast(T, answer)
+    finally:
+        del failure  # as in `give_up`
 
 
 class _Caller:

@@ -1,12 +1,15 @@
 """Stores that fail, stall or answer late: asked again, given up in time, and told apart from those that say no."""
 
 import errno
+import gc
 import io
 import os
 import threading
 import time
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import ClassVar
 
 import numpy as np
@@ -74,6 +77,25 @@ def test_steadily__asks_once_where_the_answer_is_clear(error, kind, message):
     with pytest.raises(kind, match=message):
         with_retries(flaky, 42, place="x")
     assert flaky.calls == 1
+
+
+class Held:
+    """What a caller's frame refers to."""
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("gone"), OSError(errno.ENOSPC, "full")])
+def test_steadily__leaves_nothing_of_the_caller_in_a_cycle(error):
+    def call():
+        held = Held()
+        with suppress(FileNotFoundError, StoreError):
+            with_retries(Flaky(type(error)(*error.args)), held, place="x")
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
 
 
 def test_steadily__leaves_behind_what_hangs():
