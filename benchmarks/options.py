@@ -1,28 +1,9 @@
 """Options that every command has: --json, and --smoke, which runs all of it on next to nothing."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-LEFT_OUT = "Left out: "  # begins a line that says what cannot be measured here, and why
-
-
-class Smoke(NamedTuple):
-    """The smallest form of a command, which still goes through all of its code, but for what another's goes through.
-
-    Parameters
-    ----------
-    values
-        Of its options, by name, where they are not given.
-    names
-        What its output has to name: of each table, or of each kind of row.
-    ways
-        Arguments with which it is run, once each, of those that lead through other code; its output names them, too.
-    """
-
-    values: Mapping[str, Any]
-    names: tuple[str, ...]
-    ways: tuple[tuple[str, ...], ...] = ((),)
+from benchmarks.harness import LEFT_OUT, Smoke  # noqa: F401
 
 
 def parsed(parser: argparse.ArgumentParser, smoke: Smoke, arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -53,6 +53,10 @@ KINDS = {
 
 
 PAIR = "daskw2v, pair"  # with negatives drawn for each pair, as theirs are
+ABOUT = {  # for records
+    "gensim": "the same arguments, from `corpus_file`; it draws negatives for each pair",
+    "fasttext": "the same arguments; it draws negatives for each pair, and trains ends of lines too",
+}
 
 
 def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:

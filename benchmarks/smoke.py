@@ -25,13 +25,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.options import LEFT_OUT, Smoke
+from benchmarks.harness import LEFT_OUT, Smoke
 from tests.support.quiet import PATIENT, QUIET
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "benchmarks" / "README.md", ROOT / "benchmarks" / "RESULTS.md")
 COMMAND = re.compile(r"python -m benchmarks\.([a-z_]+)")
-ABOUT = {"paper", "table", "name"}  # what a row of `benchmarks.papers.tables` is, beside its cells
 
 
 class Run(NamedTuple):
@@ -70,7 +69,8 @@ def runs_of(command: str) -> list[Run]:
         If it cannot be imported, or has no smallest form.
     """
     place = "" if (ROOT / "benchmarks" / f"{command}.py").exists() else ".__main__"
-    smoke: Smoke = importlib.import_module(f"benchmarks.{command}{place}").SMOKE
+    module = importlib.import_module(f"benchmarks.{command}{place}")
+    smoke: Smoke = module.BENCHMARK.smoke if hasattr(module, "BENCHMARK") else module.SMOKE
     return [Run(command, way, smoke) for way in smoke.ways]
 
 
@@ -82,7 +82,7 @@ def tables_of(value: Any, place: str = "") -> Iterator[tuple[str, list[dict[str,
     elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         several = defaultdict(list)
         for row in value:
-            cells = row["cells"] if row.keys() >= {*ABOUT, "cells"} else row
+            cells = row["cells"] if row.keys() >= {"table", "cells"} else row
             several[f"{place}/{row['table']}" if cells is not row else f"{place}: {', '.join(cells)}"].append(cells)
         yield from several.items()
 

@@ -14,29 +14,25 @@ others use the machine: then what two threads gain says nothing.
 The peers take nearly all of the time: with all 100 MB some 40 minutes a setting. Choose with the options:
 
     python -m benchmarks.train_speed [--parts 10] [--times 3] [--objectives sgns cbow_ns] [--threads 1 2]
-        [--settings "d=100 sample 1e-4" ...] [--tools daskw2v "daskw2v, pair" gensim fasttext] [--json]
+        [--settings "d=100 sample 1e-4" ...] [--tools daskw2v "daskw2v, pair" gensim fasttext]
 """
 
 import argparse
-import statistics
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from benchmarks.common import alternate, finish, spread
 from benchmarks.epochs import Epoch, our_epoch
 from benchmarks.fma_peak import measure_peak
-from benchmarks.options import Smoke, parsed
-from benchmarks.peers import EPOCHS, KINDS, PAIR
-from benchmarks.texts import Text, encode
+from benchmarks.harness import Benchmark, Session, Smoke, alternate
+from benchmarks.peers import ABOUT, EPOCHS, KINDS, PAIR
+from benchmarks.tables import Spread, Table
+from benchmarks.texts import Text, encode, name_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.errors import counted
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.reader import SegmentReader
@@ -55,19 +51,7 @@ NGRAM_TOOLS = ("daskw2v", PAIR, "fasttext")  # gensim's Word2Vec has none
 TOOLS = ("daskw2v", PAIR, *EPOCHS)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Medians; `gflops` and `share_of_peak` are known of daskw2v only."""
-
-    objective: str
-    setting: str
-    threads: int
-    tool: str
-    words_per_second: float
-    spread: str
-    words_per_processor_second: float
-    gflops: float | None = None
-    share_of_peak: float | None = None
+COLUMNS = ("M words/s", "ours / its", "the same by processor time", "GFLOP/s", "of the processor's peak")
 
 
 def count_operations(text: Text, params: Params) -> float:
@@ -102,81 +86,60 @@ def epoch_of(tool: str, text: Text, params: Params, threads: int) -> Callable[[]
     return our_epoch(text, shared, threads_of(threads, Resources()))
 
 
-def compare(text: Text, objective: str, setting: str, threads: int, tools: Sequence[str], times: int) -> list[Row]:
-    """Measure all tools in turn."""
+def compare(table: Table, text: Text, objective: str, setting: str, threads: int, options: argparse.Namespace) -> None:
+    """Measure all tools in turn; print a row for each."""
     params = settled(SETTINGS[setting].replace(objective=objective))
     runs: dict[str, Callable[[], Any]] = {"peak": partial(measure_peak, threads)}
-    for tool in tools:
+    for tool in options.tools:
         if params.maxn and tool not in NGRAM_TOOLS:
             continue
         if tool != PAIR or not KINDS[objective].tree:  # a tree has no negatives
             runs[tool] = epoch_of(tool, text, params, threads)
-    results = alternate(runs, times)
+    results = alternate(runs, options.times)
     peak = max(results.pop("peak"))
     operations = count_operations(text, params) / text.vocabulary.total  # a word; whoever shares its negatives
-    rows = []
-    for tool, epochs in results.items():
-        speeds = [epoch.speed for epoch in epochs]
-        speed, economy = statistics.median(speeds), statistics.median(epoch.economy for epoch in epochs)
-        gflops = operations * speed / 1e9 if tool not in EPOCHS else None
-        share = gflops / peak if gflops is not None else None
-        rows.append(Row(objective, setting, threads, tool, speed, spread(speeds), economy, gflops, share))
-    return rows
+    speed = {tool: Spread.of(epoch.speed / 1e6 for epoch in epochs) for tool, epochs in results.items()}
+    economy = {tool: Spread.of(epoch.economy for epoch in epochs).middle for tool, epochs in results.items()}
+    first = next(iter(speed))
+    for tool, mine in speed.items():
+        gflops = operations * mine.middle / 1e3 if tool not in EPOCHS else None
+        table.row(
+            f"{objective}, {setting}, {counted(threads, 'thread')}, {tool}",
+            mine,
+            None if tool == first else speed[first].middle / mine.middle,
+            None if tool == first else economy[first] / economy[tool],
+            gflops,
+            gflops and f"{gflops / peak:.0%} of {peak:.0f}",
+        )
 
 
-def report(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a line: million words/s of each tool, and how many times its speed ours is, by processor time too."""
-    ours, parts = rows[0], []
-    for row in rows:
-        part = f"{row.tool} {row.words_per_second / 1e6:.3f} ({row.spread})"
-        if row.gflops is not None and row.share_of_peak is not None:
-            part += f" at {row.gflops:.1f} GFLOP/s, {row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}"
-        if row is not ours:
-            by_processor = ours.words_per_processor_second / row.words_per_processor_second
-            part += f" {ours.words_per_second / row.words_per_second:.1f}x ({by_processor:.1f}x by processor time)"
-        parts.append(part)
-    print(
-        f"{ours.objective}, {ours.setting}, {ours.threads} thread(s), million words/s: {'; '.join(parts)}",
-        file=out, flush=True,
-    )  # fmt: skip
+def measure(session: Session) -> None:
+    options = session.options
+    session.text, session.peers = name_of(options.parts), {tool: ABOUT[tool] for tool in options.tools if tool in ABOUT}
+    text = encode(session.folder, options.parts)
+    table = session.table("Training speed", COLUMNS, ".2f")
+    for objective in options.objectives:
+        for setting in options.settings:
+            for threads in options.threads:
+                compare(table, text, objective, setting, threads, options)
 
 
-def report_threads(rows: Sequence[Row], out: TextIO) -> None:
-    """Print what more threads gain of ours, for each objective and setting."""
-    speeds = {(r.objective, r.setting, r.threads): r.words_per_second for r in rows if r.tool == "daskw2v"}
-    for (objective, setting, threads), speed in speeds.items():
-        one = speeds.get((objective, setting, 1))
-        if threads > 1 and one is not None:
-            print(f"{objective}, {setting}: {threads} threads are {speed / one:.2f}x one", file=out)
-
-
-SMOKE = Smoke(
-    {"parts": 0.05, "times": 1, "settings": ["d=100 sample 1e-4"]},
-    (*KINDS, *TOOLS),
-)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--objectives", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=[next(iter(SETTINGS))])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    options = parsed(parser, SMOKE)
-    out, rows = sys.stderr if options.json else sys.stdout, []
-    with tempfile.TemporaryDirectory() as folder:
-        text = encode(Path(folder), options.parts)
-        for objective in options.objectives:
-            for setting in options.settings:
-                for threads in options.threads:
-                    found = compare(text, objective, setting, threads, options.tools, options.times)
-                    report(found, out)
-                    rows += found
-    report_threads(rows, out)
-    finish(rows, out, as_json=options.json)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels"),
+    Smoke({"parts": 0.05, "times": 1}, (*KINDS, *TOOLS)),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -9,40 +9,34 @@ its model.
 All have the same vector_size, window, negative, sample, min_count, alpha and epochs, and run in turn.
 
 Processor seconds are those of all processes of a run. Peak memory is the most that all of them had together, sampled;
-what several share counts once. Each time has a seed of its own (fastText has one only); scores are means over them.
+what several share counts once. A run a seed (fastText has one only); scores are means over them.
 
-    python -m benchmarks.whole_runs [--parts 1 10 30] [--times 3] [--threads 2] [--epochs 5]
-        [--tools "daskw2v, cold" "daskw2v, warm" gensim fasttext] [--json]
+    python -m benchmarks.whole_runs [--parts 1 10 30] [--seeds 1 2 3] [--threads 2] [--epochs 5]
+        [--tools "daskw2v, cold" "daskw2v, warm" gensim fasttext]
 """
 
 import argparse
 import compileall
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import fasttext
 import numpy as np
-import psutil
 from gensim.models import KeyedVectors, Word2Vec
 
 import daskw2v
-from benchmarks.common import alternate, finish, spread, wiki_parts, write_text
-from benchmarks.options import Smoke, parsed
-from benchmarks.peers import ZEROED, fasttext_arguments, gensim_arguments
+from benchmarks.harness import Benchmark, Session, Smoke, alternate
+from benchmarks.peers import ABOUT, ZEROED, fasttext_arguments, gensim_arguments
+from benchmarks.processes import Usage, run_process
 from benchmarks.quality import judged
+from benchmarks.tables import Spread
+from benchmarks.texts import MB, name_of, write_text
 from daskw2v.config.params import Params
 from daskw2v.models.keyed_vectors import from_gensim
 from daskw2v.models.vectors import Vectors
@@ -52,29 +46,12 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SETTING = ("vector_size", "window", "negative", "sample", "min_count", "alpha", "epochs", "seed")
 SCORES = ("ws353", "simlex999", "google_analogy")
-MB = 10**6
-EVERY = 0.2  # seconds between looks at memory
-
-
-@dataclass(frozen=True)
-class Row:
-    """Medians, and means of the scores."""
-
-    megabytes: float
-    tool: str
-    seconds: float
-    spread: str
-    processor_seconds: float
-    peak_megabytes: float
-    scores: dict[str, float]
 
 
 class Run(NamedTuple):
     """What a run took, and how good its vectors are."""
 
-    seconds: float
-    processor_seconds: float
-    peak: int
+    usage: Usage
     scores: dict[str, float]
 
 
@@ -116,140 +93,68 @@ def command_of(tool: str, text: Path, output: Path, params: Params, threads: int
             "--workers", "1", *options]  # fmt: skip
 
 
-def memory_of(pid: int) -> int:
-    """Return the bytes that a process and all below it have; of what several share, each has its part."""
-    total = 0
-    try:
-        processes = [parent := psutil.Process(pid), *parent.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0
-    for process in processes:
-        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # it has ended
-            total += process.memory_full_info().pss
-    return total
-
-
-def measure(command: Sequence[str], environment: Mapping[str, str], *, memory: bool = True) -> tuple[float, float, int]:
-    """Run a command; return its seconds, the processor seconds of all its processes, and their peak memory.
-
-    Without `memory` that is 0: whoever looks at it takes a processor's time, and holds up those who ask for memory.
-    """
-    began, peak, ended = time.perf_counter(), 0, threading.Event()
-    process = subprocess.Popen(
-        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-    def watch() -> None:
-        nonlocal peak
-        while not ended.wait(EVERY):
-            peak = max(peak, memory_of(process.pid))
-
-    assert process.stderr is not None
-    with ThreadPoolExecutor(2) as pool:
-        said, watching = pool.submit(process.stderr.read), pool.submit(watch) if memory else None
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        ended.set()
-        if watching is not None:
-            watching.result()
-        if code := os.waitstatus_to_exitcode(status):
-            sys.exit(f"{' '.join(command)} ended with {code}: {said.result().decode()}")
-    return seconds, usage.ru_utime + usage.ru_stime, peak
-
-
 def run(tool: str, text: Path, folder: Path, params: Params, threads: int, seeds: list[int]) -> Run:
     """Train with the next seed, and judge the vectors."""
     params = params.replace(seed=seeds.pop(0))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         output = Path(name, "vectors")
         environment = {COLD: {"NUMBA_CACHE_DIR": name}, "fasttext": ZEROED}.get(tool, {})
-        took = measure(command_of(tool, text, output, params, threads), environment)
+        usage = run_process(command_of(tool, text, output, params, threads), environment)
         vectors = READ[tool](output) if tool in READ else Vectors.open(output)
         scores = judged(vectors)
-    return Run(*took, {name: scores[name] for name in SCORES})
+    return Run(usage, {name: scores[name] for name in SCORES})
 
 
-def text_of(folder: Path, parts: float) -> Path:
-    """Write tenths of the 100 MB; more than ten begin it again."""
-    path, n = folder / f"text-{parts}.txt", len(wiki_parts())
-    with path.open("wb") as out:
-        while parts > 0:
-            out.write(write_text(folder / "piece.txt", min(n, parts)).read_bytes())
-            parts -= n
-    return path
-
-
-def compare(text: Path, folder: Path, params: Params, options: argparse.Namespace) -> list[Row]:
-    """Run all tools in turn."""
-    seeds = {tool: list(range(1, options.times + 1)) for tool in options.tools}
-    runs = {tool: partial(run, tool, text, folder, params, options.threads, seeds[tool]) for tool in options.tools}
-    rows = []
-    for tool, found in alternate(runs, options.times).items():
-        seconds = [one.seconds for one in found]
-        rows.append(
-            Row(
-                round(text.stat().st_size / MB, 1),
-                tool,
-                statistics.median(seconds),
-                spread(seconds),
-                statistics.median(one.processor_seconds for one in found),
-                statistics.median(one.peak for one in found) / MB,
-                {name: statistics.mean(one.scores[name] for one in found) for name in SCORES},
-            )
-        )
-    return rows
-
-
-def report(rows: Sequence[Row], options: argparse.Namespace, out: TextIO) -> None:
-    """Print a line for each tool."""
-    columns = "s | processor s | peak MB | WS353 | SimLex-999 | Google"
-    print(f"| {options.threads} threads, {options.epochs} epochs | {columns} |", file=out)
-    print("|---|---|---|---|---|---|---|", file=out)
-    for row in rows:
-        scores = " | ".join(f"{row.scores[name]:.3f}" for name in SCORES)
-        print(
-            f"| {row.megabytes:g} MB, {row.tool} | {row.seconds:.1f} ({row.spread}) | {row.processor_seconds:.1f} | "
-            f"{row.peak_megabytes:,.0f} | {scores} |",
-            file=out, flush=True,
-        )  # fmt: skip
-
-
-SMOKE = Smoke({"parts": [0.1], "times": 1, "epochs": 1}, TOOLS)
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=float, nargs="+", default=[1, 10, 30], help="tenths of the 100 MB corpus")
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    parser.add_argument(
-        "--child", nargs=5, metavar=("TOOL", "TEXT", "OUTPUT", "PARAMS", "THREADS"), help=argparse.SUPPRESS
-    )
-    return parsed(parser, SMOKE)
-
-
-def main() -> None:
-    options = parse()
-    if options.child:
-        tool, text, output, setting, threads = options.child
-        PEERS[tool](text, output, Params(**json.loads(setting)), int(threads))
-        return
-    out, rows = sys.stderr if options.json else sys.stdout, []
+def measure(session: Session) -> None:
+    """Run all tools in turn on each text, a seed each."""
+    options = session.options
     params = settled(Params(epochs=options.epochs))
+    session.text = ", ".join(map(name_of, options.parts))
+    session.peers = {tool: ABOUT[tool] for tool in options.tools if tool in ABOUT}
     compileall.compile_dir(Path(daskw2v.__file__).parent, quiet=1)  # as pip does with what it installs
     if WARM in options.tools:
         warm_up()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for parts in options.parts:
-            found = compare(text_of(folder, parts), folder, params, options)
-            report(found, options, out)
-            rows += found
-    finish(rows, out, as_json=options.json)
+    columns = ("s", "daskw2v, warm is so many times as fast", "processor s", "peak MB", *SCORES)
+    table = session.table(f"Whole runs on {options.threads} threads, {options.epochs} epochs", columns)
+    for parts in options.parts:
+        text = write_text(session.folder / f"text-{parts}", parts)
+        seeds = {tool: list(options.seeds) for tool in options.tools}
+        runs = {
+            tool: partial(run, tool, text, session.folder, params, options.threads, seeds[tool])
+            for tool in options.tools
+        }
+        results = alternate(runs, len(options.seeds))
+        seconds = {tool: Spread.of(one.usage.seconds for one in these) for tool, these in results.items()}
+        for tool, these in results.items():
+            table.row(
+                f"{10 * parts:g} MB, {tool}",
+                seconds[tool],
+                seconds[tool].middle / seconds[WARM].middle if WARM in seconds and tool != WARM else None,
+                Spread.of(one.usage.processor_seconds for one in these),
+                round(statistics.median(one.usage.peak for one in these) / MB),
+                *(Spread.of((one.scores[name] for one in these), statistics.mean) for name in SCORES),
+            )
 
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parts", type=float, nargs="+", default=[1, 10, 30], help="of 10 MB")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="a run each")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v",),
+    Smoke({"parts": [0.1], "seeds": [1], "epochs": 1}, TOOLS),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--child"]:  # a peer, in a process of its own
+        name, *paths, setting, n_threads = sys.argv[2:]
+        PEERS[name](*paths, Params(**json.loads(setting)), int(n_threads))
+    else:
+        BENCHMARK.main()

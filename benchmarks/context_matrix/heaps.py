@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.context_matrix.training import Lab, Setting
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures
 from benchmarks.vanilla import MIN_COUNT
 
 LAW = Figures("section 3.2, of figure 8", {"K": 7.13, "beta": 0.71})

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.cache import CODE, Scores, kept
 from benchmarks.context_matrix.training import AS_PAPER, Lab, Setting
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Spread
+from benchmarks.tables import Spread
 from benchmarks.unseen_words import COUNTS, Judge, hold_out, scores_of, train_ours
 from benchmarks.vanilla import MIN_COUNT
 from daskw2v.config.params import Params

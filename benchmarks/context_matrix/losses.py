@@ -15,8 +15,9 @@ import numpy as np
 
 from benchmarks.context_matrix.quality import OURS
 from benchmarks.context_matrix.training import Lab, Setting
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures, Spread
+from benchmarks.tables import Spread
 from benchmarks.vanilla import Floats, Vanilla
 from daskw2v.config.resources import Resources
 from daskw2v.store.storage import Store

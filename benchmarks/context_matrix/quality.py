@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 from benchmarks.context_matrix.training import MATRIX, TRAINING, Kind, Lab, Setting
 from benchmarks.judges import NAMES
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures, Spread
+from benchmarks.tables import Spread
 
 BETTER = Figures("section 5.5", {"sets": 20, "W2V-CL is better in": 12})
 FASTER = Figures("section 1", {"W2V-CL, 1 GPU": 2})

@@ -1,8 +1,8 @@
 """Figure 14: quality by context size, and what matrix and training cost."""
 
 from benchmarks.context_matrix.training import MATRIX, TRAINING, Lab, Setting
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures
 from benchmarks.vanilla import judged
 
 MATRIX_TIME = Figures("section 3", {"seconds": 400})

@@ -12,8 +12,9 @@ from benchmarks.common import cluster_of
 from benchmarks.context_matrix.scaling import CORPORA, Work, measure_constants, speedups
 from benchmarks.context_matrix.size import SETS
 from benchmarks.context_matrix.training import Lab, Setting, matrix_of, train_anew
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures, Spread
+from benchmarks.tables import Spread
 from benchmarks.texts import Text
 from benchmarks.vanilla import judged
 from daskw2v.config.params import Params

@@ -14,8 +14,8 @@ from benchmarks.context_matrix.size import SETS
 from benchmarks.context_matrix.speed import cells_of, speeds_of
 from benchmarks.context_matrix.training import MATRIX, TRAINING, Kind, Lab, Setting
 from benchmarks.context_matrix.vanilla_subwords import VanillaSubwords, train_vanilla_subwords
+from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures
 from benchmarks.vanilla import judged
 from daskw2v.config.params import Params
 

@@ -21,7 +21,7 @@ from benchmarks.context_matrix import vanilla_subwords
 from benchmarks.context_matrix.vanilla_subwords import VanillaSubwords, train_vanilla_subwords
 from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Spread
+from benchmarks.tables import Spread
 from benchmarks.texts import Text
 from benchmarks.vanilla import MIN_COUNT, Losses, Vanilla, train_vanilla
 from daskw2v.config.params import Params

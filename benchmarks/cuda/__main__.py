@@ -28,7 +28,7 @@ from benchmarks.cuda.bench import Bench, has_gpu
 from benchmarks.cuda.cards import CARDS
 from benchmarks.cuda.peers import peer_of
 from benchmarks.options import LEFT_OUT, Smoke, parsed
-from benchmarks.papers.tables import keeper
+from benchmarks.tables import keeper
 from daskw2v.errors import Daskw2vError
 from daskw2v.extras import needed
 from daskw2v.kernels.cuda import check_gpu, load

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import alternate
-from benchmarks.papers.tables import Keep, Spread, Table
+from benchmarks.tables import Keep, Spread, Table
 from benchmarks.texts import Text, encode
 from daskw2v.config.params import Params
 from daskw2v.errors import ClusterError, MissingExtraError

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.cuda.bench import Bench, modes_of
 from benchmarks.cuda.speed import over_text
-from benchmarks.papers.tables import Figures
+from benchmarks.papers.figures import Figures
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from tests.support.cuda.cases import Windows

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.common import alternate
 from benchmarks.cuda.bench import Bench
-from benchmarks.papers.tables import Spread
+from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.pipeline import train

@@ -6,8 +6,8 @@ from typing import Any
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.sweep import in_flight_up_to, room_of
 from benchmarks.papers.full_w2v import SCORES, by_both_offsets
-from benchmarks.papers.tables import Spread
 from benchmarks.quality import Place, score
+from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import settled
 from daskw2v.store.storage import Store

@@ -14,7 +14,8 @@ import numpy as np
 from benchmarks.cuda.bench import Bench, Corpus, modes_of
 from benchmarks.cuda.launching import Launch, elapsed
 from benchmarks.epochs import our_speed
-from benchmarks.papers.tables import Figures, Spread
+from benchmarks.papers.figures import Figures
+from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Rate

@@ -2,7 +2,7 @@
 
 from benchmarks.cuda.bench import Bench, Corpus
 from benchmarks.cuda.launching import Launch
-from benchmarks.papers.tables import Table
+from benchmarks.tables import Table
 from daskw2v.config.params import Params
 
 HOT_ROWS = (0, 16, 64, 200, 1000)

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.common import DATA, machine
-from benchmarks.papers.tables import Table, keeper
+from benchmarks.tables import Table, keeper
 from daskw2v.errors import Daskw2vError
 from daskw2v.kernels.cuda import check_gpu, load
 from tests.support.cuda.compiling import KERNELS

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.gpu.pieces import PIECES
 from benchmarks.gpu.running import DONE, UNTRIED, Results
-from benchmarks.papers.tables import Cell, Spread, text_of
+from benchmarks.tables import Cell, Spread, text_of
 
 Row = dict[str, Any]
 

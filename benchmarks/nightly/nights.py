@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO, TypeVar, get_args
 
 from distributed import Client
 
-from benchmarks.papers.tables import Cell, Table
+from benchmarks.tables import Cell, Table
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import batch_blocks

@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.nightly.garbage import GARBAGE
 from benchmarks.nightly.nights import TIMES, Report, Setting, from_scratch, night, unpack, unpacked
-from benchmarks.papers.tables import Cell
 from benchmarks.survival.client import digest
+from benchmarks.tables import Cell
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import Versions

@@ -24,8 +24,8 @@ from benchmarks.judges import TEXTS
 from benchmarks.options import Smoke, parsed
 from benchmarks.papers import blazingtext, cythnn, full_w2v, negative_sampling, w2v_cl
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import keeper
 from benchmarks.peers import SPEED
+from benchmarks.tables import keeper
 from daskw2v.evaluation.classification import ClassificationMethod
 from daskw2v.training.averaging.merge import MERGE_RULES
 

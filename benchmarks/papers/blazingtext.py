@@ -4,9 +4,10 @@ Some 20 minutes by default: 15 for trainings with 1, 2, 4 and 8 replicas by the 
 them fastText's. `--workers 1 2 3 4 5 6 7 8 --rules momentum mean touched` is the whole table: two hours a seed.
 """
 
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.gpu import speed_on_gpu
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Cell, Figures, Paper, Spread
+from benchmarks.tables import Cell, Spread
 
 OBJECTIVES = {"Skipgram": "sgns", "CBOW": "cbow_ns"}
 CORPORA = {"text8": "text8", "1 billion words": "1bw"}

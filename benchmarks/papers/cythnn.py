@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.epochs import epoch_seconds
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.peers import SPEED
+from benchmarks.tables import Spread
 from daskw2v.config.resources import Resources
 from daskw2v.training.devices import threads_of
 

@@ -10,11 +10,12 @@ from benchmarks.calibration import segment_of
 from benchmarks.common import ANALOGY
 from benchmarks.cuda.demand import PAPER as DEMAND
 from benchmarks.cuda.demand import TEXT8
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.gpu import OPEN as NO_GPU
 from benchmarks.papers.gpu import compiled_for_gpu, speed_on_gpu
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Figures, Paper, Spread
 from benchmarks.quality import judged
+from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors

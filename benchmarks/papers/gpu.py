@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from benchmarks.cuda.bench import Bench, has_gpu
 from benchmarks.cuda.speed import speed_of
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Cell, Spread
+from benchmarks.tables import Cell, Spread
 from daskw2v.config.params import Params
 
 OPEN = "not measured yet: no GPU; python -m benchmarks.cuda on one prints it"

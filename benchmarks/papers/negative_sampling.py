@@ -10,8 +10,8 @@ import sys
 from benchmarks.calibration import read_constants
 from benchmarks.common import cluster_of
 from benchmarks.distributed_negative_sampling import ONE, judged_of, times_of, variants_of
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.session import Session
-from benchmarks.papers.tables import Figures, Paper
 from benchmarks.scale_model import DATA, calibrated, clusters, plans
 from benchmarks.scale_model import PAPER as SETTING
 from daskw2v.config.params import Params

@@ -11,9 +11,10 @@ from typing import Any, TextIO
 from benchmarks.common import alternate, machine
 from benchmarks.epochs import our_speed
 from benchmarks.fma_peak import measure_peak
-from benchmarks.papers.tables import Figures, Keep, Paper, Spread, Table
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.peers import SPEED
 from benchmarks.quality import Place, is_known, score
+from benchmarks.tables import Keep, Spread, Table
 from benchmarks.texts import Text, encode, encode_file
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import settled

@@ -20,8 +20,8 @@ from benchmarks.context_matrix.subwords import SCALING as SUBWORDS
 from benchmarks.context_matrix.subwords import subwords
 from benchmarks.context_matrix.training import Lab, Setting, lab_of
 from benchmarks.judges import ANALOGIES, CATEGORIES, SIMILARITY, TEXTS, judge_of, tables_of
+from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.session import Session, params_of
-from benchmarks.papers.tables import Figures, Paper
 from benchmarks.vanilla import measure
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.reading import read_lines

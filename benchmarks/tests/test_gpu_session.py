@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ROWS = """
 import sys, time
 from pathlib import Path
-from benchmarks.papers.tables import Spread, Table, keeper
+from benchmarks.tables import Spread, Table, keeper
 table = Table("gpu", "numbers", ("one",), sys.stdout, ".1f", keep=keeper(Path(sys.argv[1])))
 table.row("first", Spread(2.0, 1.0, 3.0))
 """

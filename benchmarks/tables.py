@@ -1,43 +1,11 @@
-"""What a paper says, and tables of it beside ours: Markdown rows as they come, and the same as values."""
+"""Tables of figures: Markdown rows as they come, and the same as values."""
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TextIO
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What one place of a paper says, by name.
-
-    Parameters
-    ----------
-    source
-        The place, such as "table 2" or "section 5.1".
-    values
-        The figures, as printed there.
-    """
-
-    source: str
-    values: Mapping[Any, float]
-
-    def __getitem__(self, name: Any) -> float:
-        return self.values[name]
-
-    def get(self, name: Any) -> float | None:
-        """Return a figure, or None where the paper has none."""
-        return self.values.get(name)
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper: authors, year and title; its hardware, corpora and settings; and its figures."""
-
-    title: str
-    setting: str
-    figures: tuple[Figures, ...]
 
 
 @dataclass(frozen=True)
@@ -75,11 +43,20 @@ def text_of(cell: Cell, form: str) -> str:
     return f"{cell:,}" if isinstance(cell, int) else format(cell, form)
 
 
+def line_of(cells: Iterable[Cell], form: str) -> str:
+    """Return a Markdown row."""
+    return f"| {' | '.join(text_of(cell, form) for cell in cells)} |"
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON has no form for as what it has: a Spread, or a scalar of NumPy."""
+    return [value.middle, value.low, value.high] if isinstance(value, Spread) else value.item()
+
+
 @dataclass(frozen=True)
 class Row:
-    """A row of a table of a paper: its name, and its cells by column."""
+    """A row of a table: its name, and its cells by column."""
 
-    paper: str
     table: str
     name: str
     cells: dict[str, Cell]
@@ -93,12 +70,9 @@ def keeper(path: Path | None) -> Keep | None:
     if path is None:
         return None
 
-    def plain(value: Any) -> Any:
-        return asdict(value) if isinstance(value, Spread) else value.item()  # a scalar of NumPy
-
     def keep(row: Row, form: str) -> None:
         with path.open("a") as out:
-            print(json.dumps({**asdict(row), "form": form}, default=plain), file=out)
+            print(json.dumps({**vars(row), "form": form}, default=plain), file=out)
 
     return keep
 
@@ -109,11 +83,10 @@ class Table:
 
     Parameters
     ----------
-    paper, title
-        Number of the paper; what stands above the table.
+    title
+        What stands above the table.
     columns
-        Heads of all columns but the first, which names rows. Where the paper's figures have columns of their own, each
-        begins with "paper" or with "here".
+        Heads of all columns but the first, which names rows.
     out
         Where it is printed.
     form
@@ -124,7 +97,6 @@ class Table:
         Called with each row at once: what a run that is killed has measured is kept.
     """
 
-    paper: str
     title: str
     columns: Sequence[str]
     out: TextIO
@@ -134,15 +106,20 @@ class Table:
 
     def __post_init__(self) -> None:
         print(f"\n**{self.title}**\n", file=self.out)
-        self._line("", *self.columns)
-        self._line("---", *("---" for _ in self.columns))
+        self._print("", *self.columns)
+        self._print("---", *("---" for _ in self.columns))
 
     def row(self, name: str, *cells: Cell) -> None:
         """Print a row, with a cell for each column."""
-        self.rows.append(Row(self.paper, self.title, name, dict(zip(self.columns, cells, strict=True))))
-        self._line(name, *cells)
+        self.rows.append(Row(self.title, name, dict(zip(self.columns, cells, strict=True))))
+        self._print(name, *cells)
         if self.keep:
             self.keep(self.rows[-1], self.form)
 
-    def _line(self, *cells: Cell) -> None:
-        print(f"| {' | '.join(text_of(cell, self.form) for cell in cells)} |", file=self.out, flush=True)
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a record keeps it."""
+        rows = {row.name: [*row.cells.values()] for row in self.rows}
+        return {"title": self.title, "columns": [*self.columns], "form": self.form, "rows": rows}
+
+    def _print(self, *cells: Cell) -> None:
+        print(line_of(cells, self.form), file=self.out, flush=True)

@@ -1,0 +1,37 @@
+"""What a paper says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one place of a paper says, by name.
+
+    Parameters
+    ----------
+    source
+        The place, such as "table 2" or "section 5.1".
+    values
+        The figures, as printed there.
+    """
+
+    source: str
+    values: Mapping[Any, float]
+
+    def __getitem__(self, name: Any) -> float:
+        return self.values[name]
+
+    def get(self, name: Any) -> float | None:
+        """Return a figure, or None where the paper has none."""
+        return self.values.get(name)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: authors, year and title; its hardware, corpora and settings; and its figures."""
+
+    title: str
+    setting: str
+    figures: tuple[Figures, ...]

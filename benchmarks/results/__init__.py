@@ -1,0 +1,72 @@
+"""Records of figures, a JSON file each (`benchmarks.records`), and the pages that are printed of them.
+
+`python -m benchmarks.results` prints benchmarks/RESULTS.md from all records, and the figures of README.md, which
+stand between two marks, from those that `front` names.
+"""
+
+import re
+from collections.abc import Iterator
+
+from benchmarks.records import ROOT, Record, age, cell_of, names
+from benchmarks.results.front import front
+from benchmarks.tables import line_of
+from daskw2v.errors import counted
+
+PAGE, README = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md"
+HEAD = """# Results
+
+Printed on {day} at {commit} by `python -m benchmarks.results`, from the last record of each command in
+`benchmarks/results`. Speed is in raw in-vocabulary corpus words a second, before subsampling, where a table says nothing
+else. A cell is a median, or a mean of scores of several seeds, with the lowest and the highest. Machines are shared:
+trust ratios more than times.
+"""
+PRINTED = re.compile(r"Printed on (\S+) at (\S+) by")
+FIGURES = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
+
+
+def page(day: str, commit: str) -> str:
+    """Return RESULTS.md as of a day and a commit."""
+    return HEAD.format(day=day, commit=commit) + "".join(
+        "\n" + "\n".join(_section(Record.read(name), day, commit)) + "\n" for name in names()
+    )
+
+
+def readme(text: str) -> str:
+    """Return README.md with the figures of the records."""
+    return FIGURES.sub(lambda _: front(), text)
+
+
+def _section(record: Record, day: str, commit: str) -> Iterator[str]:
+    yield f"## {record.what}\n"
+    yield f"`{record.command}`  "
+    aged = f"{record.date} ({age(record.date, day)} days old) at {record.commit}{_staleness(record, commit)}"
+    yield f"{aged}. {_conditions(record)}"
+    for table in record.tables:
+        yield f"\n**{table['title']}**\n"
+        yield line_of(("", *table["columns"]), "")
+        yield line_of(("---", *("---" for _ in table["columns"])), "")
+        for name, cells in table["rows"].items():
+            yield line_of((name, *map(cell_of, cells)), table["form"])
+    if record.notes:
+        yield "\n" + " ".join(record.notes)
+
+
+def _staleness(record: Record, commit: str) -> str:
+    n = record.changes(commit)
+    if n is None:
+        return ", which git does not know"
+    return f"; **older than its code, which {counted(n, 'commit')} changed since**" if n else ""
+
+
+def _conditions(record: Record) -> str:
+    """Return where and how a record was measured, in one line."""
+    machine, parts = record.machine, [record.text]
+    parts.append(f"threads: {', '.join(map(str, record.threads))}" if record.threads else "")
+    parts.append(f"seeds: {', '.join(map(str, record.seeds))}" if record.seeds else "")
+    parts.append(
+        f"{machine['cores']} cores {machine['processor']} ({machine['instructions']})"
+        + (f", {machine['gpu']}" if machine.get("gpu") else "")
+        + (f", load {machine['load']:.1f}" if machine.get("load") is not None else "")
+    )
+    parts += [f"{name}: {settings}" for name, settings in record.peers.items()]
+    return "; ".join(part for part in parts if part) + "."
