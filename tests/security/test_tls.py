@@ -105,6 +105,7 @@ with connecting.connect(Resources(scheduler=sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_certificates__of_another_authority_are_refused(address, tmp_path):
     other, environment = Security.temporary(), dict(os.environ)
     contents = {

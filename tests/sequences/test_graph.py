@@ -58,6 +58,7 @@ def rows_of(names, graph):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(EDGES, st.booleans(), st.booleans(), st.booleans())
 def test_graph__is_the_sum_of_its_edges(client, folder, weights_of, edges, directed, strings, weighted):
@@ -133,6 +134,7 @@ def test_graph__of_integers_and_strings_is_refused(client, tmp_path):
         built(paths, tmp_path, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("room", "asked", "what"),
     [
@@ -150,6 +152,7 @@ def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, ro
         partitions_of(stored_graph(path, tmp_path, client), asked, client)
 
 
+@pytest.mark.slow
 def test_graph__is_divided_only_where_it_must_be(client, tmp_path, monkeypatch):
     graph = stored_graph(
         write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)]), tmp_path, client

@@ -91,6 +91,7 @@ def test_encode__compares_the_middle_of_long_words():
     assert encode([a, b, a])[1].tolist() == [0, 1, 0]
 
 
+@pytest.mark.slow
 def test_encode__grows(monkeypatch):
     monkeypatch.setattr(dictionary, "_FIRST_TYPES", 2)
     monkeypatch.setattr(dictionary, "_FIRST_BYTES", 16)
