@@ -98,7 +98,7 @@ class Record:
 
     def changes(self, until: str = "HEAD") -> int | None:
         """Return how many commits have changed the code since; None where git does not know the commit."""
-        words = ["git", "rev-list", "--count", f"{self.commit.rstrip('+')}..{until}", "--", *self.code]
+        words = ["git", "rev-list", "--count", f"{self.commit.rstrip('+')}..{until.rstrip('+')}", "--", *self.code]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
         return int(done.stdout) if done.returncode == 0 else None
 
