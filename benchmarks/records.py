@@ -97,8 +97,9 @@ class Record:
         return cell.middle if isinstance(cell, Spread) else cell
 
     def changes(self, until: str = "HEAD") -> int | None:
-        """Return how many commits have changed the code since; None where git does not know the commit."""
-        words = ["git", "rev-list", "--count", f"{self.commit.rstrip('+')}..{until}", "--", *self.code]
+        """Return how many commits have changed the code since, pages aside; None where git does not know the commit."""
+        since = f"{self.commit.rstrip('+')}..{until.rstrip('+')}"
+        words = ["git", "rev-list", "--count", since, "--", *self.code, ":(exclude)*.md"]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
         return int(done.stdout) if done.returncode == 0 else None
 

@@ -13,22 +13,21 @@ from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
 PAGE, README = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md"
-HEAD = """# Results
-
-Printed on {day} at {commit} by `python -m benchmarks.results`, from the last record of each command in
-`benchmarks/results`. Speed is in raw in-vocabulary corpus words a second, before subsampling, where a table says nothing
-else. A cell is a median, or a mean of scores of several seeds, with the lowest and the highest. Machines are shared:
-trust ratios more than times.
-"""
+HEAD = (
+    "# Results\n\n"
+    "Printed on {day} at {commit} by `python -m benchmarks.results`, from the last record of each command in "
+    "`benchmarks/results`. Speed is in raw in-vocabulary corpus words a second, before subsampling, where a table says "
+    "nothing else. A cell is a median, or a mean of scores of several seeds, with the lowest and the highest. Machines "
+    "are shared: trust ratios more than times.\n\n"
+)
 PRINTED = re.compile(r"Printed on (\S+) at (\S+) by")
 FIGURES = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
 
 
 def page(day: str, commit: str) -> str:
     """Return RESULTS.md as of a day and a commit."""
-    return HEAD.format(day=day, commit=commit) + "".join(
-        "\n" + "\n".join(_section(Record.read(name), day, commit)) + "\n" for name in names()
-    )
+    sections = (_section(Record.read(name), day, commit) for name in names())
+    return HEAD.format(day=day, commit=commit) + "".join(f"{line}\n" for section in sections for line in section)
 
 
 def readme(text: str) -> str:
@@ -37,18 +36,18 @@ def readme(text: str) -> str:
 
 
 def _section(record: Record, day: str, commit: str) -> Iterator[str]:
-    yield f"## {record.what}\n"
-    yield f"`{record.command}`  "
-    aged = f"{record.date} ({age(record.date, day)} days old) at {record.commit}{_staleness(record, commit)}"
-    yield f"{aged}. {_conditions(record)}"
-    for table in record.tables:
-        yield f"\n**{table['title']}**\n"
-        yield line_of(("", *table["columns"]), "")
+    """Yield a record's lines: no more of them are empty than Markdown asks for."""
+    yield f"## {record.what}"
+    days = counted(age(record.date, day), "day")
+    aged = f"{record.date} ({days} old) at {record.commit}{_staleness(record, commit)}"
+    yield " ".join((f"`{record.command}`, {aged}. {_conditions(record)}", *record.notes))
+    for number, table in enumerate(record.tables):
+        if number:
+            yield ""
+        yield line_of((f"**{table['title']}**", *table["columns"]), "")
         yield line_of(("---", *("---" for _ in table["columns"])), "")
         for name, cells in table["rows"].items():
             yield line_of((name, *map(cell_of, cells)), table["form"])
-    if record.notes:
-        yield "\n" + " ".join(record.notes)
 
 
 def _staleness(record: Record, commit: str) -> str:
@@ -60,7 +59,7 @@ def _staleness(record: Record, commit: str) -> str:
 
 def _conditions(record: Record) -> str:
     """Return where and how a record was measured, in one line."""
-    machine, parts = record.machine, [record.text]
+    machine, parts = record.machine, [f"{record.text[:1].upper()}{record.text[1:]}"]
     parts.append(f"threads: {', '.join(map(str, record.threads))}" if record.threads else "")
     parts.append(f"seeds: {', '.join(map(str, record.seeds))}" if record.seeds else "")
     parts.append(
