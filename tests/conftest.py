@@ -85,6 +85,12 @@ def s3():
     server.stop()
 
 
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Have what failed tried again at once."""
+    monkeypatch.setattr("daskw2v.store.retries.PAUSES", (0.0,) * 4)
+
+
 @pytest.fixture(scope="session")
 def data():
     """The folder of real text and evaluation sets; tests that need it skip where it is missing."""

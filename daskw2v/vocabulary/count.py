@@ -31,7 +31,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 LAYOUT = Layout("vocabulary/<key>/<build>", unused="vocabulary/<key>")
 _LIST = 1 << 30  # most bytes of a list of words; each word takes some 100 bytes of memory
-_COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
+COPIED_ROWS = 1 << 22  # rows copied at once: whole chunks, 32 MB
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class StoredVocabulary:
         for name in ("words", "offsets", "counts"):
             source = open_array(self._words(), name)
             copy = create_array(group, name, source.shape, source.dtype, held=True)
-            for start in range(0, source.shape[0], _COPIED):
-                write_rows(copy, start, source[start : start + _COPIED])
+            for start in range(0, source.shape[0], COPIED_ROWS):
+                write_rows(copy, start, source[start : start + COPIED_ROWS])
             copy.finish()
 
     def read_map(self, path: str) -> Int32Array:

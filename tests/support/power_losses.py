@@ -314,5 +314,5 @@ class Played:
 @contextmanager
 def _unsynced() -> Iterator[None]:
     """Spare the real disk."""
-    with mock.patch.object(durability, "_syncfs", return_value=0), mock.patch("os.fsync"):
+    with mock.patch.object(durability, "syncfs", return_value=0), mock.patch("os.fsync"):
         yield

@@ -197,8 +197,8 @@ def trained(monkeypatch):
         "daskw2v.kernels.cuda.gpus": SimpleNamespace(gpu_at=lambda number: GPU),
     }  # fmt: skip
     monkeypatch.setattr(device, "load", modules.__getitem__)
-    monkeypatch.setattr(gpu_text, "_STAGE", 64)
-    monkeypatch.setattr(gpu_text, "_UNIT", 1)
+    monkeypatch.setattr(gpu_text, "STAGE", 64)
+    monkeypatch.setattr(gpu_text, "UNIT", 1)
     monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], trainers={"cuda": kernel}))
     return found
 
