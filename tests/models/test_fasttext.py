@@ -275,7 +275,7 @@ def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize("left", range(16))
 def test_words__are_read_in_blocks(left):
     """Wherever a block of 64 KiB ends in a word or its count: what follows the words is next."""
-    lengths = [(1 << 16) - left, 0, 3, 65_000, 1, 2]
+    lengths = [(1 << 16) - 2 - left, 0, 3, 65_000, 1, 2]
     words = [b"a" * n + b"\xc3\xa9" for n in lengths]
     written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
     f = io.BytesIO(written)
