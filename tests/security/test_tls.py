@@ -97,9 +97,8 @@ def test_client__without_certificates_is_told_what_to_do(address, protocol):
 CONNECT = """
 import sys
 from daskw2v import Resources
-from daskw2v.cluster import connecting
-connecting._TIMEOUT = 3
-with connecting.connect(Resources(scheduler=sys.argv[1])):
+from daskw2v.cluster import connect
+with connect(Resources(scheduler=sys.argv[1]), timeout=3):
     pass
 """
 
