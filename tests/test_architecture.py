@@ -334,8 +334,8 @@ def test_tests__replace_few_private_names():
     "source",
     [
         "monkeypatch.setattr(module, '_SIZE', 3)", "monkeypatch.setattr('a.b._SIZE', 3)", "mock.patch('a._b.c._d')",
-        "mock.patch.object(module, '_find')",
-        "mock.patch.multiple(module, SIZE=3, _find=None)", "client.run(setattr, module, '_SIZE', 3)", "a._b = 3", "a, b._c = 1, 2",
+        "mock.patch.object(module, '_find')", "mock.patch.multiple(module, SIZE=3, _find=None)",
+        "client.run(setattr, module, '_SIZE', 3)", "a._b = 3", "a, b._c = 1, 2",
         "monkeypatch.setattr(module._held, 'size', 3)", "monkeypatch.setitem(registry._added, 'name', 3)",
         "def f():\n for name in ['_a']:\n  patch.setattr(module, name, 3)",
     ],
