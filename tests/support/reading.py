@@ -1,7 +1,6 @@
 """Reads a file whole, block by block, and tells its sentences."""
 
 from collections.abc import Iterable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def folder_of_one_batch(parent: Path, names: Sequence[str]) -> Path:
         sources = [Source(str(folder / name), 1, "", "text", None) for name in names]
         return len(batch_blocks([TextBlock(source, 0, 1) for source in sources], 1 << 20))
 
-    folder = next(folder for folder in (parent / f"text{n}" for n in count()) if n_batches(folder) == 1)
+    folder = next(folder for folder in (parent / f"text{n}" for n in range(99)) if n_batches(folder) == 1)
     folder.mkdir()
     return folder
 
