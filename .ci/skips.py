@@ -1,12 +1,13 @@
-"""A plugin for pytest: writes down which tests were skipped, and lets none be in another environment.
+"""A plugin for pytest: CI runs each test in one of its environments, and a third of the slow ones each time.
 
-`pytest -p skips --write-skipped FILE` writes a line for each. With `--read-skipped=FILE` these have the marker
-`skipped_before`, and with `--no-skips` a skipped test fails the run. So CI knows that each test runs in one of its
-environments.
+`pytest -p skips --write-skipped FILE` writes a line for each test that was skipped. With `--read-skipped=FILE` these have
+the marker `skipped_before`, and with `--no-skips` a skipped test fails the run. `--turn N` leaves out the slow tests whose
+turn it is not: a function runs for one of three consecutive N.
 """
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("skips")
     group.addoption("--write-skipped", type=Path, metavar="FILE", help="write the names of skipped tests")
     group.addoption("--read-skipped", type=Path, metavar="FILE", help="give the tests of a file a marker")
+    group.addoption("--turn", type=int, metavar="N", help="leave out two thirds of the slow tests, others for N + 1")
     group.addoption("--no-skips", action="store_true", help="fail if a test is skipped")
 
 
@@ -28,8 +30,24 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     file: Path | None = config.getoption("read_skipped")
-    if file is None:
-        return
+    if file is not None:
+        _mark_skipped(file, items)
+    turn: int | None = config.getoption("turn")
+    if turn is not None:
+        later = [item for item in items if _waits(item, turn)]
+        config.hook.pytest_deselected(items=later)
+        waiting = set(later)
+        items[:] = [item for item in items if item not in waiting]
+
+
+def _waits(item: pytest.Item, turn: int) -> bool:
+    """Tell whether a slow test runs another time: all cases of a function run together."""
+    if item.get_closest_marker("slow") is None or item.get_closest_marker("skipped_before") is not None:
+        return False
+    return (zlib.crc32(item.nodeid.partition("[")[0].encode()) - turn) % 3 != 0
+
+
+def _mark_skipped(file: Path, items: list[pytest.Item]) -> None:
     names = set(file.read_text(encoding="utf-8").splitlines())
     found = set()
     for item in items:

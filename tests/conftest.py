@@ -22,11 +22,22 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("daskw2v")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items):
-    """Begin with the files of the tests that may take longest, or one process ends long after the others.
+    """Mark as slow what `sampled` leaves out, and begin with the files of the tests that may take longest.
 
-    For `--dist loadfile --no-loadscope-reorder`.
+    Else one process ends long after the others: for `--dist loadfile --no-loadscope-reorder`.
     """
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for these in cases.values():
+        n = min(these[0].get_closest_marker("sampled").args[0], len(these))
+        kept = {(2 * i + 1) * len(these) // (2 * n) for i in range(n)}  # spread evenly
+        for number, item in enumerate(these):
+            if number not in kept:
+                item.add_marker("slow")
     longest = defaultdict(int)
     for item in items:
         marker = item.get_closest_marker("timeout")

@@ -45,6 +45,7 @@ def test_walks__say_that_a_node_is_not_there(tmp_path):
     run("walks.py", tmp_path / "edges.txt", *options, code=2, error="Error: 'nosuch' is not among the 16 words")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -59,6 +60,7 @@ def test_items__say_what_is_wrong(tmp_path, monkeypatch, options, error):
     run("items.py", "events.csv", *options, code=2, error=error)
 
 
+@pytest.mark.slow
 def test_train_corpus__says_that_no_scheduler_answers(tmp_path):
     (tmp_path / "text.txt").write_text("a b\n")
     options = ["--work", tmp_path / "work", "--scheduler", "nowhere://1"]
@@ -89,6 +91,7 @@ def test_retrain_nightly__publishes_and_exports_and_then_finds_nothing_new(tmp_p
     assert nothing[0].startswith("nothing_new: ")
 
 
+@pytest.mark.slow
 def test_retrain_nightly__says_what_lacks_by_the_exit_code_of_a_failure(tmp_path):
     config = tmp_path / "nightly.toml"
     config.write_text('work = "here"\n')

@@ -81,10 +81,12 @@ def model(request, tmp_path):
     return str(tmp_path)
 
 
+@pytest.mark.sampled(1)
 def test_queries__load_what_reads_a_model_and_no_more(model):
     assert imported(ASKED, model).isdisjoint(HEAVY - {"zarr"})
 
 
+@pytest.mark.slow
 def test_training__loads_no_plots_and_no_tables(tmp_path):
     (tmp_path / "text.txt").write_text("one two three four\n" * 50)
     options = ("--work", str(tmp_path / "work"), "--min-count", "1", "--sample", "0", "--threads", "1")
@@ -95,6 +97,7 @@ def test_training__loads_no_plots_and_no_tables(tmp_path):
 OTHERS = [["analogy", "man", "king", "woman"], ["info"]]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "command", [["similar", "king"], *(pytest.param(command, marks=pytest.mark.slow) for command in OTHERS)]
 )

@@ -158,6 +158,7 @@ def test_vocabulary__that_is_missing_is_told(model, opened):
         opened()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"offsets": [0, 3, 6, 11, 15, 18]}, "5 counts .*, 6 offsets .* over 19 bytes"),
     ({"offsets": [1, 3, 6, 11, 15, 19]}, "6 offsets .* over 19 bytes"),

@@ -321,6 +321,7 @@ PACKED = ["a.txt.gz", "a.jsonl", "a.parquet"]
 LARGEST = [("a.txt", 20 << 20), *(pytest.param(name, 20 << 20, marks=pytest.mark.slow) for name in PACKED)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "n_bytes"), [*((name, 1 << 20) for name in ("a.txt", *PACKED)), *LARGEST])
 def test_huge_token__is_kept_whole(tmp_path, name, n_bytes):
     word = np.random.default_rng(n_bytes).integers(97, 123, n_bytes, np.uint8).tobytes()

@@ -188,6 +188,7 @@ def test_home__is_meant_in_lists_of_sets_too(monkeypatch, tmp_path):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["sp ace", "ünï日", "new\nline", "st*r", "br[a]cket", "wh?t", "#h%41", "a;b&c"])
 def test_work__may_have_any_name(client, tmp_path, name):
     (tmp_path / "text.txt").write_text("one two\n" * 9)

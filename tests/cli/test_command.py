@@ -55,6 +55,7 @@ def trained(command, tmp_path_factory):
     return work, result
 
 
+@pytest.mark.slow
 def test_command__finds_a_tokenizer_in_the_current_directory(trained):
     words = "one two three four five six seven eight nine ten \ufffd"
     assert sorted(Vectors.open(str(trained[0])).vocabulary.words) == sorted(words.split())

@@ -237,6 +237,7 @@ def test_connect__lets_workers_of_a_local_cluster_keep_freed_memory(monkeypatch)
         assert client.submit(_new_pages).result() < 100  # of 768
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other ways elsewhere")
 def test_peak_memory__is_of_this_process_alone():
     """Not of the one that began it, whose memory a fork has for a moment."""

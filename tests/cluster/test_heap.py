@@ -30,10 +30,12 @@ def held_bytes(**variables):
     return int(result.stdout)
 
 
+@pytest.mark.slow
 def test_bound_heap__lets_freed_arrays_go_behind_one_that_stays():
     assert held_bytes() < 4 << 20
 
 
+@pytest.mark.slow
 def test_bound_heap__leaves_what_the_environment_says():
     assert held_bytes(MALLOC_MMAP_THRESHOLD_=str(1 << 30), MALLOC_TRIM_THRESHOLD_=str(1 << 30)) > 16 << 20
 

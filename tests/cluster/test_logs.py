@@ -28,6 +28,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [None, pytest.param("default", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("quiet", [True, False])
 def test_start_quiet_tracker__keeps_quiet_of_locks_of_killed_workers(tmp_path, before, quiet):

@@ -138,16 +138,19 @@ def test_find_texts__lets_workers_write_what_they_compute(two_processes, tmp_pat
     assert texts_of(make(two_processes), tmp_path, two_processes) in (SENTENCES, TOKENS)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["a generator", "lists of tokens", "pandas"])
 def test_train__takes_text_that_is_here(client, expected, tmp_path, name):
     check_same(trained(HERE[name](), tmp_path, client), expected)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["a bag", "Delayed tables", "Dask's Series, split"])
 def test_train__takes_text_that_workers_compute(two_processes, expected, tmp_path, name):
     check_same(trained(THERE[name](two_processes), tmp_path, two_processes), expected)
 
 
+@pytest.mark.slow
 def test_tables_of__hold_little_of_an_iterable():
     arrow()
     words = [f"word{i}" for i in range(100)]
@@ -202,6 +205,7 @@ def test_train__knows_its_text_where_the_work_directory_has_moved(client, tmp_pa
     assert again.url.rpartition("/")[2] == first.url.rpartition("/")[2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("length", [0, 3, -1])
 def test_train__writes_again_what_was_cut_short(client, expected, tmp_path, length):
     trained(iter(SENTENCES), tmp_path / "work", client)
@@ -288,6 +292,7 @@ def test_train__goes_on_after_a_partition_failed(client, expected, tmp_path):
     assert len(list((tmp_path / "work" / "inputs").glob("*.parquet"))) == 3 > len(files)
 
 
+@pytest.mark.slow
 def test_retrain__reads_the_new_tables(client, tmp_path):
     days = [frame()[rows] for rows in ROWS]
     found = [
@@ -298,6 +303,7 @@ def test_retrain__reads_the_new_tables(client, tmp_path):
     assert (found[-1].figures["files_new"], found[-1].figures["files_gone"]) == (1, 0)
 
 
+@pytest.mark.slow
 def test_retrain__deletes_text_that_is_in_no_kept_version(client, tmp_path):
     days = [TOKENS[:100], TOKENS[100:200], TOKENS[200:]]
     tables, found = [pandas().DataFrame({"text": day}) for day in days], []

@@ -38,12 +38,14 @@ def trained(inputs, work, client, params=PARAMS):
     return found.vocabulary.words, np.asarray(found.vectors).tobytes()
 
 
+@pytest.mark.slow
 def test_vectors__are_those_of_repeated_rows(client, tmp_path):
     repeated = (row["doc"]["body"] for row in ROWS for _ in range(row["n"]))
     expected = trained(repeated, tmp_path / "repeated", client, PARAMS.replace(weight=None, column="text"))
     assert [name for name, kind in kinds().items() if trained(kind, tmp_path / name, client) != expected] == []
 
 
+@pytest.mark.slow
 def test_weights__make_another_corpus(client, tmp_path):
     plain = trained(ROWS, tmp_path, client, PARAMS.replace(weight=None))
     assert trained(ROWS, tmp_path, client) != plain

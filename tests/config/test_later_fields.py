@@ -70,6 +70,7 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_later_fields__go_on_with_a_run_that_was_stopped(client, text, tmp_path):
     def stop(progress):
         if progress.stage == "train" and progress.loss is not None and progress.done >= progress.total / 2:
@@ -104,6 +105,7 @@ def test_later_fields__name_matrices_and_lists_of_words(client, text, tmp_path):
         assert build_matrix(corpus, vocabulary, work, other, ONE, client).name != names[0][1]
 
 
+@pytest.mark.slow
 def test_later_fields__are_no_reason_to_retrain(client, text, tmp_path):
     def told(params):
         loose = Gates(min_stability=None, min_kept=None)

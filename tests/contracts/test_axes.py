@@ -261,6 +261,7 @@ def test_estimate__asks_the_plug_ins(site, text):
     assert "table of negatives" not in result.output, "the objective prepares none"
 
 
+@pytest.mark.slow
 def test_command__knows_trains_and_reports_all_plug_ins(site, tmp_path):
     """In processes of its own, workers too, which find the plug-ins by themselves."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(Path(daskw2v.__file__).parents[1])])}

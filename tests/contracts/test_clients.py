@@ -119,6 +119,7 @@ def cluster_line(call, name, resources=None, **given):
     return lines[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TAKE_A_CLIENT)
 def test_calls__take_the_client_given_then_the_current_one(call, name, client, current):
     given = cluster_line(call, name, client=client)
@@ -127,6 +128,7 @@ def test_calls__take_the_client_given_then_the_current_one(call, name, client, c
     assert (Client.current() is current, futures_of(current)) == (True, {})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TAKE_A_CLIENT)
 def test_calls__refuse_clients_that_cannot_be_waited_for(call, name, cluster):
     closed = Client(cluster, set_as_default=False)
@@ -169,6 +171,7 @@ def test_train__starts_a_cluster_of_its_own_where_no_client_is_current(call):
         Client.current()
 
 
+@pytest.mark.slow
 def test_train__compiles_ahead_only_for_workers_of_its_own(call, client, current, monkeypatch):
     started = []
     monkeypatch.setattr(pipeline.CompileAhead, "start", lambda _: started.append(1))
@@ -207,6 +210,7 @@ def in_a_task(text, work, how):
     return said[0].message, sorted(words.vocabulary.words)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "how", ["the current client", "its own", "get_client", "worker_client", "worker_client, given"]
 )
@@ -235,6 +239,7 @@ def persisted(client):
         }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_train__reads_what_the_current_cluster_holds(current, tmp_path):
     for number, inputs in enumerate(persisted(current).values()):
         vectors = daskw2v.train(inputs, work=tmp_path / str(number), params=PARAMS, listener=None)

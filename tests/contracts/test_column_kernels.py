@@ -83,6 +83,7 @@ def compare_drawn(objective, device, optimizer, n_rows, n_columns, vector_size, 
 
 
 # Each length of a group is compiled anew. A group of five, and three
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("objective", "device", "optimizer"), OPTIMIZERS)
 @settings(max_examples=5 if SIMULATED else 40)
 @given(**DRAWN, negative=st.sampled_from([5, 17]))

@@ -54,6 +54,7 @@ def run_contracts(where, contracts, *options):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_kernels__equal_their_references_on_a_few_rows():
     """One case of each kernel, in the simulator."""
     told = run_contracts("simulator", CONTRACTS[:3], "-k", "few_pairs or longer or leave_words_without")

@@ -95,6 +95,7 @@ def vectors():
     return Vectors(Vocabulary.from_words(words, range(12, 0, -1)), rows, metadata, f"s3://{PRIVATE}/work")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", [*exporting._WRITERS, *exporting._SEVERAL_FILES])
 def test_export__names_no_place(work, tmp_path, format):
     for extra in {"lance": ["lance", "pyarrow"], "parquet": ["pyarrow"]}.get(format, []):

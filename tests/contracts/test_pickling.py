@@ -217,6 +217,7 @@ def test_queries__have_examples():
     assert public_queries(IndexedVectors) - QUERIES.keys() == set()
 
 
+@pytest.mark.sampled(4)
 def test_models__answer_as_before_whatever_they_were_asked(name, places):
     """Also what is sent after a query is what was sent before: no cache travels."""
     asked = MODELS[name](places[name])
@@ -334,6 +335,7 @@ def test_address__without_the_rows_is_refused(other, tmp_path):
         model["walk"]
 
 
+@pytest.mark.slow
 def test_address__in_an_object_store_is_sent_with_its_options(s3):
     in_memory(None).save("s3://bucket/pickled", s3)
     model = Vectors.open("s3://bucket/pickled", s3, in_memory=False)
@@ -373,6 +375,7 @@ def values():
     return [make() for make, _ in EXAMPLES.values()]
 
 
+@pytest.mark.slow
 def test_spawned_processes__get_equal_models_and_map_what_is_mapped(all_models, expected):
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), give, (all_models,)) as pool:
         started, later = pool.submit(asked_there, {}, values()), pool.submit(asked_there, all_models, values())
@@ -382,6 +385,7 @@ def test_spawned_processes__get_equal_models_and_map_what_is_mapped(all_models, 
     assert differences(later.result(), expected) == []
 
 
+@pytest.mark.slow
 def test_joblib__sends_equal_models(all_models, expected):
     joblib = pytest.importorskip("joblib", reason="joblib comes with scikit-learn")
     (found,) = joblib.Parallel(2)([joblib.delayed(asked_there)(all_models, values())])

@@ -105,6 +105,7 @@ def test_training__reads_what_passes_and_is_named_by_it(folders, client, tmp_pat
         train([["a", "b"]], params=params, **asked)
 
 
+@pytest.mark.slow
 def test_nights__read_a_window_of_days_that_moves(folders, client, tmp_path):
     params = Params(vector_size=4, min_count=1, epochs=1)
     asked = {"work": tmp_path / "work", "resources": Resources(threads=1), "client": client, "listener": None}

@@ -57,6 +57,7 @@ def written(write, folder, array, rows=3):
     return write(folder, table(array), rows)
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.text("ab é\n日", max_size=6), max_size=9), st.integers(1, 4), st.integers(1, 5000))
 def test_strings__have_lines_as_sentences_in_every_format(folder, texts, rows, block_bytes):
     lines = "\n".join(text or "" for text in texts).split("\n")

@@ -22,6 +22,7 @@ def wheel(archives):
         return names, email.message_from_bytes(file.read(metadata))
 
 
+@pytest.mark.slow
 def test_wheel__carries_the_package_whole_and_nothing_else(wheel):
     names, _ = wheel
     assert {name for name in names if ".dist-info/" not in name} == CARRIED

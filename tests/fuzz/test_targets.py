@@ -21,6 +21,7 @@ def _folders():
     clean()
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", TARGETS)
 def test_seed__is_read(name):
     for seed in TARGETS[name].seeds():

@@ -46,6 +46,7 @@ def test_sources__leave_out_what_kernels_do_not_read():
     assert folders.isdisjoint({"cli", "report", "evaluation", "retraining", "models", "store", "config", "errors.py"})
 
 
+@pytest.mark.slow
 def test_key__holds_no_host_and_no_path(tmp_path):
     """An image that is built elsewhere, from a checkout at another place, has the kernels of this one."""
     script = "from daskw2v.kernels.cache import cache_folder; print(cache_folder())"
@@ -62,6 +63,7 @@ def test_key__holds_no_host_and_no_path(tmp_path):
     assert len(folders) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("folder", "kept"), [("cache", True), ("file/cache", False)])
 def test_is_kept__tells_whether_another_process_finds_kernels(tmp_path, folder, kept):
     (tmp_path / "file").touch()
@@ -151,6 +153,7 @@ for dtype in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_kernel__that_is_loaded_needs_no_compiler(tmp_path):
     """What compiles kernels takes .3 s to load, in each process and worker; one that is not there is still compiled."""
     (tmp_path / "loaded.py").write_text(LOADED)

@@ -84,6 +84,7 @@ def run(*args, status=0):
     return result
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("file", "how"), SEEN)
 def test_damaged__names_the_file_by_a_look(work, versions, file, how):
     assert versions.damaged() == {}
@@ -95,6 +96,7 @@ def test_damaged__names_the_file_by_a_look(work, versions, file, how):
     assert any(damage.url == path for damage in versions.damaged()[name])
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("file", "how"), SEEN + MET)
 def test_verify__names_the_file(work, versions, file, how):
     assert versions.verify() == {name: [] for name in NAMES}
@@ -104,6 +106,7 @@ def test_verify__names_the_file(work, versions, file, how):
     assert versions.verify(NAMES[0]) == {NAMES[0]: []}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("file", "how"), SEEN)
 def test_a_damaged_version__stops_nothing(work, versions, file, how):
     """The served version: the one before is returned to, tagged, counted on from; the damaged one is not served."""
@@ -138,6 +141,7 @@ def test_gc__does_not_count_damaged_versions_as_kept(work, versions):
     assert len(versions.all()) == 3
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("file", "how"), SEEN + MET)
 def test_gc__deletes_damaged_versions_when_asked_to(work, versions, file, how):
     spoil(work, NAMES[2], file, how)

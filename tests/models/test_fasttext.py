@@ -151,6 +151,7 @@ def test_export__of_no_words(tmp_path):
 KINDS = [("sgns", 2, 2, True), ("cbow_ns", 1, 2, True), ("sg_hs", 2, 1, False), ("cbow_hs", 1, 1, False)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("objective", "kind", "loss", "has_output"), KINDS)
 def test_export__tells_how_it_was_trained(objective, kind, loss, has_output, client, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(["word words naïve a wording"] * 50))

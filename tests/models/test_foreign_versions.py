@@ -87,6 +87,7 @@ def contents(folder):
     return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in paths}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_foreign_versions__are_passed_over_and_never_changed(models, tmp_path, kind):
     KINDS[kind](models / FOREIGN)

@@ -111,6 +111,7 @@ def test_threads__find_the_same(monkeypatch):
         assert np.array_equal(one, three)
 
 
+@pytest.mark.slow
 def test_index__of_trained_vectors_finds_all_without_usearch(data, client, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "usearch", None)
     lines = gzip.decompress((data / "corpus" / "wiki" / "part-00.txt.gz").read_bytes()).split(b"\n")[:3000]

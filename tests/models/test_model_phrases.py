@@ -60,6 +60,7 @@ def model(text, client, tmp_path_factory):
     return train(text, work=tmp_path_factory.mktemp("work"), params=PARAMS, resources=RESOURCES, client=client)
 
 
+@pytest.mark.slow
 def test_train__knows_phrases_as_words(model):
     assert {"new~york~city", "1~2~3~4"} <= set(model.vocabulary.words)
     assert model.vector_size == len(model["new~york~city"])

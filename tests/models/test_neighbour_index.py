@@ -75,6 +75,7 @@ def index_of(work):
     return work / "models" / NAME / "index"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_index__finds_what_exact_search_finds(work, in_memory, kind):
     summary = build_index(work.url, kind=kind)
@@ -93,6 +94,7 @@ def test_index__finds_what_exact_search_finds(work, in_memory, kind):
     assert [word for word, _ in indexed.most_similar("w3")] == [word for word, _ in vectors.most_similar("w3")]
 
 
+@pytest.mark.sampled(2)
 def test_nearest__has_the_shapes_of_exact_search(work, kind):
     build_index(work.url, kind=kind)
     indexed, row = IndexedVectors.open(work.url), np.ones(D, np.float32)
@@ -110,6 +112,7 @@ def test_nearest__has_the_shapes_of_exact_search(work, kind):
         indexed.nearest(row * np.nan)
 
 
+@pytest.mark.sampled(1)
 def test_nearest__answers_many_threads(work, kind):
     build_index(work.url, kind=kind)
     indexed, rows = IndexedVectors.open(work.url), Vectors.open(work.url).vectors
@@ -126,6 +129,7 @@ def test_nearest__answers_many_threads(work, kind):
     assert all(np.array_equal(part, expected[i::4]) for parts in found.values() for i, part in enumerate(parts))
 
 
+@pytest.mark.sampled(2)
 def test_build__changes_nothing_of_the_version_and_leaves_one_file(work, kind):
     version = work / "models" / NAME
     before = version.read_bytes("manifest.json"), version.read_bytes("zarr.json"), version.children()
@@ -154,6 +158,7 @@ def test_build__refuses_what_makes_no_graph(work, options):
         build_index(work.url, **options)
 
 
+@pytest.mark.sampled(2)
 def test_open__tells_that_there_is_no_index(work, kind):
     with pytest.raises(StoreError, match=r"has no index\. Build it: daskw2v index"):
         IndexedVectors.open(work.url)
@@ -162,6 +167,7 @@ def test_open__tells_that_there_is_no_index(work, kind):
         IndexedVectors.open(work.url, effort=0)
 
 
+@pytest.mark.sampled(2)
 def test_open__refuses_an_index_of_other_vectors(work, kind):
     summary = build_index(work.url, kind=kind)
     kept = {name: index_of(work).read_bytes(name) for name in ("manifest.json", summary.file)}
@@ -172,6 +178,7 @@ def test_open__refuses_an_index_of_other_vectors(work, kind):
         IndexedVectors.open(work.url)
 
 
+@pytest.mark.sampled(2)
 def test_open__tells_damage(work, kind):
     summary = build_index(work.url, kind=kind)
     index = index_of(work)
@@ -190,6 +197,7 @@ def test_open__tells_damage(work, kind):
         IndexedVectors.open(work.url)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [({"file": "../zarr.json"}, "names the file"), ({"size": 1 << 60}, "of memory are free"), ({"size": "5"}, "size="),
@@ -213,6 +221,7 @@ def test_open__refuses_links_out_of_the_folder(tmp_path, kind):
         IndexedVectors.open(work.url)
 
 
+@pytest.mark.sampled(2)
 def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch, kind):
     summary, index = build_index(work.url, kind=kind), index_of(work)
     whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
@@ -231,6 +240,7 @@ def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch,
     assert seen == []
 
 
+@pytest.mark.sampled(2)
 def test_open__refuses_an_index_without_a_checksum(work, kind):
     build_index(work.url, kind=kind)
     values = index_of(work).read_manifest()

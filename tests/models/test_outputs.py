@@ -139,6 +139,7 @@ def test_dask_outputs__are_read_by_workers(url, two_processes):
     assert_frame(vectors.to_dask_dataframe().compute())
 
 
+@pytest.mark.slow
 def test_dask_outputs__read_object_stores(s3):
     vectors, place = Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS), "s3://bucket/outputs/model"
     vectors.save(place, s3)

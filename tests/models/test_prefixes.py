@@ -54,6 +54,7 @@ def test_params__refuse_a_prefix_that_is_no_part():
         Params(vector_size=64, prefix_sizes=(32, 64))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", [name for name, value in OBJECTIVES.items() if reads(value, "prefix_sizes")])
 def test_training__is_the_same_however_text_is_cut_into_tasks(text, objective):
     params, small = PARAMS.replace(objective=objective), Resources(processes=False)

@@ -51,6 +51,7 @@ def cosines(some, others):
     return np.vecdot(some, others) / np.linalg.norm(some, axis=1) / np.linalg.norm(others, axis=1)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("part_size", [1, 2, 3, SIZE])
 @pytest.mark.parametrize("features", [None, 300, 800])
 def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):

@@ -98,6 +98,7 @@ def same(found, expected):
         assert found == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("query", QUERIES)
 def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query, monkeypatch):
     assert isinstance(loaded.vectors, np.ndarray)
@@ -111,6 +112,7 @@ def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query
         assert max(asked) <= MOST
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("query", QUERIES)
 def test_vectors__answer_from_pieces_as_from_an_array(url, loaded, query, monkeypatch):
     monkeypatch.setattr(module, "SCORES", 20)

@@ -234,6 +234,7 @@ def attempt(work, operation):
     return "done"
 
 
+@pytest.mark.slow
 @given(st.tuples(*[st.sampled_from(sorted(OPERATIONS))] * 2), st.lists(st.integers(0, 60), max_size=8))
 def test_versions__changed_by_two_processes_at_once_end_as_in_some_order(stepwise, operations, lengths):
     """Both hold the lease now and then, as the other one was paused; they take some accesses to the store in turn."""

@@ -90,6 +90,7 @@ def test_centroids__of_few_vectors_are_these(n):
     assert np.allclose(found[:, product.assign_reference(vectors, found)].T, vectors, atol=1e-6)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", SMALL)
 def test_recall__grows_with_effort(kind):
     rows = planted(4000, 100)

@@ -86,6 +86,7 @@ def test_static__is_loaded_by_model2vec(tmp_path):
     assert np.allclose(model.encode(long), vectors[["the", "naïve"]].mean(axis=0), atol=1e-3)  # nothing is cut off
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
 def test_static__is_loaded_by_sentence_transformers(tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
@@ -167,6 +168,7 @@ def test_gensim__there_and_back(monkeypatch):
     assert np.array_equal(back.vocabulary.counts, vectors.vocabulary.counts)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lengths", [(3, 6), (1, 2), (4, 3)], ids=str)
 def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
     """The last lengths are no n-grams: then unseen words have no vector."""

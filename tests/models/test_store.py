@@ -148,6 +148,7 @@ def test_read_table__names_what_is_missing(models):
         read_table(models / "v0001-run", "nothing")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_tables__are_read_in_order_of_ids_however_they_are_partitioned(data):

@@ -103,6 +103,7 @@ def test_version__with_swapped_files_is_refused(models, pair):
     assert any(FOREIGN in damage.problem for damage in found)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", STALE)
 def test_version__with_files_of_another_version_is_refused(models, path):
     swap(models / NAMES[0] / path, models / NAMES[1] / path)

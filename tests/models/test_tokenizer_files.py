@@ -78,6 +78,7 @@ def test_words__are_the_tokens_of_whole_lines(vectors, made):
     assert vectors.metadata["corpus"]["tokens"] == len(tokens)
 
 
+@pytest.mark.slow
 def test_tokenizer__is_known_by_its_content_alone(trained, vectors, made, folder):
     transformers = pytest.importorskip("transformers")
     name = vectors.metadata["params"]["tokenizer"]
@@ -93,6 +94,7 @@ def test_tokenizer__is_known_by_its_content_alone(trained, vectors, made, folder
     assert trained(other).url != vectors.url
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
 @pytest.mark.parametrize("tool", ["model2vec", "sentence_transformers"])
 @pytest.mark.parametrize("columns", [8, 3])
@@ -136,6 +138,7 @@ def test_command__trains_and_exports(vectors, folder, tmp_path, monkeypatch):
     assert len(json.loads((tmp_path / "static/tokenizer.json").read_text("utf-8"))["model"]["vocab"]) > len(vectors)
 
 
+@pytest.mark.slow
 def test_night__goes_on_with_the_same_tokenizer(folder, client, tmp_path):
     params = PARAMS.replace(tokenizer=folder / "bpe.json")
     asked = {"work": tmp_path / "work", "params": params, "resources": TINY, "client": client, "listener": None}

@@ -111,6 +111,7 @@ def test_tag__moves(versions):
         versions.untag("stable")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tag", ["", "a b", "LATEST", "v0001-a", "../x", "-x", "ä", "x" * 101])
 def test_tag__that_is_no_name_is_refused(versions, tag):
     with pytest.raises(StoreError, match="is not a valid tag"):

@@ -29,6 +29,7 @@ def draw_all(words, positions, negatives, hot, states, rows, signs):
     draw_targets(words, states, negatives, TableAddresses(0, BASE, WIDTH, hot), rows, signs)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("negative", [1, 2, 5, 7, 8, 10, 20])
 @pytest.mark.parametrize("n_words", [1, 2, 40])
 def test_draw_targets__are_those_of_the_reference(negative, n_words):

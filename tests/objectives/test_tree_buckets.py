@@ -60,6 +60,7 @@ def test_train_bucket__equals_its_reference_with_long_paths():
     compare(300, (30, 50), 16, np.random.default_rng(0), counts=2 ** np.arange(50)[::-1])
 
 
+@pytest.mark.slow
 def test_train_bucket__equals_its_reference_for_large_partitions():
     compare(300, (30, 50), 16, np.random.default_rng(0), dtype=np.uint64)
 

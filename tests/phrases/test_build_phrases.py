@@ -149,6 +149,7 @@ def test_build_phrases__does_not_depend_on_where_shards_begin(
 TEXT = "new york is new\nnew york a city of new york\n1 2 1 2 3 4 1 2\n" * 3 + "in a new city\n"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["ten files", "gz", "integers in Parquet", "small blocks"])
 def test_build_phrases__are_the_same_whatever_holds_the_text(tmp_path, client, form):
     lines = [line.split() for line in TEXT.splitlines()]
@@ -173,6 +174,7 @@ def test_build_phrases__are_the_same_whatever_holds_the_text(tmp_path, client, f
     assert sentences_of(store, joined) == left
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=30), min_size=1, max_size=12),

@@ -76,6 +76,7 @@ def stop_at(message):
     return listener
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
     [
@@ -167,6 +168,7 @@ def repaired(text, work, client):
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [pytest.param("merge: 2 of", marks=pytest.mark.slow), "whole"])
 def test_build_phrases__makes_again_what_is_damaged(text, client, tmp_path, undisturbed, state):
     """One file at a time, each in another way by turns."""

@@ -92,6 +92,7 @@ def test_page__leaves_out_what_is_not_known(tmp_path, plain):
     assert "no metadata about their training" in parsed.text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("missing", "section"),
     [

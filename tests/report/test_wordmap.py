@@ -149,6 +149,7 @@ def test_word_map__says_how_to_install_umap(plain):
         word_map(plain, method="umap")
 
 
+@pytest.mark.slow
 def test_word_map__umap_lays_out_all_words(plain):
     pytest.importorskip("umap", reason="umap-learn comes with daskw2v[umap]")
     found = word_map(plain, method="umap")

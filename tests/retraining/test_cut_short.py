@@ -53,6 +53,7 @@ CUTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("step", "after"), CUTS)
 def test_run_that_was_cut_short__ends_the_same_when_called_again(second_night, tmp_path, monkeypatch, step, after):
     work, told = tmp_path / "work", tmp_path / "told.json"

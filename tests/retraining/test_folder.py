@@ -66,6 +66,7 @@ def test_folder__of_another_format_is_refused_and_what_is_served_stays(tmp_path,
     assert [version.name for version in Versions.open(tmp_path / "work").all() if version.served] == [served]
 
 
+@pytest.mark.slow
 def test_night__without_a_pair_is_an_error_and_what_is_served_stays(tmp_path, nights):
     add_day(tmp_path, 0)
     served = nights().served

@@ -67,6 +67,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["power loss", *(pytest.param(how, marks=pytest.mark.slow) for how in [*DAMAGE][1:])])
 def test_a_night__trains_again_what_a_damaged_version_held(nights, how):
     """With the bits that it had, under the next number; the damaged one is named, and not touched."""

@@ -29,6 +29,7 @@ def night(tmp_path, client):
     return run
 
 
+@pytest.mark.slow
 def test_nights__walk_anew_where_edges_have_changed(night, tmp_path):
     assert night(0).outcome is Outcome.PUBLISHED
     first = Vectors.open(str(tmp_path / "work"))

@@ -43,6 +43,7 @@ def new_text(files, work, block_size, client, numbers, params=PARAMS):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phrases", [0, 1])
 def test_new_text__of_batches_has_the_positions_of_separate_files(files, tmp_path, client, phrases):
     params = PARAMS.replace(phrases=1) if phrases else Params(min_count=1)
@@ -54,6 +55,7 @@ def test_new_text__of_batches_has_the_positions_of_separate_files(files, tmp_pat
         assert separate[1] == together[1] != []
 
 
+@pytest.mark.slow
 def test_novelty__of_batches_is_that_of_separate_files(files, tmp_path, client):
     known = Vocabulary.from_words([f"w{w}" for w in range(20)], range(20, 0, -1))
     found = []

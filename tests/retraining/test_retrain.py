@@ -86,6 +86,7 @@ def test_same_text__changes_nothing_and_needs_no_cluster(later, monkeypatch):
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 
 
+@pytest.mark.slow
 def test_model_of_train__is_gone_on_from(nights, client):
     trained = train(nights.folder / "0.txt", work=nights.work, params=PARAMS, resources=ONE, client=client)
     assert nights.run().outcome is Outcome.NOTHING_NEW
@@ -106,6 +107,7 @@ def test_new_file__is_read_alone_and_trained_on_from_the_version_before(later):
     assert summary.alignment.shared == 61
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "tokens"), [("new", 440), ("sample", 440 + 825), pytest.param("all", 440 + 1650, marks=pytest.mark.slow)]
 )
@@ -128,6 +130,7 @@ def test_sample__is_another_one_each_night(later):
     assert len(identities) == 2
 
 
+@pytest.mark.slow
 def test_unaligned__versions_are_as_they_were_trained(later):
     later.write(1)
     summary = later.run(policy=Policy(align=False))
@@ -135,6 +138,7 @@ def test_unaligned__versions_are_as_they_were_trained(later):
     assert "rotation" not in Store(str(later.work / "models" / summary.version)).children()
 
 
+@pytest.mark.slow
 def test_changed_file__is_read_again_and_its_words_leave(nights):
     nights.write(1)
     nights.run()
@@ -147,6 +151,7 @@ def test_changed_file__is_read_again_and_its_words_leave(nights):
     assert "day1" not in vectors
 
 
+@pytest.mark.slow
 def test_file_that_is_gone__alone_makes_no_version_of_new_text(nights):
     nights.write(1)
     served = nights.run().version
@@ -172,6 +177,7 @@ def test_bad_day__is_stopped_and_the_version_before_is_served(later):
     assert later.run().outcome is Outcome.NOTHING_NEW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", ["64 MiB", pytest.param("400 B", marks=pytest.mark.slow)])
 def test_unknown_words__are_counted_in_new_text_only(nights, block_size):
     given = {"resources": ONE.replace(block_size=block_size)}
@@ -232,6 +238,7 @@ def test_other_params__are_trained_from_scratch_on_all_text(later):
     assert summary.alignment is not None
 
 
+@pytest.mark.slow
 def test_full__is_trained_from_scratch_once(later):
     later.write(1)
     later.run()
@@ -372,6 +379,7 @@ MODELS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "model", [name if name != "rotation" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
 )
@@ -414,6 +422,7 @@ def test_policy__refuses(field, value):
         Policy(**{field: value})
 
 
+@pytest.mark.slow
 def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(later, monkeypatch):
     """Also where another one would be chosen by now; Params of "auto" and of its choice are the same Params."""
 

@@ -23,6 +23,7 @@ def neighbour_of(top, work):
     return beside
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("where", ["memory", "local"])
 def test_nights__reach_their_work_directory_alone(where, client, tmp_path):
@@ -46,6 +47,7 @@ def test_nights__reach_their_work_directory_alone(where, client, tmp_path):
     assert sorted(top.children()) == ["w1xy", "w[1]?*"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_events_and_walks__are_read_and_written_where_they_are_named(suffix, client, tmp_path):
     random = np.random.default_rng(2)

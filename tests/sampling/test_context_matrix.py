@@ -91,6 +91,7 @@ def cut_finely(monkeypatch, pairs, band, columns=6):
     monkeypatch.setattr(matrix_tasks, "COLUMNS", columns)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("lines", "changes"),
     [
@@ -122,6 +123,7 @@ def test_build_matrix__is_what_plain_loops_give(client, tmp_path, monkeypatch, l
             assert (np.sort(whole) == np.sort(row[:n])).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "n_files", "block", "pairs", "band"),
     [

@@ -49,6 +49,7 @@ RANGES = st.lists(st.integers(0, len(WORDS)), unique=True, min_size=2, max_size=
 )
 
 
+@pytest.mark.sampled(1)
 @settings(max_examples=20)
 @given(ranges=RANGES)
 def test_excerpt__is_the_words_of_its_ranges(text, ranges):
@@ -100,6 +101,7 @@ def test_ranges_of_blocks__are_the_text_of_files(text):
 FILES = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=6)  # tokens of each sentence
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(files=FILES, shard_bytes=st.integers(1, 60), wanted=st.sets(st.integers(0, 5)), twice=st.booleans())
 def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):

@@ -98,6 +98,7 @@ def test_grown_matrix__is_distributed_as_a_rebuilt_one(make, monkeypatch, seed):
     assert len({matrix.name for matrix in (first, second, third, rebuilt)}) == 4
 
 
+@pytest.mark.slow
 def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch, client):
     first, _ = make("a", seed=9)
     grown, run = make("ab", first, seed=9)

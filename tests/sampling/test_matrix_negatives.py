@@ -23,6 +23,7 @@ def text(tmp_path_factory):
     return path
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "change", [{}, {"sample": 0.01}, {"context_sample": 0.01}, {"sample": 0.1, "context_sample": 0.03}]
 )

@@ -62,6 +62,7 @@ def expected_of(encoded, dealer):
     return words, buckets
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("piece", [200, 1 << 20])
 @pytest.mark.parametrize("at_least", [1, 20, 1 << 20])

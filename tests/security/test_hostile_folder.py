@@ -56,6 +56,7 @@ def program(tmp_path_factory):
     return [sys.executable, str(path)]
 
 
+@pytest.mark.slow
 def test_program__imports_nothing_from_the_current_directory(folder, program):
     done = run(folder, *program, "info", "work")
     assert done.returncode == 2, done.stderr
@@ -92,6 +93,7 @@ def test_module__imports_nothing_of_ours_from_the_current_directory(folder):
     assert not imported(folder) & {"click", "jinja2", "zarr", "numpy", "fsspec", "rich", "zstandard"}
 
 
+@pytest.mark.slow
 def test_module__with_a_safe_path_imports_nothing_from_the_current_directory(folder):
     done = run(folder, sys.executable, "-P", "-m", "daskw2v", "info", "work")
     assert "There is no model at" in done.stderr

@@ -181,6 +181,7 @@ def outcomes(tmp_path_factory):
     return outcomes_of(__file__, tmp_path_factory.mktemp("bombs"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_bomb__is_streamed_or_refused(outcomes, name):
     outcome, grown = outcomes[name]

@@ -51,6 +51,7 @@ def outcomes(tmp_path_factory):
     return hostile.outcomes_of(hostile.__file__, tmp_path_factory.mktemp("bombs"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_bomb__is_refused_before_memory_is_taken(outcomes, name):
     outcome, grown = outcomes[name]
@@ -188,6 +189,7 @@ def test_pointer__that_leads_out_is_refused(model, tmp_path, name):
         Vectors.open(tmp_path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*NAMES, "LATEST", "state", "."])
 def test_state__that_leads_out_is_refused_and_deletes_nothing(model, tmp_path, name):
     models = Store(str(tmp_path / "models"))

@@ -78,6 +78,7 @@ def _told(error):
     return "".join([str(error), repr(error), *traceback.format_exception(error)])
 
 
+@pytest.mark.slow
 def test_training__leaves_no_secret_anywhere(files, cluster, caplog, capfd, tmp_path):
     said = []
     with caplog.at_level(logging.DEBUG):

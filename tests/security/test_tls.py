@@ -103,6 +103,7 @@ with connect(Resources(scheduler=sys.argv[1]), timeout=3):
 """
 
 
+@pytest.mark.slow
 def test_certificates__of_another_authority_are_refused(address, tmp_path):
     other, environment = Security.temporary(), dict(os.environ)
     contents = {

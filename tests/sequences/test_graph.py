@@ -59,6 +59,7 @@ def rows_of(names, graph):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(EDGES, st.booleans(), st.booleans(), st.booleans())
 def test_graph__is_the_sum_of_its_edges(client, folder, weights_of, edges, directed, strings, weighted):
@@ -148,6 +149,7 @@ def dense(client, tmp_path_factory):
     return stored_graph(path, folder, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("memory", "asked", "what"),
     [
@@ -161,6 +163,7 @@ def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
         partitions_of(dense, asked, one_worker(memory, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("memory", "threads", "n"), [(20_000, 1, 1), (20_000, 2, 1), (5000, 1, 4), (5000, 2, 8), (2500, 1, 8)]
 )
@@ -168,6 +171,7 @@ def test_graph__is_divided_only_where_it_must_be(dense, memory, threads, n):
     assert partitions_of(dense, None, one_worker(memory, threads)) == n
 
 
+@pytest.mark.slow
 def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, client):
     with pytest.raises(ParameterError, match="partitions=16, but this graph has 8 parts"):
         partitions_of(dense, 16, client)

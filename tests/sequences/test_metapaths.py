@@ -74,6 +74,7 @@ def expected(neighbours, walks=ALONG):
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("weight", "directed"), [(None, False), ("weight", True), ("weight", False)])
 def test_walks__are_those_of_the_reference(
     edges, client, tmp_path, monkeypatch, weights_of, lists_in, weight, directed
@@ -181,6 +182,7 @@ def test_graph__has_the_same_bits_however_edges_are_cut(edges, client, tmp_path,
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_walks__are_the_same_from_text_csv_and_parquet(edges, client, tmp_path, lists_in):
     wanted = lists_in(walked(edges, tmp_path, client, layout=TYPED.replace(weight="weight")))
     pa_csv.write_csv(table(), tmp_path / "edges.csv")
@@ -308,6 +310,7 @@ def test_parquet__whose_types_are_no_names_is_refused(client, tmp_path):
         walked(tmp_path / "a.parquet", tmp_path, client)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "types", [["author"], {"author": 0}, {"author": "1"}, {"author": 89}, {str(n): 1 for n in range(90)}], ids=str
 )

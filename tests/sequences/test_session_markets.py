@@ -67,6 +67,7 @@ def events_of_sessions(files, least=2):
     return Counter(pair for session in sessions if len(session) >= least for pair in session)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("block_size", ["64 MiB", "3 KB"])
 def test_counts__are_those_of_all_events_in_sessions(days, client, tmp_path, block_size):
     _, counts = cut(days, tmp_path / "work", client, block_size=block_size)
@@ -74,6 +75,7 @@ def test_counts__are_those_of_all_events_in_sessions(days, client, tmp_path, blo
     assert len({market for _, market in counts}) == 3
 
 
+@pytest.mark.slow
 def test_counts__are_the_same_night_by_night_and_all_at_once(days, client, tmp_path):
     for n in (1, 2, 3):
         nights = cut(days[:n], tmp_path / "nights", client, block_size="3 KB")
@@ -116,6 +118,7 @@ def test_wrong_markets__are_refused(days, client, tmp_path):
             train(Events(days, sessions), params=PARAMS.replace(**params), **asked)
 
 
+@pytest.mark.slow
 def test_train__draws_from_the_markets_of_the_events(days, client, tmp_path):
     """The same vectors as with a table of these markets."""
     _, counts = cut(days, tmp_path / "counted", client)
@@ -132,6 +135,7 @@ def test_train__draws_from_the_markets_of_the_events(days, client, tmp_path):
     assert not np.array_equal(own, rows_of("of all words", without, market_negative=0))
 
 
+@pytest.mark.slow
 def test_nights__go_on_though_counts_of_markets_grow(days, client, tmp_path):
     versions = []
     for n in (2, 3):

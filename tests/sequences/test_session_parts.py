@@ -147,6 +147,7 @@ def test_parts_without_a_gap__end_their_sessions(days, client, tmp_path):
     assert sorted(map(len, sessions)) == sorted(n for counts in users for n in counts if n >= 2)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("role", ["ended", "carried"])
 def test_parts__of_which_a_file_is_missing_or_cut_short_are_made_again(days, client, tmp_path, role):
     files = [str(days / name) for name in names_of(2)]
@@ -160,6 +161,7 @@ def test_parts__of_which_a_file_is_missing_or_cut_short_are_made_again(days, cli
     assert {path: path.read_bytes() for path in content} == content
 
 
+@pytest.mark.slow
 def test_train__repairs_what_was_handed_on(days, client, tmp_path):
     files, params = [str(days / name) for name in names_of(2)], Params(vector_size=8, epochs=1, min_count=1)
     work = tmp_path / "work"

@@ -76,6 +76,7 @@ def written(inputs, work, client, gap="600", block_size=20_000, **options):
     return [file.url for file in events.write(Store(str(work)), Events.params, resources, lambda: client, silent)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize(("strings", "clock"), [(False, False), (True, True)])
 def test_sessions__are_those_of_all_files(events, client, tmp_path, lists_in, suffix, strings, clock):

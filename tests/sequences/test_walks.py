@@ -132,6 +132,7 @@ def test_walks__refuse_what_is_out_of_range(options):
         Walks(**options)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("damaged", ["walks/*/part-000000.parquet", "graphs/*/rows/0/*/targets/c/0"])
 def test_walks__that_are_damaged_are_made_again(edges, client, tmp_path, damaged):
     graph = Graph(str(edges), walks=Walks(number=1, length=5))

@@ -90,6 +90,7 @@ def test_encode__compares_the_middle_of_long_words():
     assert encode([a, b, a])[1].tolist() == [0, 1, 0]
 
 
+@pytest.mark.slow
 def test_encode__grows():
     """Beyond the 65,536 words and 512 KiB that a new one has room for."""
     words = [str(i % 70_000).encode() * (1 + i % 7) for i in range(100_000)]

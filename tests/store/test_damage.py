@@ -156,6 +156,7 @@ def test_train__begins_a_matrix_anew_whose_pieces_were_damaged(client, text, tmp
     assert len(list((tmp_path / "work" / "matrices").glob("*/*/"))) == 1
 
 
+@pytest.mark.slow
 def test_train__tells_what_helps_where_a_matrix_is_damaged(client, text, tmp_path):
     undisturbed = train(text, work=tmp_path / "whole", params=RUNS["columns"], resources=RESOURCES, client=client)
     interrupted(text, tmp_path / "cut", RUNS["columns"], client)
@@ -170,6 +171,7 @@ def test_train__tells_what_helps_where_a_matrix_is_damaged(client, text, tmp_pat
     np.testing.assert_array_equal(train(text, **again).vectors[:], undisturbed.vectors[:])
 
 
+@pytest.mark.slow
 def test_vectors__are_never_made_of_damage(client, text, tmp_path):
     whole = train(text, work=tmp_path / "work", params=RUNS["averaging"], resources=RESOURCES, client=client)
     model = Path(whole.url)
@@ -301,6 +303,7 @@ def swap(one, other):
         source.rename(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "n_swaps"), [("averaging", 2), *(pytest.param(name, 8, marks=pytest.mark.slow) for name in RUNS)]
 )
@@ -326,6 +329,7 @@ def test_train__takes_no_swapped_file_for_data(client, text, tmp_path, strategy,
     assert repaired or n_swaps < 3
 
 
+@pytest.mark.slow
 def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(client, text, tmp_path):
     """The chunks of two checkpoints of a run are of one shape and name."""
     undisturbed = train(text, work=tmp_path / "whole", params=RUNS["averaging"], resources=RESOURCES, client=client)

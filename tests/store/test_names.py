@@ -84,6 +84,7 @@ def test_operations__are_all_that_a_store_has():
     assert public - PROPERTIES == {name.partition(" ")[0] for name in OPERATIONS}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "name"), [*product(("memory", "local"), NAMES), ("s3", "w[1]?*")]
 )  # one of s3: each is 300 requests

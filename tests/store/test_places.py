@@ -119,6 +119,7 @@ def test_group__with_metadata_of_another_attempt_is_refused(home, path):
     assert caught.value.url.startswith(str(home / "attempt0" / "0" / path))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_files_swapped__are_refused_or_change_no_answer(whole, tmp_path_factory, data):

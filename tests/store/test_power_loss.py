@@ -90,6 +90,7 @@ def survive(played, outages):
     assert not failed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "bulk"), [("versions gc", True), ("versions rollback", True), ("export", False)])
 def test_power_loss__of_a_short_command(tmp_path, client, name, bulk):
     pytest.importorskip(NEEDS.get(name, "numpy"))

@@ -102,6 +102,7 @@ def count_calls(work):
     return len(calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_stage__killed_at_any_call_of_the_store_ends_the_same(tmp_path, after):
     make(tmp_path / "whole")

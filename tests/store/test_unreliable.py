@@ -36,6 +36,7 @@ def trained(*args, **options):
     raise said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FAULTS)
 def test_train__in_a_store_that_is_not_reliable_gives_the_same_bits(text, expected, client, name):
     fault = FAULTS[name]()
@@ -50,6 +51,7 @@ def test_train__in_a_store_that_is_not_reliable_gives_the_same_bits(text, expect
         assert [version.served for version in found] == [True]
 
 
+@pytest.mark.slow
 def test_names__that_differ_by_case_alone_are_one_file_nowhere(text, expected, client):
     """As on macOS and Windows: tags and tokenizers may differ so, files may not."""
     with unreliable(Fault(), fold_case=True):

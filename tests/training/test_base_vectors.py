@@ -57,6 +57,7 @@ def given(base, kind, folder):
     return str(folder / kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_that_are_known__begin_with_their_vectors(base, kind, text, client, tmp_path):
     params = STILL.replace(base_vectors=given(base, kind, tmp_path))
@@ -72,6 +73,7 @@ def test_words_that_are_known__begin_with_their_vectors(base, kind, text, client
 OBJECTIVES = [("sgns", "sgns", True), ("cbow_ns", "sgns", False), ("sg_hs", "sg_hs", False)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("theirs", "ours", "output"), OBJECTIVES)
 @pytest.mark.parametrize("strategy", ["averaging", "rotation"])
 def test_model_of_another_work_directory__gives_all_tables_that_mean_the_same(
@@ -143,6 +145,7 @@ def test_file_that_changed__is_another_base(base, text, client, tmp_path):
     np.testing.assert_allclose(second["w20"], 2 * first["w20"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_nights__begin_with_the_base_once(base, text, client, tmp_path):
     params = STILL.replace(base_vectors=base)
     asked = {"work": tmp_path / "work", "params": params, "resources": ONE, "client": client, "listener": None}
@@ -169,6 +172,7 @@ def test_damaged_copy__is_stored_again(base, text, client, tmp_path):
     check_begins_with(base, train(text, work=work, params=other, resources=ONE, client=client, listener=None))
 
 
+@pytest.mark.slow
 def test_frozen_words__do_not_move_and_others_do(base, text, client, tmp_path):
     (tmp_path / "frozen.txt").write_text("w20\nnaïve\nw1\nnew\n")
     for frozen, many, threads in (("known", 2, 1), (str(tmp_path / "frozen.txt"), 1, 2)):

@@ -85,6 +85,7 @@ def trained(text, work, client, params, *callbacks, messages=None, **resources):
     )  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_callback__is_told_of_rounds_epochs_and_the_end(text, tmp_path, client, strategy):
     log = Log()
@@ -129,6 +130,7 @@ def test_callback_that_watches__changes_neither_run_nor_vectors(text, tmp_path, 
     np.testing.assert_array_equal(plain.vectors, watched.vectors)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_stopped_run__is_published_as_it_was_and_found_again(text, tmp_path, client, strategy):
     params, log = STRATEGIES[strategy], Log()
@@ -156,6 +158,7 @@ def test_stopped_run__is_published_as_it_was_and_found_again(text, tmp_path, cli
     ]
 
 
+@pytest.mark.slow
 def test_stopped_run__has_the_same_bits_on_another_cluster(text, tmp_path, client, two_processes):
     """Though one submits more rounds ahead than the other."""
     for params in (STRATEGIES["averaging"], STRATEGIES["rotation"]):

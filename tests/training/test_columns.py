@@ -59,6 +59,7 @@ def same(a, b):
     np.testing.assert_array_equal(*output)
 
 
+@pytest.mark.slow
 def test_columns__learn_the_topics(undisturbed):
     for vectors in undisturbed.values():
         for word in ("topic0_1", "topic3_2", "topic5_3"):

@@ -44,6 +44,7 @@ def plain(request, text, tmp_path_factory, client):
     return request.param, trained(text, tmp_path_factory.mktemp("plain"), client, request.param)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, client, strategy, monkeypatch):
     monkeypatch.setattr(evaluation, "MOST_PENDING", 100)
@@ -64,6 +65,7 @@ def test_judge__without_eval_every_scores_the_last_round_only(text, pairs, tmp_p
     assert ["scores" in entry for entry in metrics["history"]] == [False] * (len(metrics["history"]) - 1) + [True]
 
 
+@pytest.mark.sampled(1)
 def test_judge__changes_no_vector(plain, text, pairs, tmp_path, client):
     strategy, vectors = plain
     judged = trained(text, tmp_path, client, strategy, eval_every=1, eval_similarity=[pairs])

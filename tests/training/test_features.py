@@ -96,6 +96,7 @@ def test_a_lost_part__is_found(spelled, tmp_path):
         Vectors.open(tmp_path / "copy")
 
 
+@pytest.mark.slow
 def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
     """One replica or two, which pull rows or take all; on one worker or on several."""
     text = text_of_stems(tmp_path / "text.txt", lines=400)
@@ -109,6 +110,7 @@ def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
         np.testing.assert_array_equal(found[0].features.rows[:], found[1].features.rows[:])
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, monkeypatch):
     """Its second call finds the features anew, and goes on from a checkpoint of their rows."""
 
@@ -137,6 +139,7 @@ def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, mon
     np.testing.assert_array_equal(again.features.rows[:], whole.features.rows[:])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", ["sgns", "cbow_ns", "sg_hs", "cbow_hs"])
 def test_held_out_loss__is_that_of_composed_rows(tmp_path, client, objective):
     text = text_of_stems(tmp_path / "text.txt", lines=700)
@@ -197,6 +200,7 @@ def test_both_sources__together(tmp_path, client):
     assert len(vectors.features.keys) == vectors.metadata["tables"]["features"][0]
 
 
+@pytest.mark.slow
 def test_a_night__goes_on_from_the_rows_of_the_night_before(tmp_path, client):
     text_of_stems(tmp_path / "1.txt", lines=900)
     work = tmp_path / "work"

@@ -142,6 +142,7 @@ def vectors_params(params):
     return params.replace(objective="sgns") if params.strategy == "columns" else params
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_loss__is_that_of_the_reference_on_any_cluster(text, tmp_path, client, two_processes, name):
     params = RUNS[name].replace(centered=False) if RUNS[name].strategy == "columns" else RUNS[name]
@@ -161,6 +162,7 @@ def test_loss__is_that_of_the_reference_on_any_cluster(text, tmp_path, client, t
         ]
 
 
+@pytest.mark.slow
 def test_loss__of_a_model_in_files_is_that_of_the_same_model_in_memory(text, tmp_path, client, monkeypatch):
     held = trained(text, tmp_path / "memory", client, ROTATION)
     monkeypatch.setattr(memory, "fits_model", lambda *_: False)
@@ -171,6 +173,7 @@ def test_loss__of_a_model_in_files_is_that_of_the_same_model_in_memory(text, tmp
         assert one.get("held_out_loss") == other.get("held_out_loss")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["sgns", "rotation", "context_matrix"])
 def test_measuring__changes_no_vector(text, tmp_path, client, monkeypatch, name):
     measured = trained(text, tmp_path / "measured", client, RUNS[name])
@@ -256,6 +259,7 @@ def test_early_stopping__does_not_go_on_without_what_it_watches(noise, tmp_path,
         trained(noise, tmp_path / "work", client, params, eval_similarity=[pairs])
 
 
+@pytest.mark.slow
 def test_retraining__holds_out_some_of_its_excerpt(text, tmp_path, client):
     loose = Gates(max_unknown=None, max_shift=None, min_stability=None, max_long=None, min_kept=None)
     folder = tmp_path / "text"
@@ -276,6 +280,7 @@ def test_retraining__holds_out_some_of_its_excerpt(text, tmp_path, client):
     assert corpora[3] == corpora[4], "those of the night before last are cleared away"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("chosen", ["new", "sample", "all"])
 def test_retraining__finds_new_text_in_its_excerpt(text, tmp_path, client, chosen):
     store, corpus = Store(str(tmp_path)), corpus_of(text, tmp_path, client, block_size=2000)
@@ -288,6 +293,7 @@ def test_retraining__finds_new_text_in_its_excerpt(text, tmp_path, client, chose
     assert held.n_tokens == 140
 
 
+@pytest.mark.slow
 def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
     loose = Gates(max_unknown=None, max_shift=None, min_stability=None, max_long=None, min_kept=None)
     folder = tmp_path / "text"

@@ -49,6 +49,7 @@ def grown(request, texts, tmp_path_factory, client):
     return old, train(texts / "*.txt", work=work, params=still, resources=ONE, client=client), still
 
 
+@pytest.mark.sampled(1)
 def test_words_that_the_base_knows__begin_with_its_rows(grown):
     old, new, _ = grown
     known = [word for word in new.vocabulary.words if word in old.vocabulary]
@@ -58,6 +59,7 @@ def test_words_that_the_base_knows__begin_with_its_rows(grown):
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+@pytest.mark.sampled(1)
 def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, texts, client):
     old, new, params = grown
     work, trained = new.url.split("/models/")[0], {}
@@ -72,6 +74,7 @@ def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, text
     np.testing.assert_array_equal(led[~known], free[~known])
 
 
+@pytest.mark.sampled(1)
 def test_anchor__is_the_same_when_dask_runs_its_tasks_again(grown, texts, client, tmp_path, monkeypatch):
     old, new, params = grown
     shutil.copytree(Path(old.url).parents[1], tmp_path / "work")

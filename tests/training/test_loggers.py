@@ -65,6 +65,7 @@ def history_of(client, run, metric):
     return [(logged.step, logged.value) for logged in client.get_metric_history(run.info.run_id, metric)]
 
 
+@pytest.mark.slow
 def test_mlflow__has_params_metrics_and_the_version(text, tmp_path, client, mlflow, pairs):
     reader, uri = mlflow
     vectors = trained(text, tmp_path / "work", client, mlflow=uri, eval_similarity=[pairs])
@@ -109,6 +110,7 @@ def test_mlflow__goes_on_with_the_run_of_a_training_that_is_resumed(text, tmp_pa
         assert [step for step, _ in history_of(reader, run, "epoch/loss")] == [1, 2]
 
 
+@pytest.mark.slow
 def test_mlflow__begins_a_run_for_what_is_trained_anew(text, tmp_path, client, mlflow):
     """In another work directory, and where the work directory was deleted; all have the same name here."""
     reader, uri = mlflow

@@ -101,6 +101,7 @@ def test_no_tables__are_refused(tmp_path, client):
             with_market_table(Params(market_negative=1, markets=str(tmp_path / name)), ONE)
 
 
+@pytest.mark.slow
 def test_settled_table__is_named_by_its_content(tmp_path, client, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("a b\n" * 20)
@@ -119,6 +120,7 @@ def test_settled_table__is_named_by_its_content(tmp_path, client, monkeypatch):
     assert train(tmp_path / "text.txt", params=params, **asked).url != first.url
 
 
+@pytest.mark.slow
 def test_nights__go_on_where_the_table_has_grown(tmp_path, client):
     params = Params(market_negative=1, markets=str(tmp_path / "markets.csv"), min_count=1, vector_size=4, sample=0)
     asked = {"work": tmp_path / "work", "params": params, "gates": LOOSE, "client": client, "listener": None}
@@ -193,6 +195,7 @@ def share_of_style(vectors):
     return np.mean(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["sgns", "cbow_ns"])
 def test_negatives_of_a_market__tell_styles_of_a_city_apart(cities, client, tmp_path, objective):
     """Items of other cities are easy to reject, and teach little (Grbovic and Cheng 2018, section 3.1)."""

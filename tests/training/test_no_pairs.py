@@ -28,6 +28,7 @@ def run(folder, client, text, **changed):
     return train(folder / "a.txt", work=folder / "work", params=params, resources=Resources(threads=1), client=client)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("changed", RUNS, ids=str)
 def test_words_alone_in_their_sentences__are_refused(tmp_path, client, changed):
     with pytest.raises(

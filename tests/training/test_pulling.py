@@ -46,6 +46,7 @@ def pull(rows, reached, block):
     return part
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -72,6 +73,7 @@ def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatc
     assert all(part == rows or part <= rows / 2 for rows, part in pulled)
 
 
+@pytest.mark.slow
 def test_pulls__where_a_replicas_round_has_less_text_than_there_are_words(client, text, tmp_path, pulled):
     options = {"resources": Resources(threads=1), "client": client}
     train(text, work=tmp_path, params=PARAMS.replace(rounds_per_epoch=1), **options)  # 1080 positions a replica

@@ -159,6 +159,7 @@ def test_mending__goes_on_while_other_results_are_repaired(work):
     assert mending(work, silent, make, client=None) == "made"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("spoil", [Path.unlink, flip])
 def test_train__trains_again_what_a_damaged_version_held(client, text, tmp_path, spoil):
     """Under the next number; the damaged version is named, and not touched."""

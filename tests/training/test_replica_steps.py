@@ -80,6 +80,7 @@ def reference(run, length):
     return model
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -118,6 +119,7 @@ def test_replica_state__is_taken_once_and_not_sent():
     assert state.take() is None
 
 
+@pytest.mark.slow
 def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_path, monkeypatch):
     """As after a task that failed, or that Dask moved to another worker."""
     options = {"params": PARAMS, "resources": Resources(threads=1), "client": client}
@@ -134,6 +136,7 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
     np.testing.assert_array_equal(again.vectors, expected.vectors)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("resources", [{}, {"checkpoint_seconds": 0}, {"eval_every": 3}], ids=str)
 def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkeypatch, resources):
     """Rounds of little text are one task on a GPU; here on the processor. It ends with what is evaluated."""
@@ -220,6 +223,7 @@ def test_text_of_a_step__is_read_ahead_once(client, text, tmp_path, monkeypatch)
     assert sum(ahead for _, ahead in read) == sum(len(step.works) for step in steps) - first > 0
 
 
+@pytest.mark.slow
 def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch):
     """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds."""
     save, restore, told = AveragingRun.save_checkpoint, AveragingRun.restore, []

@@ -78,6 +78,7 @@ def rounded(client, text, tmp_path_factory):
         return train(text, work=tmp_path_factory.mktemp("work"), params=BFLOAT16, resources=RESOURCES, client=client)
 
 
+@pytest.mark.slow
 def test_rotation__rounds_output_partitions_to_bfloat16_in_memory_as_in_files(
     client, text, rounded, tmp_path, monkeypatch
 ):
@@ -160,6 +161,7 @@ def no_room(monkeypatch):
     monkeypatch.setattr(memory, "fits_model", lambda *_: False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["tns", "sg_hs", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))]
 )
@@ -201,6 +203,7 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_survives_a_killed_worke
     same(vectors, undisturbed["tns"])
 
 
+@pytest.mark.slow
 def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkpoint(
     client, text, undisturbed, tmp_path, no_room
 ):
@@ -321,6 +324,7 @@ def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monke
 MANY = [pytest.param(*case, marks=pytest.mark.slow) for case in ((7, None, 90), (20, None, 20))]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n", "n_groups", "n_words"), [(1, None, 90), (6, 1, 90), *MANY])
 def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, text, tmp_path, n, n_groups, n_words):
     """One partition, a number that divides nothing, all in one group, and as many as words."""

@@ -17,6 +17,7 @@ def text(tmp_path_factory):
     return write_topics(tmp_path_factory.mktemp("text") / "text.txt")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("changes", [*VARIANTS.values(), {"pair_epochs": 2}], ids=[*VARIANTS, "files"])
 def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_step(
     client, text, tmp_path, monkeypatch, changes
@@ -61,6 +62,7 @@ def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, te
         np.testing.assert_allclose(seconds[task], share * seconds[task].sum(), atol=2e-4)
 
 
+@pytest.mark.slow
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
     """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
     asked = itertools.cycle([False, True, True, False, True])  # as if other workers were there at times
@@ -71,6 +73,7 @@ def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text
     same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
+@pytest.mark.slow
 def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client, text, tmp_path, monkeypatch):
     params, resources = PARAMS.replace(epochs=4), RESOURCES.replace(checkpoint_seconds=0)  # passes: 1, 1, 2, 4 together
     undisturbed = train(text, work=tmp_path / "undisturbed", params=params, resources=RESOURCES, client=client)

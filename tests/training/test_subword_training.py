@@ -65,6 +65,7 @@ def same(a, b):
         np.testing.assert_array_equal(values, networks[1].weights[name])
 
 
+@pytest.mark.slow
 def test_following__gives_unseen_words_the_vectors_of_their_topic(undisturbed):
     assert "stoneless" not in undisturbed
     for stem in TOPICS:

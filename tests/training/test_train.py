@@ -70,6 +70,7 @@ MEETING = {  # how two workers meet, by strategy
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
     params = MEETING[strategy].replace(vector_size=12, min_count=1, sample=1e-2, epochs=10, alpha=0.1)
@@ -130,6 +131,7 @@ def test_train__same_vectors_in_this_process_and_in_another(text, undisturbed, t
 SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("gz", "jsonl", "arrow", "orc")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["ten files", "parquet", "csv", "one line a block", *SLOW_FORMS])
 def test_train__same_vectors_whatever_holds_the_text(client, text, sentences, undisturbed, tmp_path, form):
     resources, params = ONE_THREAD, SMALL
@@ -292,6 +294,7 @@ def test_train__two_corpora_in_one_work_directory_do_not_mix(client, text, undis
     same(vectors, undisturbed)
 
 
+@pytest.mark.slow
 def test_train__rare_words_keep_their_windows_wherever_work_is_cut(client, tmp_path):
     """Known words far apart in one long sentence: pairs do not depend on rounds."""
     path, words = tmp_path / "sparse.txt", tmp_path / "words.txt"
@@ -332,6 +335,7 @@ def test_train__min_alpha_above_the_objectives_own_rate_is_refused_before_any_te
     assert not (tmp_path / "work").exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, objective):
     """Whether it is given or left open, the experiment is one."""
@@ -342,6 +346,7 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
     assert urls[0] == urls[1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__several_threads_learn_the_topics(client, text, tmp_path, objective):
     params = SMALL.replace(objective=objective, n_replicas=1, epochs=8, alpha=0.1, rounds_per_epoch=2, warmup=0.0)
@@ -389,6 +394,7 @@ def test_train__works_in_any_fsspec_store(client, text, undisturbed):
     same(Vectors.open("memory://w2v-train"), undisturbed)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__one_word_is_refused_and_nothing_is_published(client, tmp_path, objective):
     path = tmp_path / "one.txt"

@@ -77,6 +77,7 @@ def refuse():
     raise ClusterError("device='cpu' finds none.", "Start others.")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("strategy", "fits"), [*((name, True) for name in STRATEGIES), ("rotation", False)])
 def test_trainers__declare_their_gpu(mixed, client, text, tmp_path, checked, seen, monkeypatch, strategy, fits):
     if not fits:

@@ -30,6 +30,7 @@ def text(tmp_path_factory):
     return path
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("run", RUNS)
 def test_train__gives_the_same_bits_on_two_workers(client, two_processes, text, tmp_path, monkeypatch, run):
     monkeypatch.setattr(parts, "UNIT_WORDS", 4)  # ninety words have parts for both

@@ -90,6 +90,7 @@ def test_build_vocabulary__does_not_depend_on_how_text_is_cut(
     assert decoded(store, corpus, vocabulary) == [word if word in kept else None for word in text]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("limit", "bucket_types"), [(1, 2), (5, 2), (7, 1000), (100, 1000)])
 def test_build_vocabulary__keeps_the_most_frequent(build, monkeypatch, limit, bucket_types):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", bucket_types)
@@ -104,6 +105,7 @@ def test_build_vocabulary__keeps_few_of_many_ties(build, monkeypatch):
     assert vocabulary.load().words == [f"w{i:03}" for i in range(7)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("bucket_types", [2, 1000])
 def test_build_vocabulary__keeps_listed_words(build, monkeypatch, tmp_path, bucket_types):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", bucket_types)
@@ -140,6 +142,7 @@ def test_build_vocabulary__starts_anew_what_was_cut_short(build, monkeypatch):
     assert vocabulary.home.children() == ["chosen", "maps", "plan", "shards.json"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("gone", ["chosen", "plan", "maps"])
 def test_build_vocabulary__makes_again_what_is_gone(build, gone):
     _, first = build(TEXT)

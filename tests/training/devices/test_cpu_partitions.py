@@ -16,6 +16,7 @@ from daskw2v.training.devices import find_device
 EACH = {"tns": (5, 0), "sns": (0, 5), "bns": (0, 1)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rule", EACH)
 @pytest.mark.parametrize("vector_size", [10, 32])
 def test_cpu_buckets__trains_as_the_reference(rule, vector_size):

@@ -115,6 +115,7 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
         assert (closest == np.arange(WORDS) ^ 1).mean() > 0.6  # by chance 1 of 29; threads that wait long see old rows
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", ALL)
 def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch, objective):
     """But for CBOW that shares negatives: its batches take windows from all of a range."""
