@@ -14,6 +14,8 @@ import hypothesis
 import pytest
 from distributed import Client, LocalCluster
 
+from daskw2v.store import retries
+
 # The first example compiles kernels: no deadline.
 hypothesis.settings.register_profile("daskw2v", deadline=None, max_examples=15)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=40)  # others in each run
@@ -94,6 +96,12 @@ def s3():
     fsspec.filesystem("s3", **options).mkdir("bucket")
     yield options
     server.stop()
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Have what failed tried again at once."""
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * len(retries.PAUSES))
 
 
 @pytest.fixture(scope="session")

@@ -276,6 +276,83 @@ def test_tests__have_names_of_their_own():
     assert [name for name, n in names.items() if n > 1] == []
 
 
+PRIVATE = re.compile(r"(.*\.)?_[A-Za-z]\w*")
+PATCHES = {"setattr", "delattr", "setitem", "delitem", "patch", "object", "multiple"}
+
+
+def is_private(node):
+    """Whether it is an attribute of another object that is not for others, or a text that may be the name of one."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self" | "cls")):
+            return False
+        case ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+            return PRIVATE.fullmatch(name) is not None
+    return False
+
+
+def patching_calls(tree):
+    """Return calls such as `monkeypatch.setattr(...)`, `mock.patch(...)` and `client.run(setattr, ...)`."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return [
+        call
+        for call in calls
+        if {getattr(part, "attr", getattr(part, "id", None)) for part in (call.func, *call.args)} & PATCHES
+    ]
+
+
+def private_patches(tree):
+    """Yield each place where a private name is replaced, or something within what has one.
+
+    Where a patch gets its name from a loop or a parameter, all private names in that function are counted.
+    """
+    for call in patching_calls(tree):
+        if any(map(is_private, [*call.args, *ast.walk(call.args[0])])):
+            yield call
+        yield from (keyword.value for keyword in call.keywords if PRIVATE.fullmatch(keyword.arg or ""))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) and is_private(node):
+            yield node
+        elif isinstance(node, ast.FunctionDef):
+            calls = patching_calls(node)
+            told = {id(part) for call in calls for part in call.args}
+            if any(isinstance(part, ast.Name) for call in calls for part in call.args[1:2]):
+                texts = (part for part in ast.walk(node) if isinstance(part, ast.Constant) and id(part) not in told)
+                yield from filter(is_private, texts)
+
+
+def test_tests__replace_few_private_names():
+    """Each place breaks when what is inside changes: set a size of work, give an argument, or fake what is outside."""
+    found = [
+        f"{line_of(path, node)} {ast.unparse(node)}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in private_patches(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert len(found) <= 30, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "monkeypatch.setattr(module, '_SIZE', 3)", "monkeypatch.setattr('a.b._SIZE', 3)", "mock.patch('a._b.c._d')",
+        "mock.patch.object(module, '_find')", "mock.patch.multiple(module, SIZE=3, _find=None)",
+        "client.run(setattr, module, '_SIZE', 3)", "a._b = 3", "a, b._c = 1, 2",
+        "monkeypatch.setattr(module._held, 'size', 3)", "monkeypatch.setitem(registry._added, 'name', 3)",
+        "def f():\n for name in ['_a']:\n  patch.setattr(module, name, 3)",
+    ],
+)  # fmt: skip
+def test_private_patches__are_found(source):
+    assert len(list(private_patches(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["monkeypatch.setattr(module, 'SIZE', 3)", "self._a = 3", "pair._replace(a=3)", "patch.setattr(a, '__len__', 3)",
+     "def f():\n for name in ['a']:\n  patch.setattr(module, name, 3)"],
+)  # fmt: skip
+def test_private_patches__are_no_others(source):
+    assert not list(private_patches(ast.parse(source)))
+
+
 def test_errors__carry_problem_and_remedy(trees):
     raised = [
         (path, node.exc)

@@ -141,7 +141,7 @@ class Trials:
 
     def _act(self, operation: str, work: Path, said: Path, point: int) -> int:
         """Do an operation as a command does, and write its error to a file."""
-        lease.BEAT, lease.EXPIRY, lease._LOOK = BEAT, EXPIRY, LOOK
+        lease.BEAT, lease.EXPIRY, lease.LOOK = BEAT, EXPIRY, LOOK
         stop_at(point)
         with said.open("w") as out, redirect_stdout(out), redirect_stderr(out), one_sentence():
             return self._do(operation, work)

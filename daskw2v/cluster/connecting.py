@@ -25,7 +25,6 @@ from daskw2v.kernels.compilation import compiling_said
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.store.storage import Store
 
-_TIMEOUT = 60  # seconds that a scheduler has to answer
 # Each task takes and frees arrays of some megabytes. By Dask's default malloc returns them to the system at once, and
 # gets new pages for each task: up to a third of a training's processor time.
 # Profiles and ticks ten times as rare are as good.
@@ -129,7 +128,9 @@ def lazily_connected(
 
 
 @contextmanager
-def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = _dask_default) -> Iterator[Client]:
+def connect(
+    resources: Resources, options: Callable[[int], Mapping[str, Any]] = _dask_default, timeout: float = 60
+) -> Iterator[Client]:
     """Yield a client for `resources.scheduler`, or for a local cluster that is closed at the end of the block.
 
     Parameters
@@ -138,6 +139,8 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
         As in `train`.
     options
         Returns further options of Dask's LocalCluster for a number of workers, as `Device.local_cluster` does.
+    timeout
+        Seconds that the scheduler has to answer.
 
     Raises
     ------
@@ -148,7 +151,7 @@ def connect(resources: Resources, options: Callable[[int], Mapping[str, Any]] = 
     """
     if resources.scheduler is not None:
         try:
-            client = _ClosingClient(resources.scheduler, timeout=f"{_TIMEOUT}s", set_as_default=False)
+            client = _ClosingClient(resources.scheduler, timeout=f"{timeout}s", set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # also for missing TLS settings
             raise ClusterError(
                 f"No scheduler answers at scheduler={resources.scheduler!r} ({error}).",

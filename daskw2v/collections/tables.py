@@ -25,10 +25,10 @@ from daskw2v.extras import Extra
 pa = Extra("pyarrow", "arrow")
 pc = Extra("pyarrow.compute", "arrow")
 
-_BYTES = 32 << 20  # of a column, about
+TABLE_BYTES = 32 << 20  # of a column, about
 _SHOWN = 120  # characters of an error of Arrow's, which shows text
 _TOKEN = 8  # bytes of a token, about
-_BATCH = 1 << 20  # of sentences that are turned into Arrow's at once
+BATCH = 1 << 20  # of sentences that are turned into Arrow's at once
 _RULE = "must be texts, or lists of strings or integers"
 
 
@@ -64,7 +64,7 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
             raise InputError(f"The text ({column!r}) holds texts and lists of tokens.", f"It {_RULE}.")
         held.append(batch)
         size += batch.nbytes
-        if size >= _BYTES:
+        if size >= TABLE_BYTES:
             yield pa.Table.from_batches(held).combine_chunks()
             held, size = [], 0
     if held:
@@ -73,7 +73,7 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
 
 def _cut(batch: Any) -> Iterator[Any]:
     """Yield the rows of a batch; nothing of one that has no text."""
-    rows = max(1, len(batch) * _BYTES // max(batch.nbytes, _BYTES))
+    rows = max(1, len(batch) * TABLE_BYTES // max(batch.nbytes, TABLE_BYTES))
     for start in range(0, 0 if pa.types.is_null(batch.column(0).type) else len(batch), rows):
         yield batch.slice(start, rows)
 
@@ -118,7 +118,7 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
         for values, value in zip(held, row, strict=True):
             values.append(value)
         size += _size(row[0])
-        if size >= _BATCH:  # Python's tokens take ten times as much as Arrow's
+        if size >= BATCH:  # Python's tokens take ten times as much as Arrow's
             yield list(map(_array, held, names))
             held, size = [[] for _ in names], 0
     if held[0]:

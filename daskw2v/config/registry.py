@@ -32,7 +32,6 @@ class Registry(dict[str, T]):
     def __init__(self, field: str, group: str, kind: Any, own: Mapping[str, T]) -> None:
         super().__init__(own)
         self.field, self._group, self._kind = field, group, kind
-        self._added: dict[str, T] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the names that `find` knows, the package's own first; nothing is loaded."""
@@ -41,7 +40,7 @@ class Registry(dict[str, T]):
     def is_added(self, name: str) -> bool:
         """Tell whether an installed distribution adds that name."""
         # What is installed is not looked at for the package's own names
-        return name not in self and (name in self._added or name in self.names())
+        return name not in self and name in self.names()
 
     def find(self, name: str) -> T:
         """Return the value of that name.
@@ -52,11 +51,7 @@ class Registry(dict[str, T]):
             If there is none, and the message lists what exists; or if a plug-in is broken, and the message names its
             distribution.
         """
-        if name in self:
-            return self[name]
-        if name not in self._added:
-            self._added[name] = self._load(name)
-        return self._added[name]
+        return self[name] if name in self else self._load(name)
 
     def known(self, name: str) -> T | None:
         """Return the value of that name, or None where it does not exist here or is broken."""
@@ -90,9 +85,14 @@ class Registry(dict[str, T]):
         return value  # type: ignore[no-any-return]
 
 
-def _installed(group: str) -> list[EntryPoint]:
+def _installed(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group that installed distributions have."""
-    return list(_all_installed(tuple((path, _changed(path)) for path in sys.path)).select(group=group))
+    return _in_folders(group, tuple((path, _changed(path)) for path in sys.path))
+
+
+@lru_cache(maxsize=8)  # one of each group, all of the same folders
+def _in_folders(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(_all_installed(folders).select(group=group))
 
 
 @lru_cache(maxsize=1)  # to read them takes 5 to 20 ms

@@ -15,7 +15,7 @@ except ImportError:
 
 CHUNK = 1 << 17  # bytes read at once; larger chunks exceed the cache and halve the speed
 LONGEST = 1 << 22  # bytes of the longest line that is never cut
-_PROBE = 1 << 16  # bytes read at once to find the end of a line, and of compressed data
+PROBE = 1 << 16  # bytes read at once to find the end of a line, and of compressed data
 NO_SEPARATORS = bytes(range(0x21, 0x100))
 
 _ZSTD_STEP = 256  # compressed bytes, of at most 8 MiB of text: a zstd block of 4 bytes can hold 128 KiB
@@ -69,7 +69,7 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
         If the data is truncated or damaged. The message says how much was read.
     """
     decompressor, begun, done = None, False, 0
-    while data := file.read(_PROBE):
+    while data := file.read(PROBE):
         more = False  # whether text is left in the decompressor
         while data or more:
             if decompressor is None:
@@ -103,7 +103,7 @@ def line_start(file: IO[bytes], position: int, stop: int) -> int:
         return 0
     position -= 1  # a line starts at `position` if a newline is just before it
     file.seek(position)
-    while position < stop and (chunk := file.read(_PROBE)):
+    while position < stop and (chunk := file.read(PROBE)):
         found = chunk.find(b"\n") + 1
         if found:
             return position + found

@@ -20,11 +20,10 @@ _FILTERS = 100  # of each width
 _DROPOUT = 0.5
 _MAX_NORM = 3.0  # of each label's output weights
 _BATCH = 50
-_EPOCHS = 25
 _RHO, _EPSILON = 0.95, 1e-6  # Adadelta's
 
 
-def classify(texts: Texts, split: Split, seed: int) -> Int64Array:
+def classify(texts: Texts, split: Split, seed: int, epochs: int = 25) -> Int64Array:
     """Train on the training texts and label the test texts.
 
     Parameters
@@ -34,6 +33,8 @@ def classify(texts: Texts, split: Split, seed: int) -> Int64Array:
     seed
         Seed of initial weights, dropout and the order of texts. The same seed and number of threads give the same
         labels.
+    epochs
+        Passes over the training texts.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def classify(texts: Texts, split: Split, seed: int) -> Int64Array:
     with torch.random.fork_rng(devices=[]):  # leaves the caller's random state as it is
         torch.manual_seed(seed)
         network = _Network(torch, texts)
-        for _ in range(_EPOCHS):
+        for _ in range(epochs):
             order = rng.permutation(split.train)
             for first in range(0, len(order), _BATCH):
                 batch = order[first : first + _BATCH]

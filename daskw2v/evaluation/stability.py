@@ -8,12 +8,10 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.ranking import Ranking
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.vectors import QUERIES, Vectors
 from daskw2v.types import Int64Array
 
 _FREQUENT = 1000  # words compared if none are given
-_QUERIES = 1 << 10  # words whose cosines are in memory at once
-_SCORES = 1 << 22  # cosines in memory at once: 16 MB
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,9 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
     """Return the n eligible words nearest to each of `ids`, without itself; shape (len(ids), n)."""
     units = vectors.units(ids)
-    groups = [slice(first, first + _QUERIES) for first in range(0, len(ids), _QUERIES)]
+    groups = [slice(first, first + QUERIES) for first in range(0, len(ids), QUERIES)]
     rankings = [Ranking(len(ids[group]), n) for group in groups]
-    for block in vectors.blocks(n_rows=max(1, _SCORES // min(len(ids), _QUERIES))):
+    for block in vectors.blocks_for(min(len(ids), QUERIES)):
         others = ~eligible[block.ids]
         for group, ranking in zip(groups, rankings, strict=True):
             scores = block.cosines(units[group])

@@ -16,7 +16,8 @@ pd, dd = Extra("pandas", "events"), Extra("dask.dataframe", "events")
 
 Read = Callable[[Store, bool], WordQueries]  # opens a version's folder, in memory or not
 
-_WORDS = 4096  # of a task, which reads all rows once: the search takes longer than reading, even from an object store
+# Words of a task, which reads all rows once: the search takes longer than reading, even from an object store
+TASK_WORDS = 4096
 
 
 def neighbours_table(read: Read, store: Store, words: Sequence[str] | range, topn: int) -> Any:
@@ -33,7 +34,7 @@ def neighbours_table(read: Read, store: Store, words: Sequence[str] | range, top
     topn
         Neighbours of each.
     """
-    parts = [words[part] for part in cut(len(words), _WORDS)] or [words]
+    parts = [words[part] for part in cut(len(words), TASK_WORDS)] or [words]
     meta = _frame([], np.empty(0, np.int64), [], np.empty(0, np.float32))
     return dd.from_map(_search, parts, read=read, store=store, topn=topn, meta=meta, label="neighbours")
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 from daskw2v.kernels.cores import usable_cores
 from daskw2v.models.ranking import cut
 
-_PART = 1 << 12  # least rows that are worth a thread
+THREAD_ROWS = 1 << 12  # least rows that are worth a thread
 T = TypeVar("T")
 
 
 def share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
     """Divide the range 0..n - 1 among threads, one for each core by default; return the results in order."""
-    threads = max(1, min(threads or usable_cores(), n // _PART))
+    threads = max(1, min(threads or usable_cores(), n // THREAD_ROWS))
     with ThreadPoolExecutor(threads) as pool:
         return [*pool.map(work, cut(n, max(1, -(-n // threads))))]

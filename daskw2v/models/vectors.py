@@ -36,9 +36,9 @@ from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
-_BLOCK = 64 << 20  # bytes of rows read at once
-_SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
-_QUERIES = 1 << 10  # queries compared with a block of words at once
+BLOCK_BYTES = 64 << 20  # of rows read at once
+SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
+QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +234,7 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     def slices(self, limit: int | None = None) -> Iterator[slice]:
         """Divide the ids below `limit`, all by default, into ranges to read at once."""
         chunk = self._rows.chunk_rows if isinstance(self._rows, StoredRows) else 1
-        rows = _BLOCK // (4 * max(1, self.vector_size))
+        rows = BLOCK_BYTES // (4 * max(1, self.vector_size))
         return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
     def pieces(self, limit: int | None = None) -> Iterator[tuple[Int64Array, Float32Array]]:
@@ -255,7 +255,7 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
 
     def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
         """Read the vectors of the ids below `limit` in blocks of which the scores of `n_queries` vectors take 16 MB."""
-        return self.blocks(limit, max(1, _SCORES // max(1, n_queries)))
+        return self.blocks(limit, max(1, SCORES // max(1, n_queries)))
 
     def prefix(self, columns: int) -> "Vectors":
         """Return the first columns of the vectors as a model of its own, in memory.
@@ -339,16 +339,16 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         queries = query_vectors(vectors, self.vector_size)
         single, queries = queries.ndim == 1, np.atleast_2d(queries)
         topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
-        groups = [unit(queries[rows]) for rows in cut(len(queries), _QUERIES)]
+        groups = [unit(queries[rows]) for rows in cut(len(queries), QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
-        blocks = self.blocks_for(min(len(queries), _QUERIES), limit)
-        by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > _BLOCK
+        blocks = self.blocks_for(min(len(queries), QUERIES), limit)
+        by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > BLOCK_BYTES
         for block, scores in compared(blocks, groups, by_threads=by_threads):
             for found, ranking in zip(scores, rankings, strict=True):
                 ranking.add(found, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
-        for rows, ranking in zip(cut(len(queries), _QUERIES), rankings, strict=True):
+        for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
             ids[rows], cosines[rows] = ranking.best()
         return (ids[0], cosines[0]) if single else (ids, cosines)
 

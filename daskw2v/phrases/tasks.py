@@ -34,8 +34,8 @@ from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 PIECE = 1 << 20  # phrases in a piece, about
-_LOOK = 1 << 10  # words to read at first before a shard that begins inside a sentence
-_WORDS = 1 << 20  # words of the vocabulary to read at once: a chunk
+LOOK_BACK = 1 << 10  # words to read at first before a shard that begins inside a sentence
+CHUNK_WORDS = 1 << 20  # words of the vocabulary to read at once: a chunk
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ def _merge(of: PhraseJob, bucket: int, attempts: Sequence[str], place: Store) ->
 def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
     """Return the counts of the words of pairs, shape (n, 2)."""
     counts = np.empty(pairs.shape, np.int64)
-    for start in range(0, int(pairs.max(initial=-1)) + 1, _WORDS):
-        read = vocabulary.read_counts(start, min(start + _WORDS, vocabulary.size))
-        here = (pairs >= start) & (pairs < start + _WORDS)
+    for start in range(0, int(pairs.max(initial=-1)) + 1, CHUNK_WORDS):
+        read = vocabulary.read_counts(start, min(start + CHUNK_WORDS, vocabulary.size))
+        here = (pairs >= start) & (pairs < start + CHUNK_WORDS)
         counts[here] = read[pairs[here] - start]
     return counts
 
@@ -170,9 +170,9 @@ def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array
     order = np.argsort(ids, kind="stable")
     data: list[UInt8Array] = []
     lengths: list[Int64Array] = []
-    for start in range(0, int(ids.max(initial=-1)) + 1, _WORDS):
-        first, last = np.searchsorted(ids, [start, start + _WORDS], sorter=order)
-        stop = min(start + _WORDS, vocabulary.size)
+    for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):
+        first, last = np.searchsorted(ids, [start, start + CHUNK_WORDS], sorter=order)
+        stop = min(start + CHUNK_WORDS, vocabulary.size)
         words, offsets, _ = read_words(vocabulary.home, f"chosen/{vocabulary.chosen}", start, stop)
         taken, bounds = take_words(words, offsets, ids[order[first:last]].astype(np.int64) - start)
         data.append(taken)
@@ -237,7 +237,7 @@ def _is_taken(of: PhraseJob, number: int, first: int, pieces: Sequence[str]) -> 
     In a run of overlapping phrases, every second one is joined, starting with the first. So this counts the phrases in
     the run before the shard.
     """
-    most = _LOOK
+    most = LOOK_BACK
     while True:
         before = _reader(of).before(number, most)
         words = np.append(before, np.int32(first)).tolist()

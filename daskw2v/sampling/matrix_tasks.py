@@ -33,7 +33,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 BAND = 1 << 23  # most entries of a band: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
-_ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads some columns of many rows
+ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads some columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
 
 
@@ -77,15 +77,15 @@ class Build(NamedTuple):
 
 def band_of(n_words: int, context_size: int) -> int:
     """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk has."""
-    rows = max(1, min(BAND // context_size, max(_ROWS, -(-n_words // BANDS))))
-    return rows if rows < _ROWS else rows // _ROWS * _ROWS
+    rows = max(1, min(BAND // context_size, max(ROWS, -(-n_words // BANDS))))
+    return rows if rows < ROWS else rows // ROWS * ROWS
 
 
 def declare(build: Build) -> None:
     """Create the group of the matrix: its words, and empty arrays."""
     group, vocabulary = (build.place / "matrix").create_group(), build.run.vocabulary
     vocabulary.save(group)
-    shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, _ROWS)
+    shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, ROWS)
     create_array(
         group, "contexts", shape, np.int32, rows, chunk_columns=COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
     )

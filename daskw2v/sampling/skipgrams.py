@@ -34,7 +34,7 @@ from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
 _JOINED = 2 * SEGMENT  # positions that a task deals, at most, if it joins pieces
-_SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
+SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _ORDER = "inputs"  # groups that stand side by side in a file first
 LAST = -(1 << 30)  # a priority below those of training
@@ -134,7 +134,7 @@ def piece_length(n_partitions: int, length: int) -> int:
 def slice_length(n_partitions: int, length: int) -> int:
     """Return the positions of a slice: one piece, or several where buckets are many."""
     piece = piece_length(n_partitions, length)
-    return -(-(n_partitions**2 * _SLICE) // piece) * piece
+    return -(-(n_partitions**2 * SLICE) // piece) * piece
 
 
 def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
@@ -158,7 +158,7 @@ def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None
 
 def most_of_slice(n_partitions: int, length: int) -> int:
     """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
-    return n_partitions**2 * _SLICE + piece_length(n_partitions, length)
+    return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
 def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:

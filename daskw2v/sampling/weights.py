@@ -22,7 +22,7 @@ from daskw2v.types import Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.partition import Partitions
 
-_WORDS = 1 << 22  # words in the partitions of one task, about, and words read at once: 32 MB each
+TASK_WORDS = 1 << 22  # words in the partitions of one task, about, and words read at once: 32 MB each
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def partition_counts(
     known = read_partition_counts(home)
     if known is not None:
         return known
-    group = min(partitions.n, max(1, _WORDS // partitions.size(0)))
+    group = min(partitions.n, max(1, TASK_WORDS // partitions.size(0)))
     starts = range(0, partitions.n, group)
     jobs = [
         (vocabulary, partitions, exponent, home / str(number), start, min(start + group, partitions.n))
@@ -107,7 +107,7 @@ def _deal_counts(
     vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
     """Task: write the counts of the partitions first..last-1; return the attempt and the weight of each partition."""
-    n, rows = partitions.n, max(1, _WORDS // partitions.n)
+    n, rows = partitions.n, max(1, TASK_WORDS // partitions.n)
     parts: list[list[Int64Array]] = [[] for _ in range(first, last)]
     for start in range(0, partitions.size(first) + 1, rows):
         counts = vocabulary.read_counts(start * n, min((start + rows) * n, partitions.n_words))

@@ -30,7 +30,7 @@ from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
 
-_PART = 1 << 21  # edges in a part of the rows, about, or half as many
+PART_EDGES = 1 << 21  # edges in a part of the rows, about, or half as many
 _PARTS = 8  # parts of a small graph, which may be partitioned, too
 _SHARE = 0.5  # share of a worker's memory that a graph may take; tasks need the rest
 _DIVIDED = 0.3  # share that partitions may take, one for each thread; so do walkers that are there, and their trails
@@ -216,7 +216,7 @@ def _fill(
     if n_nodes >= _MOST:
         raise InputError(f"The edges have {n_nodes:,} nodes; at most {_MOST:,} are supported.", "Split the graph.")
     n_edges = sum(piece.edges for piece in pieces) * (1 if edges.directed else 2)
-    n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_PARTS, n_edges / _PART))))
+    n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_PARTS, n_edges / PART_EDGES))))
     layout = GraphLayout(stage.home, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
     jobs = [(layout, number, piece, len(pieces), names) for number, piece in enumerate(pieces)]
     dealt = _step(stage, "deal edges", deal_piece, jobs)

@@ -33,8 +33,8 @@ from daskw2v.types import Float64Array, Int32Array, UInt8Array
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory, 300 MB with types
-_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which splitters are drawn
-_RANGE = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
+FILE_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which splitters are drawn
+RANGE_NAMES = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
 _COLUMN, _TYPE = "name", "type"
 Name = int | str
 
@@ -102,7 +102,7 @@ def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dic
         path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
         columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
         names, types = _write_piece(home / path, columns)
-        first, n_edges = names[::_NAMES].to_pylist(), len(columns["source"])
+        first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
         pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
         held.clear()
 
@@ -139,8 +139,8 @@ def _write_piece(place: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]
         given = pa.concat_arrays([columns["source_type"], columns["target_type"]])
         types = sorted_types(given.unique().to_pylist())
         stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(given, types), types)))
-    for k, start in enumerate(range(0, len(names), _NAMES)):
-        write_columns(place, _file(k), {name: column.slice(start, _NAMES) for name, column in stored.items()})
+    for k, start in enumerate(range(0, len(names), FILE_NAMES)):
+        write_columns(place, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
     return names, types
 
 
@@ -160,12 +160,16 @@ def _file(number: int) -> str:
 def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
     """Divide all names at splitters; a range has about as many names of all pieces as another."""
     sizes = [
-        (name, min(_NAMES, piece.names.size - i * _NAMES)) for piece in pieces for i, name in enumerate(piece.first)
+        (name, min(FILE_NAMES, piece.names.size - i * FILE_NAMES))
+        for piece in pieces
+        for i, name in enumerate(piece.first)
     ]
     sizes.sort()  # by name; the first names of files, and how many are in them
     before = [0, *accumulate(size for _, size in sizes)]
     splitters = [
-        name for (name, _), (at, after) in zip(sizes, pairwise(before), strict=True) if at // _RANGE < after // _RANGE
+        name
+        for (name, _), (at, after) in zip(sizes, pairwise(before), strict=True)
+        if at // RANGE_NAMES < after // RANGE_NAMES
     ]
     limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
     return [NameRange(low, high, [_slice(piece, low, high) for piece in pieces]) for low, high in pairwise(limits)]

@@ -51,9 +51,9 @@ from daskw2v.store.stage import OpenStage, run_once
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
-_GROUP = 4  # files that a task writes
-_WALKERS = 1 << 20  # that a task moves at once, or twice as many
-_TRAIL = 1 << 22  # steps that it holds
+TASK_FILES = 4  # files that a task writes
+TASK_WALKERS = 1 << 20  # that a task moves at once, or twice as many
+TASK_STEPS = 1 << 22  # steps that it holds
 _HALF = 32  # bits
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ class Journey(NamedTuple):
     @property
     def groups(self) -> list[range]:
         """Files that are written together, by their numbers."""
-        return [range(begin, min(begin + _GROUP, self.files.n)) for begin in range(0, self.files.n, _GROUP)]
+        return [range(begin, min(begin + TASK_FILES, self.files.n)) for begin in range(0, self.files.n, TASK_FILES)]
 
     @property
     def columns(self) -> int:
@@ -207,13 +207,13 @@ def _travel(journey: Journey, number: int, part: int, before: Sequence[Sent]) ->
 def _moved(journey: Journey, number: int, before: Sequence[Sent], place: Store) -> dict[str, Any]:
     files, walks = journey.files, journey.files.walks
     rule = StepRule(files.steps(journey.number), 1.0 / walks.p, 1.0 / walks.q, files.path)
-    trail = np.empty((max(_TRAIL, walks.length), 3), np.int32)
+    trail = np.empty((max(TASK_STEPS, walks.length), 3), np.int32)
     part, under_way, trails, walkers, with_rows = _load(journey, number), 0, 0, 0, list[int]()
     for here, brought in _arrived(journey, number, before) if before else _starting(journey, number):
         at = 0
         while at < len(here):
             at, n = advance(part, brought, rule, here, at, trail)
-            groups = parts_of(trail[:n, 0], files.start(journey.number), files.n) // _GROUP
+            groups = parts_of(trail[:n, 0], files.start(journey.number), files.n) // TASK_FILES
             _write_by(place / "trail", str(trails), groups, trail[:n], len(journey.groups))
             trails += 1
         leaving = here[here[:, NODE] >= 0]
@@ -244,10 +244,10 @@ def _starting(journey: Journey, number: int) -> Iterator[tuple[Int32Array, Broug
     files, none = journey.files, _brought([], [])
     nodes = range(number, files.graph.n_nodes, journey.n)
     types = _read(journey, number, "types", np.uint8) if files.graph.types else None
-    for begin in range(0, len(nodes), _WALKERS):
-        first = np.asarray(nodes[begin : begin + _WALKERS], np.int32)
+    for begin in range(0, len(nodes), TASK_WALKERS):
+        first = np.asarray(nodes[begin : begin + TASK_WALKERS], np.int32)
         if types is not None:
-            first = first[types[begin : begin + _WALKERS] == files.path.types[0]]
+            first = first[types[begin : begin + TASK_WALKERS] == files.path.types[0]]
         walkers = np.zeros((len(first), journey.columns), np.int32)
         walkers[:, FIRST], walkers[:, LENGTH], walkers[:, NODE] = first, 1, first
         walkers[:, PREVIOUS : PREVIOUS + 1] = -1
@@ -267,7 +267,7 @@ def _arrived(journey: Journey, number: int, before: Sequence[Sent]) -> Iterator[
             if k in sent.with_rows:
                 rows.append(read("rows", 2))
                 targets.append(read("targets", 1))
-            if sum(map(len, held)) >= _WALKERS:
+            if sum(map(len, held)) >= TASK_WALKERS:
                 yield np.concatenate(held), _brought(rows, targets)
                 held, rows, targets = [], [], []
     if held:

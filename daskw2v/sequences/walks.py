@@ -33,7 +33,7 @@ pa = Extra("pyarrow", "arrow")
 
 COLUMN = "walk"
 LAYOUT = Layout("walks/<key>", unused="walks/<key>")
-_PART = 1 << 21  # nodes in the walks of a file, about, at most: 50 MB in a task's memory
+FILE_NODES = 1 << 21  # nodes in the walks of a file, about, at most: 50 MB in a task's memory
 
 
 def write_walks(
@@ -89,7 +89,7 @@ def write_walks(
         graph = build_graph(inputs, work, edges, resources, client, listen)
         metapath_of(walks, graph.types)  # refuses unknown types
         n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes
-        n_files = max(1, math.ceil(n_walks * walks.length / _PART))
+        n_files = max(1, math.ceil(n_walks * walks.length / FILE_NODES))
         home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column])
         files = WalkFiles(home, graph, walks, column, n_files)
         stage = Stage(work, home, partial(run_tasks, client), listen, "walk", "files")

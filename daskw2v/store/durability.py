@@ -25,7 +25,7 @@ _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x794C7630, 0x01021994}
 FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}  # not every folder can be opened and forced
 _libc = ctypes.CDLL(None, use_errno=True)
-_syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
+syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
 
 
 class _Noted:
@@ -169,11 +169,11 @@ def _by_device(files: list[str]) -> dict[int, list[str]]:
 
 def _force_filesystem(folder: str) -> bool:
     """Force a whole filesystem; return False if it is of a kind that cannot, or need not, do so."""
-    if _syncfs is None or not is_local(folder):
+    if syncfs is None or not is_local(folder):
         return False
     file = os.open(folder, os.O_RDONLY)
     try:
-        if _syncfs(file):
+        if syncfs(file):
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), folder)
     finally:

@@ -35,7 +35,7 @@ from daskw2v.store.storage import Store
 _FOLDER = "leases"
 BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
-_LOOK = 1.0  # seconds between two looks at another holder's entry
+LOOK = 1.0  # seconds between two looks at another holder's entry
 _RELEASED = {"released": True}
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
 
@@ -214,7 +214,7 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
             if beat != seen:
                 seen, since = beat, time.monotonic()
             if lives or (lives is None and time.monotonic() - since <= EXPIRY):
-                time.sleep(_LOOK)
+                time.sleep(LOOK)
                 continue
             if old is not None:
                 (folder / earlier).remove()

@@ -33,7 +33,7 @@ from daskw2v.store.zarr_schema import check_metadata
 
 T = TypeVar("T")
 TIMEOUT = 300.0  # seconds that an answer is waited for
-_PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
+PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
 _Call = tuple[Callable[..., Any], tuple[Any, ...], queue.SimpleQueue[tuple[Any, BaseException | None]]]
 _callers = threading.local()  # to each thread its own
 _FINAL = FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
@@ -69,7 +69,7 @@ def _explained(error: Exception, place: str) -> StoreError | None:
         return StoreError(f"{place} cannot be read or written ({_what(error)}).", "Give the rights, or another URL.")
     if may_pass(error):
         return StoreError(
-            f"{place} cannot be read or written: {len(_PAUSES) + 1} tries failed, the last by {_what(error)}.",
+            f"{place} cannot be read or written: {len(PAUSES) + 1} tries failed, the last by {_what(error)}.",
             "Look after the store; the same command goes on.",
         )
     return None
@@ -80,7 +80,7 @@ def _what(error: BaseException) -> str:
 
 
 def _pauses() -> Iterator[float]:
-    for pause in _PAUSES:
+    for pause in PAUSES:
         yield pause * random.uniform(0.7, 1.3)  # many workers shall not ask at the same moment
 
 

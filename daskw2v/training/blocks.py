@@ -17,7 +17,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.types import Float32Array, Int64Array
 
-_BLOCK_BYTES = 32 << 20
+BLOCK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ BlockFutures = Mapping[TableBlock, Future]
 
 def rows_per_block(vector_size: int) -> int:
     """Return how many rows of float32 make a block of some 32 MB."""
-    return max(1, _BLOCK_BYTES // (4 * vector_size))
+    return max(1, BLOCK_BYTES // (4 * vector_size))
 
 
 def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] = ()) -> list[TableBlock]:

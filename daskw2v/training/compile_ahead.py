@@ -20,8 +20,6 @@ from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.training.devices import find_device
 from daskw2v.training.strategies import find_strategy, usable
 
-_LONGEST = 60.0  # seconds that a run waits for its kernel; then it compiles it
-
 
 class CompileAhead:
     """The process that compiles the kernel of a run, if one is needed; it ends with the block.
@@ -60,8 +58,11 @@ class CompileAhead:
         with suppress(OSError):  # no room for another process
             self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
-    def wait(self) -> None:
-        """Wait until the kernel is compiled; compile here what training also needs meanwhile."""
+    def wait(self, longest: float = 60.0) -> None:
+        """Wait until the kernel is compiled; compile here what training also needs meanwhile.
+
+        After `longest` seconds the process is killed: the run compiles its kernel itself.
+        """
         if self._process is None:
             return
         others = find_strategy(self._params.strategy).exercise_text
@@ -69,7 +70,7 @@ class CompileAhead:
             if others is not None:
                 others(self._params)
         try:
-            self._process.wait(_LONGEST)
+            self._process.wait(longest)
         except subprocess.TimeoutExpired:
             self._process.kill()
 

@@ -16,7 +16,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _NOTHING = Vectors(Vocabulary.from_words([], []), np.zeros((0, 1), np.float32))
-_AT_ONCE = 2  # evaluations that may wait or run: each keeps the rows of its round in memory
+MOST_PENDING = 2  # evaluations that wait or run: each keeps the rows of its round in memory
 _SCORES = "scores"  # key in the entry of a round
 
 EvaluationSets = Mapping[str, Any]  # URLs by kind, as `evaluate` takes them
@@ -59,7 +59,7 @@ class TrainingEvaluation:
         if rows is None or rows["input"].join is None:
             measurements.say(f"round {number} is not evaluated: the cluster's memory does not hold the model")
             return
-        if measurements.pending(_SCORES) >= _AT_ONCE and not needed:
+        if measurements.pending(_SCORES) >= MOST_PENDING and not needed:
             measurements.say(f"round {number} is not evaluated: those before it are still being evaluated")
             return
         key = f"evaluate-{number}-{uuid.uuid4().hex[:8]}"

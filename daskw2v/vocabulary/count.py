@@ -30,8 +30,7 @@ from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 LAYOUT = Layout("vocabulary/<key>/<build>", unused="vocabulary/<key>")
-_LIST = 1 << 30  # most bytes of a list of words; each word takes some 100 bytes of memory
-_COPIED = 1 << 22  # rows copied at once: whole chunks, 32 MB
+COPIED_ROWS = 1 << 22  # rows copied at once: whole chunks, 32 MB
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,8 @@ class StoredVocabulary:
         for name in ("words", "offsets", "counts"):
             source = open_array(self._words(), name)
             copy = create_array(group, name, source.shape, source.dtype, held=True)
-            for start in range(0, source.shape[0], _COPIED):
-                write_rows(copy, start, source[start : start + _COPIED])
+            for start in range(0, source.shape[0], COPIED_ROWS):
+                write_rows(copy, start, source[start : start + COPIED_ROWS])
             copy.finish()
 
     def read_map(self, path: str) -> Int32Array:
@@ -266,10 +265,10 @@ def _take_steps(
     return take_steps(home, work, rules, n_buckets, partial(stage.map, size=1))
 
 
-def read_list(url: str, resources: Resources) -> list[str]:
-    """Read a list of words, one on each line, without duplicates."""
+def read_list(url: str, resources: Resources, most: int = 1 << 30) -> list[str]:
+    """Read a list of words, one on each line, without duplicates: `most` bytes, each word takes some 100 of memory."""
     try:
-        chunks = read_chunks(url, resources.storage_options, _LIST, resources.store_timeout)
+        chunks = read_chunks(url, resources.storage_options, most, resources.store_timeout)
         found: dict[bytes, None] = {}
         # Piece by piece: a list of all lines could take far more memory than the words that differ
         for offset, piece in pieces(chunks, 0, whole_lines=True):

@@ -26,7 +26,6 @@ from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.shards.encode import build_corpus, encode_batch
 from daskw2v.shards.layout import Shard, open_codes, read_words
-from daskw2v.store import retries
 from daskw2v.store.storage import Store
 
 POLICIES = ["strict", "replace", "skip"]
@@ -213,11 +212,10 @@ def test_protocol__must_be_known_and_installed(monkeypatch, protocol, error, mes
             ask(f"{protocol}://host/a.txt")
 
 
-def test_filesystem__that_does_not_answer_is_named(monkeypatch):
+def test_filesystem__that_does_not_answer_is_named(no_pauses, monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("Unable to locate credentials")
 
-    monkeypatch.setattr(retries, "_PAUSES", ())
     monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "isfile", refuse)
     with pytest.raises(InputError, match=r"memory://a cannot be searched \(RuntimeError: Unable to locate"):
         find_sources("memory://a")

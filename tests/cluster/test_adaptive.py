@@ -2,7 +2,8 @@
 
 import threading
 from dataclasses import replace
-from itertools import cycle
+from itertools import count, cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,9 +114,9 @@ def add(a, b):
 
 def test_run_tasks__gives_a_cluster_that_has_grown_more_to_do(monkeypatch):
     """Else an adaptive one would never see more work than it was given at the start, and not grow."""
-    monkeypatch.setattr(tasks, "_COUNT", 0.0)
-    most, limits = 0, iter([2, 2, 9])
-    monkeypatch.setattr(tasks, "_in_flight", lambda client: next(limits, 9))
+    most, threads, seconds = 0, iter([1, 1]), count(step=10.0)  # a task ends every ten seconds
+    monkeypatch.setattr(tasks, "total_threads", lambda client: next(threads, 9))
+    monkeypatch.setattr(tasks, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     with local(1) as cluster, Client(cluster) as client:
         submit = client.submit
 
@@ -125,9 +126,9 @@ def test_run_tasks__gives_a_cluster_that_has_grown_more_to_do(monkeypatch):
             return submit(*args, **options)
 
         monkeypatch.setattr(client, "submit", counted)
-        done = dict(run_tasks(client, "add", add, {k: (k, 1) for k in range(40)}))
-    assert done == {k: k + 1 for k in range(40)}
-    assert most > 4
+        done = dict(run_tasks(client, "add", add, {k: (k, 1) for k in range(99)}))
+    assert done == {k: k + 1 for k in range(99)}
+    assert most > 20, "more than the 16 of a small cluster"
 
 
 def has_no_gpu():

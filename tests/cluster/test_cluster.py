@@ -1,6 +1,7 @@
 """Clusters that cannot do the work say so, and nothing waits for ever."""
 
 import gc
+import itertools
 import os
 import platform
 import re
@@ -24,7 +25,6 @@ from daskw2v.cluster import (
     await_worker,
     check_cluster,
     connect,
-    connecting,
     find_trainers,
     first_done,
     gather,
@@ -34,7 +34,10 @@ from daskw2v.cluster import (
 )
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, InputError, TrainingError
+from daskw2v.progress import silent
 from daskw2v.store.storage import Store
+
+SHORT = Resources(worker_timeout=0.3)
 
 
 def echo(x):
@@ -98,10 +101,12 @@ def test_gather__says_that_the_scheduler_is_gone(client):
         gather(client, [client.submit(fail, CommClosedError("closed"))], "round 3")
 
 
-def test_gather__does_not_wait_for_results_that_nobody_can_make_again(monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0.1)
-    monkeypatch.setattr(waiting, "_FIXED", 0.3)
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as dying, Client(dying) as client:
+def test_gather__does_not_wait_for_results_that_nobody_can_make_again():
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as dying,
+        Client(dying) as client,
+        waits_for_workers(SHORT, silent),
+    ):
         done = client.submit(echo, 1)
         assert gather(client, [done], "echo") == [1]
         dying.sync(dying.workers[0].close)
@@ -109,23 +114,21 @@ def test_gather__does_not_wait_for_results_that_nobody_can_make_again(monkeypatc
             waiting._fetch(client, [done], None)
 
 
-def test_first_done__gives_up_on_a_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0.1)
-    monkeypatch.setattr(waiting, "_FIXED", 0.3)
+def test_first_done__gives_up_on_a_cluster_without_workers():
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as client,
+        waits_for_workers(SHORT, silent),
         pytest.raises(ClusterError, match=r"no worker for 0.3 s.*Start workers"),
     ):
         first_done(client, [client.submit(echo, 1)])
 
 
-def test_gather__keeps_nothing_of_a_caller_that_waited_long(client, monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0.1)
-
+def test_gather__keeps_nothing_of_a_caller_that_waited_long(client):
     def play():
         held = Round()
-        gather(client, [client.submit(sleep, pure=False)], "sleep")
+        with waits_for_workers(Resources(worker_timeout=0.1), silent):  # it looks for workers as often
+            gather(client, [client.submit(sleep, pure=False)], "sleep")
         return weakref.ref(held)
 
     gc.disable()  # nothing else would free what is held by a cycle
@@ -164,11 +167,12 @@ def test_homes__share_the_threads_of_a_worker_of_several_devices():
     assert trainers.slots() == ["a"] * 4 + ["b"] * 8
 
 
-def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed, monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0.1)
-    monkeypatch.setattr(waiting, "_GROWING", 0.3)
+def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed):
     task = mixed.submit(echo, 1, resources={"TPU": 2})
-    with pytest.raises(ClusterError, match=r"no worker with --resources TPU=2 for 0.3 s.*Start workers with --res"):
+    with (
+        waits_for_workers(SHORT, silent),
+        pytest.raises(ClusterError, match=r"no worker with --resources TPU=2 for 0.3 s.*Start workers with --res"),
+    ):
         gather(mixed, [task], "echo", {"TPU": 2})
     assert first_done(mixed, [mixed.submit(echo, 2, resources={"GPU": 1})], {"GPU": 1})
 
@@ -206,11 +210,10 @@ def test_check_cluster__leaves_nothing_behind(client, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_connect__says_that_no_scheduler_answers(monkeypatch):
-    monkeypatch.setattr(connecting, "_TIMEOUT", 0.2)
+def test_connect__says_that_no_scheduler_answers():
     with (
         pytest.raises(ClusterError, match=r"No scheduler answers at scheduler='tcp://127\.0\.0\.1:9'"),
-        connect(Resources(scheduler="tcp://127.0.0.1:9")),
+        connect(Resources(scheduler="tcp://127.0.0.1:9"), timeout=0.2),
     ):
         pass
 
@@ -352,18 +355,23 @@ def test_await_worker__waits_for_one_that_declares_a_resource(mixed, monkeypatch
     assert len(heard) == 1
 
 
-def test_first_done__tells_again_and_again_since_when_it_waits(monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0.05)
-    monkeypatch.setattr(waiting, "_AGAIN", 0.0)
-    heard = []
+def test_first_done__tells_every_five_minutes_since_when_it_waits(monkeypatch):
+    heard, seconds = [], itertools.count(step=100.0)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as client,
-        waits_for_workers(Resources(worker_timeout=0.4), heard.append),
-        pytest.raises(ClusterError),
+        waits_for_workers(Resources(worker_timeout=1000), heard.append),
     ):
-        first_done(client, [client.submit(echo, 1)])
-    assert len(heard) > 1
+        sync = client.sync
+
+        def briefly(*args, **options):
+            return sync(*args, **options | {name: 0.01 for name in ("timeout",) if name in options})
+
+        monkeypatch.setattr(client, "sync", briefly)
+        with pytest.raises(ClusterError, match="no worker for 1000 s"):
+            first_done(client, [client.submit(echo, 1)])
+    assert len(heard) == 4, "after 0, 300, 600 and 900 seconds"
     assert len({said.message for said in heard}) == 1, "it is the same wait"
 
 

@@ -3,9 +3,11 @@
 import gc
 import os
 import pickle
+import resource
 import signal
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -139,8 +141,8 @@ def test_share__of_spilled_arrays_keeps_the_bytes(made, tmp_path):
     assert spilled["rows"].tobytes() == expected
 
 
-def refuse(place):
-    raise PermissionError(f"{place} is not for you")
+def four_files(_):
+    return 4, 4
 
 
 @pytest.mark.slow
@@ -160,7 +162,7 @@ def test_share__is_never_the_only_way():
         settle(client)
         kept, seen = give()
         assert seen == (True, True)
-        client.run(setattr, shared_memory, "_open", refuse, workers=[b])
+        client.run(setattr, resource, "getrlimit", four_files, workers=[b])
         assert [give()[1], give()[1]] == [(False, True)] * 2
         assert client.run(given_bytes)[a] == 2 * 4 * N, "once, and once in vain"
         os.kill(client.run(os.getpid)[a], signal.SIGKILL)
@@ -187,7 +189,7 @@ def test_share__what_is_made_of_it_has_no_place(made):
 
 def test_share__takes_no_more_files_than_there_should_be(made, monkeypatch):
     before = files()
-    monkeypatch.setattr(shared_memory.resource, "getrlimit", lambda _: (4, 4))
+    monkeypatch.setattr(resource, "getrlimit", four_files)
     with pytest.raises(OSError, match="Too many open files"):
         shared_memory._open(made.place)
     assert files() == before
@@ -209,22 +211,27 @@ def test_share__refuses_other_memory_in_the_same_place(made):
     assert len(frames) == 1, "of another host, where this process and file happen to exist too"
 
 
-def test_share__changes_nothing_where_it_is_of_no_use(monkeypatch):
+@pytest.fixture
+def in_a_worker(monkeypatch):
+    """This process is a worker, and has said that it can open shared memory."""
+    rpc = SimpleNamespace(connection_args={}, collect=lambda: None)
+    worker = SimpleNamespace(rpc=rpc, loop=SimpleNamespace(add_callback=lambda callback: callback()))
+    monkeypatch.setattr(shared_memory, "get_worker", lambda: worker)
+    share(np.zeros(N, np.float32))
+
+
+def test_share__changes_nothing_outside_of_workers():
     rows = np.zeros((N, 2), np.float32)
-    assert share(rows) is rows, "outside of workers"
-    monkeypatch.setattr(shared_memory, "get_worker", lambda: None)
-    monkeypatch.setattr(shared_memory._handshake, "join", lambda worker: None)
+    assert share(rows) is rows
+
+
+def test_share__changes_nothing_where_it_is_of_no_use(in_a_worker, monkeypatch):
+    rows = np.zeros((N, 2), np.float32)
     assert share(rows[:9]).base is rows, "too small"
     assert type(share(rows[:, :1])) is np.ndarray, "not in one piece"
     assert type(share(rows)) is SharedArray
     monkeypatch.delattr(os, "memfd_create")
     assert share(rows) is rows, "another system"
-
-
-@pytest.fixture
-def in_a_worker(monkeypatch):
-    monkeypatch.setattr(shared_memory, "get_worker", lambda: None)
-    monkeypatch.setattr(shared_memory._handshake, "join", lambda worker: None)
 
 
 LARGE = 600, 1000  # 2.4 MB: memory that is used again
@@ -282,7 +289,7 @@ def test_share__writes_memory_when_it_is_first_given(monkeypatch, in_a_worker, m
     np.testing.assert_array_equal(deserialize(*given[0]), mine)
     with pytest.raises(ValueError, match="read-only"):
         mine[0] = 1
-    monkeypatch.setattr(shared_memory.resource, "getrlimit", lambda _: (4, 4))
+    monkeypatch.setattr(resource, "getrlimit", four_files)
     other = share(np.ones(N, np.float32))
     assert len(serialize(other, context=context)[1]) == 1, "no more files: bytes"
     del mine

@@ -165,9 +165,9 @@ def test_tables_of__hold_little_of_an_iterable():
 
 def test_tables_of__are_cut_between_sentences(monkeypatch):
     arrow()
-    monkeypatch.setattr(tables, "_BYTES", 1000)
+    monkeypatch.setattr(tables, "TABLE_BYTES", 1000)
     whole = list(tables_of(frame(), "text"))
-    monkeypatch.setattr(tables, "_BATCH", 100)
+    monkeypatch.setattr(tables, "BATCH", 100)
     streamed = list(tables_of(strings(), "text"))
     assert min(len(whole), len(streamed)) > 3
     for parts in (whole, streamed):

@@ -122,8 +122,6 @@ def site(tmp_path_factory):
         (folder / f"dummy_{name}.py").write_text(f"import numpy as np\n{source}")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        for registry in AXES.values():
-            patch.setattr(registry, "_added", {})
         yield folder
 
 
@@ -165,8 +163,9 @@ def test_page__names_groups_and_classes_of_plug_ins():
     assert named == {field: (registry._group, registry._kind) for field, registry in AXES.items()}
 
 
-def test_own_values__are_found_without_looking_at_what_is_installed(trained, monkeypatch):
-    monkeypatch.setattr(registries, "_installed", None)
+def test_own_values__are_found_without_looking_at_what_is_installed(trained, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # what was known of other folders does not count
+    monkeypatch.setattr(registries, "entry_points", None)
     trained()
 
 
@@ -219,7 +218,7 @@ def test_tokenizer__of_a_plug_in_cuts(trained):
 def test_tokenizer__of_a_plug_in_counts_by_its_code(site, monkeypatch):
     (name, before), edited = tokenizer_identity("shouting"), TOKENIZERS.find("shouting")
     assert name == "shouting"
-    monkeypatch.setitem(TOKENIZERS._added, name, replace(edited, cut=lambda data: RawText(data.lower())))
+    monkeypatch.setattr(sys.modules["dummy_shouting"], "VALUE", replace(edited, cut=lambda data: RawText(data.lower())))
     assert tokenizer_identity(name) != [name, before]
 
 
@@ -241,8 +240,6 @@ class Elsewhere:
     def run(self, function, *args, workers, on_error):
         with self._monkeypatch.context() as patch:
             patch.setattr(sys, "path", [entry for entry in sys.path if entry != str(self._folder)])
-            for registry in AXES.values():
-                patch.setattr(registry, "_added", {})
             return {"tcp://elsewhere": function(*args)}
 
 

@@ -165,9 +165,9 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     device = asked.pop("device")
     params = TINY.replace(**asked, frozen_words="known")
     silent = replace(registry[name], name="theirs")
-    monkeypatch.setitem(registry._added, "theirs", silent)
+    monkeypatch.setitem(registry, "theirs", silent)
     assert problem_of(params, device).startswith(
         f"frozen_words='known' changes nothing for {field}='theirs'; it is for"
     )
-    monkeypatch.setitem(registry._added, "theirs", replace(silent, also_reads=("frozen_words",)))
+    monkeypatch.setitem(registry, "theirs", replace(silent, also_reads=("frozen_words",)))
     assert problem_of(params, device) is None

@@ -38,16 +38,13 @@ TEXTS = st.lists(st.text("ab é\n日\",;\t'", max_size=8), max_size=9)
     st.sampled_from([("a.csv", {}), ("a.tsv", {"delimiter": "\t"}), ("a.csv", {"delimiter": ";"})]),
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
-    st.sampled_from([64, 300, 1 << 24]),
 )
-def test_rows__have_text_whose_lines_are_sentences(folder, texts, kind, end, quoted, size):
+def test_rows__have_text_whose_lines_are_sentences(folder, texts, kind, end, quoted):
     name, dialect = kind
     content = table(texts, lineterminator=end, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL, **dialect)
     path = folder / name
     path.write_bytes(content)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_ROW", size)
-        pieces, report = read(path, also={"delimiter": dialect.get("delimiter")})
+    pieces, report = read(path, also={"delimiter": dialect.get("delimiter")})
     lines = "\n".join(texts).split("\n")
     assert sentences(pieces) == [line.split() for line in lines if line.split()]
     assert report.lines == (len(lines) if texts else 0)
@@ -113,20 +110,23 @@ def test_invalid_utf8__is_told_by_its_row(tmp_path):
     assert read(tmp_path / "a.csv", errors="skip")[1].skipped == 1
 
 
-def test_row__of_an_open_quote_is_refused_where_it_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_ROW", 1000)
-    (tmp_path / "a.csv").write_text("text\n" + "one\n" * 500 + '"two\n' + "three\n" * 1000)
-    with pytest.raises(InputError, match=r"cannot be read as CSV after row \d+ .*A row may have 1,000 bytes; an open"):
+def test_row__of_an_open_quote_is_refused_where_it_begins(tmp_path):
+    (tmp_path / "a.csv").write_text("text\n" + "one\n" * 500 + '"two\n' + f"{'three' * 200_000}\n" * 34)
+    with pytest.raises(
+        InputError, match=r"cannot be read as CSV after row \d.*A row may have 16,777,216 bytes; an open"
+    ):
         read(tmp_path / "a.csv")
 
 
-def test_rows__are_parsed_in_bounded_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_ROW", 1 << 12)
-    path = tmp_path / "a.csv"
-    path.write_text("text\n" + "one two\n" * 10_000)
-    pieces, _ = read(path)
-    assert sentences(pieces) == [["one", "two"]] * 10_000
-    assert max(len(piece.data) for piece in pieces) <= 1 << 12
+@pytest.mark.parametrize("shift", range(3))
+def test_rows__are_parsed_in_bounded_parts(tmp_path, shift):
+    """Of 16 MiB, which end between two rows, in a line or in one of the quotes; a row may take most of them."""
+    line = '"a'[:shift] + "x" * 99_990
+    texts = [f"{i}\n{line}\n\n{line}" for i in range(120)] + ["y" * 15_000_000]
+    (tmp_path / "a.csv").write_bytes(table(texts))
+    pieces, report = read(tmp_path / "a.csv")
+    assert sentences(pieces) == [*([part] for i in range(120) for part in (str(i), line, line)), texts[-1:]]
+    assert report.lines == 120 * 4 + 1
 
 
 @pytest.mark.parametrize(

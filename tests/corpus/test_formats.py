@@ -63,7 +63,7 @@ def sentences(blocks):
 
 
 def in_bits(chunk, longest):
-    return patch.multiple(streams, CHUNK=chunk, LONGEST=longest, _PROBE=chunk)
+    return patch.multiple(streams, CHUNK=chunk, LONGEST=longest, PROBE=chunk)
 
 
 def ended(data):

@@ -39,7 +39,6 @@ FORMAT = Format(
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Return what installs a distribution that adds the format "records"."""
-    monkeypatch.setattr(FORMATS, "_added", {})
     folder = tmp_path / "site"
     info = folder / "records-1.5.dist-info"
     info.mkdir(parents=True)

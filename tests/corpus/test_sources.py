@@ -15,7 +15,6 @@ from daskw2v.corpus import sources as module
 from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
-from daskw2v.store import retries
 
 
 @pytest.fixture
@@ -221,7 +220,7 @@ def test_plan_blocks__refuses_a_file_that_is_no_parquet(tmp_path):
         plan_blocks(find_sources(tmp_path / "a.parquet"), 10, {})
 
 
-def test_open_source__reads_on_where_an_answer_failed(memory, monkeypatch):
+def test_open_source__reads_on_where_an_answer_failed(memory, no_pauses, monkeypatch):
     content, read, calls = os.urandom(5 << 20), MemoryFile.read, []
 
     def now_and_then(file, size=-1):
@@ -232,18 +231,16 @@ def test_open_source__reads_on_where_an_answer_failed(memory, monkeypatch):
 
     memory.pipe("/a.txt", content)
     (source,) = find_sources("memory://a.txt", None, {})
-    monkeypatch.setattr(retries, "_PAUSES", (0.0,))
     monkeypatch.setattr(MemoryFile, "read", now_and_then)
     with open_source(source, {}) as file:
         assert file.read() == content
     assert len(calls) > 5
 
 
-def test_open_source__gives_up_what_does_not_answer(memory, monkeypatch):
+def test_open_source__gives_up_what_does_not_answer(memory, no_pauses, monkeypatch):
     memory.pipe("/a.txt", b"some words\n")
     (source,) = find_sources("memory://a.txt", None, {})
     never = threading.Event()
-    monkeypatch.setattr(retries, "_PAUSES", ())
     monkeypatch.setattr(MemoryFile, "read", lambda file, size=-1: never.wait())
     with pytest.raises(StoreError, match=r"a\.txt cannot be read .*no answer"), open_source(source, {}, 0.01) as file:
         file.read()

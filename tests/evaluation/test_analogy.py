@@ -96,12 +96,12 @@ def assert_equals_gensim(vectors, url, restrict_vocab=None):
     return found
 
 
-@pytest.fixture(params=[(512, 1 << 17), (7, 100)], ids=["one block", "many blocks"])
+@pytest.fixture(params=[None, 7], ids=["one block", "many blocks"])
 def blocks(request, monkeypatch):
-    width, scores = request.param
-    monkeypatch.setattr(solving, "_NARROWEST", width)
-    monkeypatch.setattr(solving, "_TABLE", width)
-    monkeypatch.setattr(solving, "_SCORES", scores)
+    """Have vectors read as they are asked for, or seven rows at a time."""
+    read, n = Vectors.blocks, request.param
+    if n:
+        monkeypatch.setattr(Vectors, "blocks", lambda self, limit=None, n_rows=None: read(self, limit, n))
 
 
 @pytest.fixture

@@ -41,11 +41,10 @@ def test_classify__learns_the_order_of_words(ordered):
     assert np.mean(cnn.classify(texts, split, 0) == texts.labels[split.test]) > 0.95
 
 
-def test_classify__repeats_itself_and_leaves_others_random_numbers_alone(ordered, monkeypatch):
-    monkeypatch.setattr(cnn, "_EPOCHS", 1)
+def test_classify__repeats_itself_and_leaves_others_random_numbers_alone(ordered):
     texts, split = ordered
     before = torch.get_rng_state()
-    first, again, other = (cnn.classify(texts, split, seed) for seed in (3, 3, 4))
+    first, again, other = (cnn.classify(texts, split, seed, epochs=1) for seed in (3, 3, 4))
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -62,9 +61,8 @@ def test_classify__answers_with_the_best_epoch_on_dev(ordered, monkeypatch):
         tested.append(len(tested))
         return np.full(len(numbers), len(tested))
 
-    monkeypatch.setattr(cnn, "_EPOCHS", 2)
     monkeypatch.setattr(cnn._Network, "answer", answer)
-    np.testing.assert_array_equal(cnn.classify(texts, split, 0), 1)
+    np.testing.assert_array_equal(cnn.classify(texts, split, 0, epochs=2), 1)
     assert len(tested) == 1
 
 

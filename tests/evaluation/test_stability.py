@@ -41,9 +41,9 @@ def reference(a, b, words, topn):
 @pytest.fixture(params=[False, True], ids=["one block", "many blocks"])
 def _blocks(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(vectors_module, "_BLOCK", 4 * 8 * 7)
-        monkeypatch.setattr(module, "_SCORES", 30)
-        monkeypatch.setattr(module, "_QUERIES", 9)
+        monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 4 * 8 * 7)
+        monkeypatch.setattr(vectors_module, "SCORES", 30)
+        monkeypatch.setattr(module, "QUERIES", 9)
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -65,9 +65,9 @@ def test_neighbour_stability__compares_the_words_given(pair):
     assert (found.words, found.missing) == (2, 3)
 
 
-def test_neighbour_stability__compares_the_most_frequent_common_words(pair, monkeypatch):
-    monkeypatch.setattr(module, "_FREQUENT", 3)
-    assert list(neighbour_stability(*pair).overlaps) == ["w20", "w21", "w22"]
+def test_neighbour_stability__compares_the_thousand_most_frequent_common_words():
+    a, b = model([f"w{i}" for i in range(1100)], 1), model([f"w{i}" for i in range(1099, 19, -1)], 2)
+    assert list(neighbour_stability(a, b).overlaps) == [f"w{i}" for i in range(20, 1020)]
 
 
 def test_neighbour_stability__is_one_for_a_turned_model(pair):

@@ -27,7 +27,7 @@ def vectors():
 
 
 def test_export__writes_parquet(vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors_module, "_BLOCK", 24)  # two rows in a row group
+    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 24)  # two rows in a row group
     export(vectors, str(tmp_path / "v.parquet"))
     table = pq.read_table(tmp_path / "v.parquet")
     assert table.schema.field("vector").type == pa.list_(pa.float32(), 3)

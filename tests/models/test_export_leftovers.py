@@ -50,12 +50,12 @@ def test_export__after_one_that_was_killed_leaves_what_it_names(format, tmp_path
     needs(format)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
 
-    def kill(*args):
+    def kill(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
-        dying.setattr(files, "_check_is", kill)  # all is written, and has not its name yet
-        dying.setattr(files, "_is", lambda *args: False)  # nothing is cleared up
+        # It is looked whether the file is still ours before it gets its name, and before it is cleared up
+        dying.setattr(os.path, "samestat", kill)
         with pytest.raises(KeyboardInterrupt):
             exported(tiny(), format, killed)
     assert any(".part" in name for name in left(killed))
@@ -68,10 +68,15 @@ def test_export__after_one_that_was_killed_leaves_what_it_names(format, tmp_path
 def test_export__that_fails_leaves_nothing_and_names_the_place(format, tmp_path, monkeypatch):
     needs(format)
 
-    def full(*args):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    looked, samestat = [], os.path.samestat
 
-    monkeypatch.setattr(files, "_check_is", full)
+    def full(*of):
+        looked.append(of)
+        if len(looked) == 1:  # later it clears up
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return samestat(*of)
+
+    monkeypatch.setattr(os.path, "samestat", full)
     with pytest.raises(StoreError, match=rf"No space is left where {tmp_path}/.*model.* should be written\. Make room"):
         exported(tiny(), format, tmp_path)
     assert left(tmp_path) == []

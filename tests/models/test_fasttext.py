@@ -63,8 +63,8 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
     whole = import_vectors(facebook)
-    monkeypatch.setattr(composing, "_NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 4 * 8 * 3)
+    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 8 * 3)
     np.testing.assert_array_equal(import_vectors(facebook).vectors, whole.vectors)
 
 
@@ -98,8 +98,8 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
         monkeypatch.setattr(writing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
-    monkeypatch.setattr(composing, "_NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 4 * 5 * 3)
+    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     words, counts = model.get_words(include_freq=True)
@@ -258,7 +258,7 @@ def test_import__refuses_more_than_memory(tmp_path):
 
 def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
-    monkeypatch.setattr(composing, "_ROWS_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 1 << 20)
     rows = np.ones((2 + 40_000, 64), "<f4")
     rows[5::1000] = 0.0
     (tmp_path / "m.bin").write_bytes(content(rows, dim=64, bucket=40_000, minn=3, maxn=6))
@@ -273,12 +273,12 @@ def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     assert (vectors.features.rows == 1.0).all()
 
 
-def test_words__are_read_in_blocks(monkeypatch):
-    """Whatever the blocks are: what follows the words is next."""
-    words = [b"a" * n + b"\xc3\xa9" for n in range(20)]
+@pytest.mark.parametrize("left", range(16))
+def test_words__are_read_in_blocks(left):
+    """Wherever a block of 64 KiB ends in a word or its count: what follows the words is next."""
+    lengths = [(1 << 16) - 2 - left, 0, 3, 65_000, 1, 2]
+    words = [b"a" * n + b"\xc3\xa9" for n in lengths]
     written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
-    for block in (1, 7, 1 << 16):
-        monkeypatch.setattr(layout, "_BLOCK", block)
-        f = io.BytesIO(written)
-        assert layout.read_words(f, "url", 20) == ([word.decode() for word in words], list(range(20)))
-        assert f.read() == b"rest"
+    f = io.BytesIO(written)
+    assert layout.read_words(f, "url", len(words)) == ([word.decode() for word in words], list(range(len(words))))
+    assert f.read() == b"rest"

@@ -109,16 +109,20 @@ def test_follower__readers_meet_whole_versions_only(work, served):
     assert len(met) > 1
 
 
-def test_follower__keeps_what_it_holds_while_another_is_opened(work, served, monkeypatch):
-    opening, go_on, true_open = threading.Event(), threading.Event(), Vectors.open
+def test_follower__keeps_what_it_holds_while_another_is_opened(work, served):
+    opening, go_on = threading.Event(), threading.Event()
 
-    def slow_open(*args, **options):
-        opening.set()
-        go_on.wait()
-        return true_open(*args, **options)
+    class Slow(Vectors):
+        """Vectors whose second version is not opened at once."""
 
-    with Follower(work.url, interval=NEVER) as follower:
-        monkeypatch.setattr(follower, "_open", slow_open)
+        @classmethod
+        def open(cls, url, *args, **options):
+            if url != work.url:
+                opening.set()
+                go_on.wait()
+            return super().open(url, *args, **options)
+
+    with Follower(work.url, interval=NEVER, opened_as=Slow) as follower:
         Versions(work).rollback()
         looker = threading.Thread(target=follower.look)
         looker.start()

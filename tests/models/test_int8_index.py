@@ -100,8 +100,8 @@ def test_bounds__suffice_for_most_queries():
 
 
 def test_threads__find_the_same(monkeypatch):
-    monkeypatch.setattr(threads, "_PART", 100)
-    monkeypatch.setattr(scanning, "_BLOCK", 70)
+    monkeypatch.setattr(threads, "THREAD_ROWS", 100)
+    monkeypatch.setattr(scanning, "BLOCK_WORDS", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
         monkeypatch.setattr("daskw2v.models.threads.usable_cores", lambda n=n: n)

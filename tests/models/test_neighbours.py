@@ -35,7 +35,7 @@ def url(rows, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(module, "_WORDS", 50)
+    monkeypatch.setattr(module, "TASK_WORDS", 50)
 
 
 def assert_equal(found, vectors, words, topn):

@@ -43,7 +43,7 @@ def url(request, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Two chunks of the store are read at once."""
-    monkeypatch.setattr(module, "_BLOCK", 24 * D * 4)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 24 * D * 4)
 
 
 @pytest.fixture(params=["from the store", "mapped", "an array", "in memory alone"])

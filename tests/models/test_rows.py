@@ -39,8 +39,8 @@ def url(request, tmp_path_factory):
 @pytest.fixture
 def asked(monkeypatch):
     """How many rows were asked of the store, each time; blocks are small."""
-    monkeypatch.setattr(module, "_BLOCK", MOST * D * 4)
-    monkeypatch.setattr(module, "_QUERIES", 5)
+    monkeypatch.setattr(module, "BLOCK_BYTES", MOST * D * 4)
+    monkeypatch.setattr(module, "QUERIES", 5)
     read, numbers = StoredRows.__getitem__, []
 
     def spy(rows, key):
@@ -103,7 +103,7 @@ def same(found, expected):
 def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query, monkeypatch):
     assert isinstance(loaded.vectors, np.ndarray)
     for scores in (20, 1 << 22):
-        monkeypatch.setattr(module, "_SCORES", scores)
+        monkeypatch.setattr(module, "SCORES", scores)
         expected, vectors = QUERIES[query](loaded), Vectors.open(url, in_memory=False)
         assert isinstance(vectors.vectors, StoredRows)
         asked.clear()
@@ -115,7 +115,7 @@ def test_vectors__answer_from_the_store_as_from_memory(url, loaded, asked, query
 @pytest.mark.sampled(14)
 @pytest.mark.parametrize("query", QUERIES)
 def test_vectors__answer_from_pieces_as_from_an_array(url, loaded, query, monkeypatch):
-    monkeypatch.setattr(module, "_SCORES", 20)
+    monkeypatch.setattr(module, "SCORES", 20)
     array = Vectors(loaded.vocabulary, np.array(loaded.vectors))
     same(QUERIES[query](Vectors.open(url)), QUERIES[query](array))
 
@@ -124,7 +124,7 @@ def test_vectors__answer_from_pieces_as_from_an_array(url, loaded, query, monkey
 def test_nearest__has_the_same_bits_from_pieces_an_array_and_the_store(url, loaded, monkeypatch, block):
     query, array = np.linspace(-1, 1, D), Vectors(loaded.vocabulary, np.array(loaded.vectors))
     ids, cosines = array.nearest(query, 20)
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK_BYTES", block)
     for vectors in (Vectors.open(url), Vectors.open(url, in_memory=False)):
         found = vectors.nearest(query, 20)
         np.testing.assert_array_equal(found[0], ids)

@@ -24,7 +24,7 @@ WORDS = [f"naïve{i}" for i in range(V)]
 
 @pytest.fixture
 def vectors(monkeypatch):
-    monkeypatch.setattr(vectors_module, "_BLOCK", 4 * D * 8)  # eight rows at once
+    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 4 * D * 8)  # eight rows at once
     matrix = np.random.default_rng(0).standard_normal((V, D), np.float32)
     matrix[7] = 0
     return Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), matrix)

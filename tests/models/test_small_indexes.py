@@ -114,9 +114,9 @@ def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
 def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
     rows, found = planted(1000, 20), []
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
-    monkeypatch.setattr(thread_shares, "_PART", 100)
+    monkeypatch.setattr(thread_shares, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
-        monkeypatch.setattr(scanning, "_BLOCK", block)
+        monkeypatch.setattr(scanning, "BLOCK_WORDS", block)
         monkeypatch.setattr("daskw2v.models.threads.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))

@@ -208,7 +208,7 @@ def test_n_similarity__equals_gensim(vectors, keyed):
 
 @pytest.mark.parametrize("scores", [7, 1 << 22])
 def test_rank__equals_gensim(vectors, keyed, monkeypatch, scores):
-    monkeypatch.setattr(module, "_SCORES", scores)
+    monkeypatch.setattr(module, "SCORES", scores)
     others = WORDS[:40]
     assert [vectors.rank("w3", word) for word in others] == [keyed.rank("w3", word) for word in others]
     assert vectors.rank("w3", vectors.most_similar("w3")[0][0]) == 1
@@ -299,7 +299,7 @@ def test_nearest__equals_brute_force_in_any_blocks(scores, topn, queries, seed):
     vectors = Vectors(Vocabulary.from_words(WORDS[:50], [1] * 50), matrix)
     query = rng.standard_normal((queries, 4)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SCORES", scores)
+        patch.setattr(module, "SCORES", scores)
         ids, cosines = vectors.nearest(query, topn)
     exact = (query / np.linalg.norm(query, axis=1, keepdims=True)) @ (
         matrix / np.linalg.norm(matrix, axis=1, keepdims=True)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import MissingExtraError
-from daskw2v.objectives.subwords import network
 from daskw2v.objectives.subwords.alphabet import LENGTH, MOST, Alphabet
 from daskw2v.objectives.subwords.network import rows_of
 from daskw2v.objectives.subwords.training import (
@@ -24,6 +23,7 @@ WORDS = ["", "a", "banana", "🎈", "x" * 40, *("".join(RNG.choice([*"abcde"], n
 ALPHABET = Alphabet.of(WORDS, 5)
 CHARACTERS = ALPHABET.encode(WORDS)
 MOVE = RNG.standard_normal((len(WORDS), 12), np.float32)
+MANY, TIMES = np.tile(CHARACTERS, (11, 1)), 11  # more words than the network takes at once
 
 
 @pytest.fixture(autouse=True)
@@ -70,10 +70,9 @@ def test_gradients__equal_differences_of_the_reference(weights):
             assert found[name][at] == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-3, abs=1e-3)
 
 
-def test_gradients__repeat_themselves_on_one_thread(weights, monkeypatch):
-    monkeypatch.setattr(network, "_AT_ONCE", 7)
+def test_gradients__repeat_themselves_on_one_thread(weights):
     torch.set_num_threads(2)
-    first, again = (gradients(weights, CHARACTERS, MOVE) for _ in range(2))
+    first, again = (gradients(weights, MANY, np.tile(MOVE, (TIMES, 1))) for _ in range(2))
     assert torch.get_num_threads() == 1
     for name, values in first.items():
         assert values.tobytes() == again[name].tobytes()
@@ -106,12 +105,12 @@ def test_check_torch__names_a_build_without_cuda(monkeypatch):
         check_torch("cuda")
 
 
-def test_gradients__add_up_over_words(weights, monkeypatch):
-    whole = gradients(weights, CHARACTERS, MOVE)
-    monkeypatch.setattr(network, "_AT_ONCE", 7)
+def test_gradients__add_up_over_words(weights):
+    whole, many = gradients(weights, CHARACTERS, MOVE), gradients(weights, MANY, np.tile(MOVE, (TIMES, 1)))
     parts = [gradients(weights, CHARACTERS[rows], MOVE[rows]) for rows in (slice(40), slice(40, None))]
     for name, values in whole.items():
         np.testing.assert_allclose(parts[0][name] + parts[1][name], values, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(many[name] / TIMES, values, rtol=1e-3, atol=1e-4)
 
 
 def test_adam_step__is_that_of_pytorch_uphill(weights):

@@ -135,7 +135,7 @@ def test_build_phrases__does_not_depend_on_where_shards_begin(
     corpus = corpus_of(store, sentences, cuts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bigrams, "BUCKET_WORDS", bucket_words)
-        for constant, value in (("PIECE", piece), ("_LOOK", look), ("_WORDS", look)):
+        for constant, value in (("PIECE", piece), ("LOOK_BACK", look), ("CHUNK_WORDS", look)):
             patch.setattr(tasks, constant, value)
         joined = build_phrases(corpus, store, params, Resources(), client)
     expected, left = by_reference(sentences, params)

@@ -12,7 +12,6 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.retraining import align
 from daskw2v.retraining.align import find_alignment, read_rotation, write_aligned
 from daskw2v.store.storage import Store
 from daskw2v.training import rewriting
@@ -54,20 +53,21 @@ def test_find_alignment__undoes_any_rotation(rows, determinant):
     assert found.residual == pytest.approx(0, abs=1e-3)
 
 
-def test_find_alignment__is_procrustes_of_unit_vectors_on_shared_words(rows, monkeypatch):
-    monkeypatch.setattr(align, "_AT_ONCE", 7)
-    rng = np.random.default_rng(3)
-    theirs = ["only", *WORDS[:40][::-1]]
-    published = rows[:40][::-1] @ random_rotation(4, -1) + 0.3 * rng.standard_normal((40, SIZE))
-    found = find_alignment(vectors(WORDS, rows), vectors(theirs, np.vstack([np.ones(SIZE), published])))
-    ours, others = units(rows[:40]), units(published[::-1])
+@pytest.mark.parametrize("n", [40, 20_000])
+def test_find_alignment__is_procrustes_of_unit_vectors_on_shared_words(n):
+    """Those of many words are multiplied part by part."""
+    rng, words = np.random.default_rng(3), [f"w{i}" for i in range(n + 10)]
+    rows, theirs = rng.standard_normal((n + 10, SIZE)), ["only", *words[:n][::-1]]
+    published = rows[:n][::-1] @ random_rotation(4, -1) + 0.3 * rng.standard_normal((n, SIZE))
+    found = find_alignment(vectors(words, rows), vectors(theirs, np.vstack([np.ones(SIZE), published])), n)
+    ours, others = units(rows[:n]), units(published[::-1])
     expected, scale = orthogonal_procrustes(ours, others)
     np.testing.assert_allclose(found.rotation, expected, atol=1e-5)
     np.testing.assert_allclose(found.rotation @ found.rotation.T, np.eye(SIZE), atol=1e-12)
-    assert found.shared == 40
+    assert found.shared == found.words == n
     assert found.before == pytest.approx(np.mean(np.sum(ours * others, axis=1)), rel=1e-5)
     assert found.after == pytest.approx(np.mean(np.sum(ours @ expected * others, axis=1)), rel=1e-5)
-    assert found.after == pytest.approx(scale / 40, rel=1e-5)
+    assert found.after == pytest.approx(scale / n, rel=1e-5)
     assert found.residual == pytest.approx(np.sqrt(np.mean(np.sum((ours @ expected - others) ** 2, axis=1))), rel=1e-4)
     assert set(found.as_dict()) == {"shared", "words", "before", "after", "residual"}
 
@@ -99,21 +99,21 @@ def test_find_alignment__refuses_what_has_no_rotation(rows, words, columns, most
         find_alignment(vectors(WORDS, rows), vectors(words, np.ones((len(words), columns))), most_words)
 
 
-def write_version(store, rows, outputs, n_partitions):
-    create_model(store, {"input": rows.shape, "output": outputs.shape}, 8, n_partitions)
+def write_version(store, rows, outputs, n_partitions, row_block=8):
+    create_model(store, {"input": rows.shape, "output": outputs.shape}, row_block, n_partitions)
     for table, values in (("input", rows), ("output", outputs)):
         if n_partitions == 1:
             write_table_rows(store, table, 0, values)
         else:
             for part in range(n_partitions):
                 write_partition(store, table, part, values[Partitions(len(values), n_partitions).words(part)])
-    write_vocabulary(store, Vocabulary.from_words(WORDS, range(len(WORDS), 0, -1)))
+    words = [f"w{i}" for i in range(len(rows))]
+    write_vocabulary(store, Vocabulary.from_words(words, range(len(words), 0, -1)))
 
 
 @pytest.mark.parametrize("n_partitions", [1, 4])
 def test_write_aligned__keeps_all_dot_products_and_scores(client, tmp_path, monkeypatch, rows, n_partitions):
     monkeypatch.setattr(rewriting, "rows_per_block", lambda size: 17)  # several tasks a table
-    monkeypatch.setattr(align, "_AT_ONCE", 5)
     rows = rows.astype(np.float32)
     outputs = np.random.default_rng(7).standard_normal((len(WORDS) - 1, SIZE), np.float32)  # as of inner nodes
     source, target = Store(str(tmp_path / "source")), Store(str(tmp_path / "target"))
@@ -135,6 +135,17 @@ def test_write_aligned__keeps_all_dot_products_and_scores(client, tmp_path, monk
     finish(source, {})
     scores = [evaluate(Vectors.open(store.url), similarity=[pairs]).scores()["pairs"] for store in (source, target)]
     assert scores[0] == pytest.approx(scores[1])
+
+
+def test_write_aligned__turns_all_rows_of_a_large_block(client, tmp_path):
+    rows = np.random.default_rng(9).standard_normal((20_000, SIZE), np.float32)
+    source, target = Store(str(tmp_path / "source")), Store(str(tmp_path / "target"))
+    write_version(source, rows, rows, 1, row_block=len(rows))
+    words, turn = [f"w{i}" for i in range(len(rows))], random_rotation(8, -1)
+    write_aligned(client, source, target, find_alignment(vectors(words, rows), vectors(words, rows @ turn)))
+    finish(target, {})
+    for table in ("input", "output"):
+        np.testing.assert_allclose(read_table(target, table), rows @ turn, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 4])

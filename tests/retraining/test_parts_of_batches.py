@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources
-from daskw2v.corpus import batches
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.phrases.build import build_phrases
 from daskw2v.retraining.novelty import measure_novelty
@@ -13,19 +12,19 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.reading import folder_of_one_batch
 
 PARAMS = Params(min_count=1, phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 SEPARATE, TOGETHER = "4 KiB", "64 MiB"  # files of less than 4 KiB and of more than a 64th of that
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_FILES", 1 << 40)  # or some names of this folder would end a batch
-    rng = np.random.default_rng(0)
+def files(tmp_path):
+    folder, rng = folder_of_one_batch(tmp_path, [f"{number}.txt" for number in range(5)]), np.random.default_rng(0)
     for number in range(5):
         lines = (" ".join(f"w{w}" for w in rng.zipf(1.6, 8) % 40) for _ in range(30 + number))
-        (tmp_path / f"{number}.txt").write_text("\n".join([*lines, f"only{number}"]) + "\n")
-    return tmp_path
+        (folder / f"{number}.txt").write_text("\n".join([*lines, f"only{number}"]) + "\n")
+    return folder
 
 
 def new_text(files, work, block_size, client, numbers, params=PARAMS):

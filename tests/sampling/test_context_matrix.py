@@ -87,7 +87,7 @@ def rows_of(lines, vocabulary, params):
 def cut_finely(monkeypatch, pairs, band, columns=6):
     monkeypatch.setattr(context_matrix, "PAIRS", pairs)
     monkeypatch.setattr(matrix_tasks, "BAND", band)
-    monkeypatch.setattr(matrix_tasks, "_ROWS", 8)
+    monkeypatch.setattr(matrix_tasks, "ROWS", 8)
     monkeypatch.setattr(matrix_tasks, "COLUMNS", columns)
 
 
@@ -138,7 +138,6 @@ def test_build_matrix__does_not_depend_on_how_the_work_is_cut(
     (tmp_path / "whole").mkdir()
     params = PARAMS.replace(min_count=12)  # 56 words: there is a band for each
     expected = contexts_of(build_matrix(client, run_of(client, tmp_path / "whole", [LINES], params)))
-    monkeypatch.setattr(context_matrix, "_panel", context_matrix._panel.__wrapped__)
     cut_finely(monkeypatch, pairs, band)
     folder = tmp_path / "cut"
     folder.mkdir()

@@ -71,7 +71,7 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
 ):
     monkeypatch.setattr(dealing, "SPAN", 100)
     monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
-    monkeypatch.setattr(skipgrams, "_SLICE", at_least)
+    monkeypatch.setattr(skipgrams, "SLICE", at_least)
     dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
     words, buckets = expected_of(encoded, dealer)
     found = build_skipgrams(client, dealer, home, STRETCH)

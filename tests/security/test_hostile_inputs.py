@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import struct
 import sys
 import zipfile
 from dataclasses import replace
@@ -198,22 +199,24 @@ def test_json__of_any_depth_is_left_out(tmp_path, depth):
     assert _read(tmp_path / "a.jsonl") == 2 * depth + 11 + 14
 
 
-def test_archive__is_measured_before_it_is_unpacked(monkeypatch):
+def test_archive__is_measured_before_it_is_unpacked():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("set/a.txt", b"0" * 1000)
-    assert layouts.unpack("zip", packed.getvalue()) == {"a.txt": b"0" * 1000}
-    monkeypatch.setattr(layouts, "_UNPACKED", 999)
-    with pytest.raises(ValueError, match="more than 999 bytes"):
-        layouts.unpack("zip", packed.getvalue())
+    content = bytearray(packed.getvalue())
+    assert layouts.unpack("zip", bytes(content)) == {"a.txt": b"0" * 1000}
+    size = content.index(b"PK\x01\x02") + 24  # in the directory at the end of the file
+    assert content[size : size + 4] == struct.pack("<I", 1000)
+    content[size : size + 4] = struct.pack("<I", (1 << 28) + 1)
+    with pytest.raises(ValueError, match="more than 268,435,456 bytes"):
+        layouts.unpack("zip", bytes(content))
 
 
-def test_list__of_words_is_bounded(tmp_path, monkeypatch):
+def test_list__of_words_is_bounded(tmp_path):
     _gzip(tmp_path / "words.txt.gz", b"word\n", 100)
     assert read_list(str(tmp_path / "words.txt.gz"), Resources()) == ["word"]
-    monkeypatch.setattr("daskw2v.vocabulary.count._LIST", 100)
     with pytest.raises(InputError, match=r"longer than 100 bytes"):
-        read_list(str(tmp_path / "words.txt.gz"), Resources())
+        read_list(str(tmp_path / "words.txt.gz"), Resources(), most=100)
 
 
 def test_config__is_bounded(tmp_path):

@@ -13,7 +13,7 @@ from distributed.security import Security
 
 import daskw2v
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import connect, connecting
+from daskw2v.cluster import connect
 from daskw2v.cluster.shared_memory import given_bytes, share
 from daskw2v.errors import ClusterError
 
@@ -86,11 +86,10 @@ def test_command__takes_certificates_from_the_environment(address, certificates,
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "tls"])
-def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, protocol):
-    monkeypatch.setattr(connecting, "_TIMEOUT", 3)
+def test_client__without_certificates_is_told_what_to_do(address, protocol):
     with (
         pytest.raises(ClusterError, match=r"No scheduler answers.*tls://host:port.*TLS__CA_FILE"),
-        connect(Resources(scheduler=address.replace("tls", protocol))),
+        connect(Resources(scheduler=address.replace("tls", protocol)), timeout=3),
     ):
         pass
 
@@ -98,9 +97,8 @@ def test_client__without_certificates_is_told_what_to_do(address, monkeypatch, p
 CONNECT = """
 import sys
 from daskw2v import Resources
-from daskw2v.cluster import connecting
-connecting._TIMEOUT = 3
-with connecting.connect(Resources(scheduler=sys.argv[1])):
+from daskw2v.cluster import connect
+with connect(Resources(scheduler=sys.argv[1]), timeout=3):
     pass
 """
 

@@ -1,5 +1,6 @@
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -81,9 +82,9 @@ def test_graph__has_the_same_bits_however_edges_are_cut_and_written(client, tmp_
     whole = built(write(tmp_path / "a.parquet", edges), tmp_path, client, block_size="1 MiB")
     for module, name, value in (
         (numbering, "PIECE", 1),
-        (graphs, "_PART", 100),
-        (numbering, "_NAMES", 7),
-        (numbering, "_RANGE", 40),
+        (graphs, "PART_EDGES", 100),
+        (numbering, "FILE_NAMES", 7),
+        (numbering, "RANGE_NAMES", 40),
     ):
         monkeypatch.setattr(module, name, value)
     (tmp_path / "b.txt").write_text("".join(f"{s} {t} {w!r}\n" for s, t, w in edges[::-1]))
@@ -97,7 +98,7 @@ def test_graph__has_the_same_bits_however_edges_are_cut_and_written(client, tmp_
 def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", [(1, 2, 1.0), (2, 3, 1.0)])
     first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client)
-    monkeypatch.setattr(graphs, "_step", None)
+    monkeypatch.setattr(graphs, "run_tasks", lambda *_: pytest.fail("nothing is left to do"))
     assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client) == first
     assert sorted(Store(first.home.url).children()) == ["manifest.json", "names", "rows"]
     assert len((first.home / "names").children()) == 1
@@ -134,38 +135,46 @@ def test_graph__of_integers_and_strings_is_refused(client, tmp_path):
         built(paths, tmp_path, client)
 
 
+def one_worker(memory, threads):
+    """A client of a worker with so much memory."""
+    worker = {"memory_limit": memory, "nthreads": threads, "resources": {}}
+    return SimpleNamespace(scheduler_info=lambda n_workers: {"workers": {"tcp://a": worker}})
+
+
+@pytest.fixture(scope="module")
+def dense(client, tmp_path_factory):
+    """A graph of 31 nodes, of which some 4 KB are rows."""
+    folder = tmp_path_factory.mktemp("dense")
+    path = write(folder / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)])
+    return stored_graph(path, folder, client)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("room", "asked", "what"),
+    ("memory", "asked", "what"),
     [
-        (2000, 1, "The graph of 31 nodes and 930 edges"),
-        (2000, 4, "The graph of 31 nodes and 930 edges in 4 partitions"),
-        (500, None, "The graph of 31 nodes and 930 edges in 8 partitions"),
+        (5000, 1, "The graph of 31 nodes and 930 edges"),
+        (2500, 4, "The graph of 31 nodes and 930 edges in 4 partitions"),
+        (1000, None, "The graph of 31 nodes and 930 edges in 8 partitions"),
     ],
 )
-def test_graph__that_fits_no_worker_is_refused(client, tmp_path, monkeypatch, room, asked, what):
-    path = write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)])
-    (worker,) = client.scheduler_info()["workers"].values()
-    monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
-    monkeypatch.setattr(graphs, "_DIVIDED", room / worker["memory_limit"])
+def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
     with pytest.raises(ClusterError, match=f"{what} takes .* of each worker's memory.*Give workers a memory_limit of"):
-        partitions_of(stored_graph(path, tmp_path, client), asked, client)
+        partitions_of(dense, asked, one_worker(memory, 1))
 
 
 @pytest.mark.slow
-def test_graph__is_divided_only_where_it_must_be(client, tmp_path, monkeypatch):
-    graph = stored_graph(
-        write(tmp_path / "a.parquet", [(a, b, 1.0) for a in range(31) for b in range(a)]), tmp_path, client
-    )
-    (worker,) = client.scheduler_info()["workers"].values()
-    found = {}
-    for room in (10_000, 3000, 2000):
-        monkeypatch.setattr(graphs, "_SHARE", room / worker["memory_limit"])
-        monkeypatch.setattr(graphs, "_DIVIDED", room / worker["memory_limit"])
-        found[room] = partitions_of(graph, None, client)
-    assert found == {10_000: 1, 3000: 4, 2000: 8}
+@pytest.mark.parametrize(
+    ("memory", "threads", "n"), [(20_000, 1, 1), (20_000, 2, 1), (5000, 1, 4), (5000, 2, 8), (2500, 1, 8)]
+)
+def test_graph__is_divided_only_where_it_must_be(dense, memory, threads, n):
+    assert partitions_of(dense, None, one_worker(memory, threads)) == n
+
+
+@pytest.mark.slow
+def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, client):
     with pytest.raises(ParameterError, match="partitions=16, but this graph has 8 parts"):
-        partitions_of(graph, 16, client)
+        partitions_of(dense, 16, client)
 
 
 def test_graph__that_is_damaged_is_told(client, tmp_path):

@@ -85,9 +85,9 @@ def test_walks__are_those_of_the_reference(
     assert lists_in(walked(edges, tmp_path / "a", client, layout=layout)) == wanted
     assert len(wanted) == 2 * TYPES.count("author")
     assert len({len(walk) for walk in wanted}) > 2
-    for name, value in (("_WALKERS", 20), ("_TRAIL", 30), ("_GROUP", 2)):
+    for name, value in (("TASK_WALKERS", 20), ("TASK_STEPS", 30), ("TASK_FILES", 2)):
         monkeypatch.setattr(rounds, name, value)
-    monkeypatch.setattr(module, "_PART", 60)
+    monkeypatch.setattr(module, "FILE_NODES", 60)
     files = walked(edges, tmp_path / "b", client, layout=layout, partitions=4)
     assert len(files) > 10
     assert lists_in(files) == wanted
@@ -170,8 +170,11 @@ def test_graph__has_the_same_bits_however_edges_are_cut(edges, client, tmp_path,
     assert sum(array.nbytes for array in whole[2:]) == graph_bytes(NODES * 3, graph.n_edges, even=False)
     assert read_graph(graph.home, json.loads(json.dumps(graph.home.read_manifest()))) == graph
     for where, name, value in (
-        (numbering, "PIECE", 1), (graphs, "_PART", 50), (numbering, "_NAMES", 7), (numbering, "_RANGE", 40),
-    ):  # fmt: skip
+        (numbering, "PIECE", 1),
+        (numbering, "FILE_NAMES", 7),
+        (numbering, "RANGE_NAMES", 40),
+        (graphs, "PART_EDGES", 50),
+    ):
         monkeypatch.setattr(where, name, value)
     parts = built(tmp_path / "b", 1)[1]
     assert len(list(tmp_path.glob("b/graphs/*/names/*"))) > 4

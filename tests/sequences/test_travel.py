@@ -138,9 +138,9 @@ def test_walkers__walk_along_a_metapath_as_on_the_whole_graph(graph_of, weight, 
 )
 def test_walks__are_the_same_in_partitions(edges, client, tmp_path, monkeypatch, lists_in, p, q, weight, directed, n):
     walks, layout = Walks(number=2, length=6, p=p, q=q), EdgeList(weight=weight, directed=directed)
-    monkeypatch.setattr(module, "_PART", 60)
+    monkeypatch.setattr(module, "FILE_NODES", 60)
     whole = lists_in(walked(edges, tmp_path / "a", client, walks, 1, layout))
-    for name, value in (("_WALKERS", 20), ("_TRAIL", 30), ("_GROUP", 2)):
+    for name, value in (("TASK_WALKERS", 20), ("TASK_STEPS", 30), ("TASK_FILES", 2)):
         monkeypatch.setattr(rounds, name, value)
     assert lists_in(walked(edges, tmp_path / "b", client, walks, n, layout)) == whole
     assert len(whole) == 2 * 49

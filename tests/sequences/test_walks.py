@@ -55,7 +55,7 @@ def test_walks__start_from_each_node_in_each_round(edges, undisturbed):
 
 
 def test_walks__are_the_same_in_many_files(edges, undisturbed, client, tmp_path, monkeypatch, lists_in):
-    monkeypatch.setattr(module, "_PART", 300)
+    monkeypatch.setattr(module, "FILE_NODES", 300)
     files = walked(edges, tmp_path, client)
     assert len(files) == 24
     assert lists_in(files) == undisturbed
@@ -63,7 +63,7 @@ def test_walks__are_the_same_in_many_files(edges, undisturbed, client, tmp_path,
 
 @pytest.mark.slow
 def test_walks__are_the_same_when_workers_are_killed(edges, undisturbed, tmp_path, monkeypatch, lists_in):
-    monkeypatch.setattr(module, "_PART", 300)
+    monkeypatch.setattr(module, "FILE_NODES", 300)
     killed = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
 
@@ -90,7 +90,7 @@ def test_walks__go_on_where_they_were_cut_short(edges, undisturbed, client, tmp_
     written = {path: path.stat().st_mtime_ns for path in first}
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
     assert {path: path.stat().st_mtime_ns for path in first} == written
-    monkeypatch.setattr(module, "_write_file", None)
+    monkeypatch.setattr(module, "run_tasks", lambda *_: pytest.fail("nothing is left to do"))
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
 
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.shards import dictionary
 from daskw2v.shards.dictionary import Dictionary, padded
 
 WORD = 2**64 - 1
@@ -92,10 +91,9 @@ def test_encode__compares_the_middle_of_long_words():
 
 
 @pytest.mark.slow
-def test_encode__grows(monkeypatch):
-    monkeypatch.setattr(dictionary, "_FIRST_TYPES", 2)
-    monkeypatch.setattr(dictionary, "_FIRST_BYTES", 16)
-    words = [str(i % 5000).encode() * (1 + i % 7) for i in range(20000)]
+def test_encode__grows():
+    """Beyond the 65,536 words and 512 KiB that a new one has room for."""
+    words = [str(i % 70_000).encode() * (1 + i % 7) for i in range(100_000)]
     d, codes = encode(words)
     types = listed(d.words, d.offsets)
     assert [types[c] for c in codes] == words

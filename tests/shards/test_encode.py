@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus import batches, streams
+from daskw2v.corpus import streams
 from daskw2v.corpus.batches import Batch
 from daskw2v.corpus.pieces import RawText, tokens_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -19,6 +19,7 @@ from daskw2v.shards import encode
 from daskw2v.shards.encode import build_corpus, encode_batch, encoding_signature
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words
 from daskw2v.store.storage import Store
+from tests.support.reading import folder_of_one_batch
 
 RULES = {"tokenizer": "whitespace", "column": "text", "errors": "strict"}
 
@@ -206,9 +207,12 @@ def test_build_corpus__goes_on_block_by_block(text, tmp_path, monkeypatch):
     assert corpus.n_tokens == 750
 
 
-def test_build_corpus__of_small_files_has_the_positions_of_large_ones(text, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(batches, "_ends_batch", lambda url: False)  # as one name in 512 does, whatever the folder is
-    store = Store(str(tmp_path / "work"))
+def test_build_corpus__of_small_files_has_the_positions_of_large_ones(text, tmp_path, client):
+    files = sorted(tmp_path.glob("*.txt"))
+    folder = folder_of_one_batch(tmp_path, [path.name for path in files])
+    for path in files:
+        path.rename(folder / path.name)
+    text, store = str(folder / "*.txt"), Store(str(tmp_path / "work"))
     large = build(text, tmp_path / "work", client)
     (store / "corpora" / f"{large.name}.json").remove()
     small = build(text, tmp_path / "work", client, block_size="64 MiB")
@@ -265,13 +269,13 @@ def test_build_corpus__removes_what_lost_and_makes_again_what_is_gone(text, tmp_
 def test_build_corpus__keeps_what_a_late_run_of_a_task_wrote(text, tmp_path, client, monkeypatch):
     """Two runs of a task overlap: the one whose result counts for Dask is the first to write its manifest."""
 
-    def twice(block, store, rules):
+    def twice(block, store, **rules):
         first = encode_batch(block, store, **rules)
         (store / block.key / "manifest.json").remove()  # which the late run looked for a moment too early
         assert encode_batch(block, store, **rules) != first
         return first
 
-    monkeypatch.setattr(encode, "_encode", twice)
+    monkeypatch.setattr(encode, "encode_batch", twice)
     corpus = build(text, tmp_path / "work", client)
     store = Store(str(tmp_path / "work"))
     for shard in corpus.shards:
@@ -282,11 +286,11 @@ def test_build_corpus__keeps_what_a_late_run_of_a_task_wrote(text, tmp_path, cli
 
 
 def test_build_corpus__stops_where_blocks_vanish(text, tmp_path, client, monkeypatch):
-    def vanishes(block, store, rules):
+    def vanishes(block, store, **rules):
         encode_batch(block, store, **rules)
         (store / block.key).remove()
 
-    monkeypatch.setattr(encode, "_encode", vanishes)
+    monkeypatch.setattr(encode, "encode_batch", vanishes)
     with pytest.raises(StoreError, match=r"is gone"):
         build(text, tmp_path / "work", client)
 

@@ -8,7 +8,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, StoreError
-from daskw2v.store import retries
 
 SHORT = 0.02
 GIVEN_UP = rf"memory://\S* cannot be read or written: 5 tries failed, .*no answer for {SHORT:g} s"
@@ -17,10 +16,9 @@ PARAMS, RESOURCES = Params(min_count=1), Resources(store_timeout=SHORT)
 
 
 @pytest.fixture
-def hang(monkeypatch):
+def hang(no_pauses, monkeypatch):
     """A function after which a question gets no answer until the test is over."""
     over = threading.Event()
-    monkeypatch.setattr(retries, "_PAUSES", (0.0, 0.0, 0.0, 0.0))
 
     def stop(question):
         monkeypatch.setattr(MemoryFileSystem, question, lambda *args, **options: over.wait())

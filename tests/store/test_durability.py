@@ -20,7 +20,7 @@ from daskw2v.store.storage import Store
 def forced(monkeypatch):
     """Paths in the order in which they are forced to the disk; a whole filesystem as the path of a folder and `*`."""
     paths = []
-    fsync, syncfs = os.fsync, durability._syncfs
+    fsync, syncfs = os.fsync, durability.syncfs
 
     def noted_fsync(file):
         paths.append(os.readlink(f"/proc/self/fd/{file}"))
@@ -30,9 +30,9 @@ def forced(monkeypatch):
         paths.append(f"{os.readlink(f'/proc/self/fd/{file}')}/*")
         return syncfs(file)
 
+    durability.force()  # what other tests have written
     monkeypatch.setattr(os, "fsync", noted_fsync)
-    monkeypatch.setattr(durability, "_syncfs", noted_syncfs)
-    monkeypatch.setattr(durability, "_noted", durability._Noted())
+    monkeypatch.setattr(durability, "syncfs", noted_syncfs)
     return paths
 
 
@@ -40,8 +40,8 @@ def forced(monkeypatch):
 def broken(monkeypatch):
     """A disk on which every sync fails while `broken` is set."""
     broken, fsync = threading.Event(), os.fsync
-    monkeypatch.setattr(durability, "_noted", durability._Noted())
-    monkeypatch.setattr(durability, "_syncfs", None)
+    durability.force()  # what other tests have written
+    monkeypatch.setattr(durability, "syncfs", None)
 
     def failing(file):
         if broken.is_set():
@@ -63,7 +63,7 @@ def test_manifest__comes_after_arrays_and_folders(tmp_path, forced):
 
 
 def test_manifest__comes_after_each_file_where_the_filesystem_is_not_local(tmp_path, forced, monkeypatch):
-    monkeypatch.setattr(durability, "_kind", lambda folder: 0x6969)  # NFS
+    monkeypatch.setattr(durability, "is_local", lambda folder: False)
     work = Store(f"{tmp_path}/work")
     write_array((work / "a").create_group(), "x", np.arange(50), 1)
     work.write_manifest({"data": "a"})

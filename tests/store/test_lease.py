@@ -37,7 +37,7 @@ def work(request, tmp_path):
 def fast(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 0.02)
     monkeypatch.setattr(lease, "EXPIRY", 0.5)
-    monkeypatch.setattr(lease, "_LOOK", 0.01)
+    monkeypatch.setattr(lease, "LOOK", 0.01)
 
 
 def elsewhere(monkeypatch):

@@ -13,7 +13,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store import limits, mapping, retries
+from daskw2v.store import limits, mapping
 from daskw2v.store.arrays import create_array, open_array
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.storage import Store
@@ -104,14 +104,15 @@ def test_pieces__are_read_once_more_before_they_are_called_damaged(tmp_path, mon
 
 
 @pytest.mark.parametrize("code", [errno.EFAULT, errno.EINVAL])
-def test_pieces__tell_that_the_disk_fails_where_touching_them_would_end_the_process(tmp_path, monkeypatch, code):
+def test_pieces__tell_that_the_disk_fails_where_touching_them_would_end_the_process(
+    tmp_path, no_pauses, monkeypatch, code
+):
     def fail(*_):
         ctypes.set_errno(code)
         return -1
 
     array = write(Store(str(tmp_path)))
     monkeypatch.setattr(mapping._libc, "madvise", fail)
-    monkeypatch.setattr(retries, "_PAUSES", (0,))
     if code == errno.EINVAL:  # older systems do not know the advice
         same(array.pieces())
     else:

@@ -8,7 +8,7 @@ import pytest
 from zarr.core.sync import sync
 
 from daskw2v.errors import StoreError
-from daskw2v.store import literal, retries
+from daskw2v.store import literal
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.storage import Store
 
@@ -110,8 +110,7 @@ def test_remove__leaves_no_folder_in_memory(tmp_path):
     assert Store(f"memory://{tmp_path.name}").children() == []
 
 
-def test_remove__ends_where_nothing_can_be_deleted(tmp_path, monkeypatch):
-    monkeypatch.setattr(retries, "_PAUSES", (0.0,))
+def test_remove__ends_where_nothing_can_be_deleted(tmp_path, no_pauses, monkeypatch):
     folder = Store(f"memory://{tmp_path.name}")
     fill(folder)
     fs, _ = folder._filesystem()

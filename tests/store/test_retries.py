@@ -14,18 +14,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import zarr
 from zarr.storage import MemoryStore
 
 from daskw2v import Store
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store import limits, retries
+from daskw2v.store import limits
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.retries import RetryingFile, RetryingStore, with_retries
 
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    monkeypatch.setattr(retries, "_PAUSES", (0.0, 0.0, 0.0, 0.0))
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 class Flaky:
@@ -127,10 +125,9 @@ class FlakyStore(MemoryStore):
 def test_zarr__goes_through_a_store_that_fails_now_and_then(monkeypatch):
     monkeypatch.setattr(FlakyStore, "asked", Counter())
     flaky = FlakyStore()
-    monkeypatch.setattr(Store, "_zarr_store", lambda self, **options: RetryingStore(flaky, "x", **options))
-    store = Store("memory://flaky")
-    write_array(store.create_group(), "values", np.arange(1000), 100)
-    np.testing.assert_array_equal(open_array(store.open_group(), "values")[:], np.arange(1000))
+    write_array(zarr.create_group(RetryingStore(flaky, "x"), zarr_format=3), "values", np.arange(1000), 100)
+    group = zarr.open_group(RetryingStore(flaky, "x", complete=True), mode="r", zarr_format=3)
+    np.testing.assert_array_equal(open_array(group, "values")[:], np.arange(1000))
     assert {("get", "values/c/9"), ("set", "values/c/0")} <= set(flaky.asked)
     assert min(flaky.asked.values()) >= 3
 
@@ -143,12 +140,10 @@ class GoneStore(MemoryStore):
         raise ConnectionRefusedError("no server")
 
 
-def test_zarr__tells_of_a_store_that_is_gone(monkeypatch):
-    monkeypatch.setattr(Store, "_zarr_store", lambda self, **options: RetryingStore(GoneStore(), "s3://b/x"))
+@pytest.mark.parametrize("ask", [zarr.open_group, zarr.create_group])
+def test_zarr__tells_of_a_store_that_is_gone(ask):
     with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):
-        Store("memory://gone").open_group()
-    with pytest.raises(StoreError, match=r"s3://b/x/zarr\.json cannot be read or written: 5 tries .*no server"):
-        Store("memory://gone").create_group()
+        ask(RetryingStore(GoneStore(), "s3://b/x"), zarr_format=3)
 
 
 class HalfFile(io.BytesIO):

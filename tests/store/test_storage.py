@@ -47,7 +47,7 @@ def test_manifest__stays_the_old_one_when_a_write_fails(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(durability, "_syncfs", None)
+    monkeypatch.setattr(durability, "syncfs", None)
     with pytest.raises(StoreError, match=r"No space is left .* Make room"):
         store.write_manifest({"a": 2})
     assert store.read_manifest() == {"format_version": 1, "a": 1}

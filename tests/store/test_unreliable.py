@@ -5,12 +5,12 @@ import pytest
 
 from daskw2v import Params, Resources, Vectors, Versions, train
 from daskw2v.errors import Daskw2vError
-from daskw2v.store import retries
 from tests.support.unreliable import FAULTS, Fault, unreliable
 
 PARAMS = Params(vector_size=8, min_count=1, epochs=2, sample=1e-2, n_replicas=2, rounds_per_epoch=2)
 RESOURCES = Resources(threads=1, block_size="2 KiB", checkpoint_seconds=0)
 WORK = "unreliable://Work"
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,6 @@ def text(tmp_path_factory):
 def expected(text, tmp_path_factory, client):
     work = tmp_path_factory.mktemp("work")
     return train(text, work=work, params=PARAMS, resources=RESOURCES, client=client, listener=None).vectors[:]
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    monkeypatch.setattr(retries, "_PAUSES", (0.0, 0.0, 0.0, 0.0))
 
 
 def trained(*args, **options):

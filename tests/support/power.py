@@ -192,7 +192,7 @@ class Recorder:
                 patched.enter_context(mock.patch.object(module, "open", self._opened))
             # An argument's default is bound when the function is defined
             patched.enter_context(mock.patch.object(durability.replace, "__defaults__", (os.replace,)))
-            patched.enter_context(mock.patch.object(durability, "_syncfs", self._syncfs if self.bulk else None))
+            patched.enter_context(mock.patch.object(durability, "syncfs", self._syncfs if self.bulk else None))
             yield
         self._catch_up()
 

@@ -151,7 +151,7 @@ def write_text(folder: Path, days: int = 3) -> None:
 def booted() -> Iterator[None]:
     """Look like a machine that has just begun, to leases; holders from before are not waited for."""
     name = f"boot {next(_boots)}"
-    with mock.patch.multiple(lease, _machine=lambda: name, EXPIRY=0.0, _LOOK=0.0):
+    with mock.patch.multiple(lease, _machine=lambda: name, EXPIRY=0.0, LOOK=0.0):
         yield
 
 
@@ -314,5 +314,5 @@ class Played:
 @contextmanager
 def _unsynced() -> Iterator[None]:
     """Spare the real disk."""
-    with mock.patch.object(durability, "_syncfs", return_value=0), mock.patch("os.fsync"):
+    with mock.patch.object(durability, "syncfs", return_value=0), mock.patch("os.fsync"):
         yield

@@ -1,9 +1,11 @@
 """Reads a file whole, block by block, and tells its sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from daskw2v.corpus.batches import batch_blocks
+from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -27,6 +29,18 @@ def read(
             report=report, **rules,
         )  # fmt: skip
     return pieces, report
+
+
+def folder_of_one_batch(parent: Path, names: Sequence[str]) -> Path:
+    """Make a folder in which small files of these names are one batch; one path in 512 ends a batch."""
+
+    def n_batches(folder: Path) -> int:
+        sources = [Source(str(folder / name), 1, "", "text", None) for name in names]
+        return len(batch_blocks([TextBlock(source, 0, 1) for source in sources], 1 << 20))
+
+    folder = next(folder for folder in (parent / f"text{n}" for n in range(99)) if n_batches(folder) == 1)
+    folder.mkdir()
+    return folder
 
 
 def sentences(pieces: Iterable[RawText | Tokens]) -> list[list[str]]:

@@ -36,13 +36,13 @@ def text(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of four words, so that a vocabulary of ninety has parts for several workers."""
-    monkeypatch.setattr(parts, "_LEAST", 4)
+    monkeypatch.setattr(parts, "UNIT_WORDS", 4)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(client, text, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_LEAST", 4)
+        patch.setattr(parts, "UNIT_WORDS", 4)
         return {
             name: train(text, work=tmp_path_factory.mktemp(name), params=params, resources=RESOURCES, client=client)
             for name, params in ALL.items()
@@ -110,9 +110,9 @@ def test_columns__of_long_rows_are_written_along_chunks(text, undisturbed, tmp_p
     """A unit of words is then several chunks, whose bounds are those of parts."""
     params = PARAMS.replace(vector_size=65536, context_size=2)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        client.run(setattr, parts, "_LEAST", 36)
+        client.run(setattr, parts, "UNIT_WORDS", 36)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parts, "_LEAST", 36)
+            patch.setattr(parts, "UNIT_WORDS", 36)
             patch.setattr(parts, "rows_per_block", lambda width: 16)
             vectors = train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
     assert open_table(Store(vectors.url), "input").chunk_rows == 12

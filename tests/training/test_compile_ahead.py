@@ -170,12 +170,11 @@ def test_process__that_fails_does_no_harm(cache, monkeypatch, program):
     assert not mark(params.replace(strategy="rotation")).exists()
 
 
-def test_run__waits_for_its_kernel_for_some_time(cache, python, tmp_path, monkeypatch):
-    monkeypatch.setattr(compile_ahead, "_LONGEST", 0.01)
+def test_run__waits_for_its_kernel_for_some_time(cache, python, tmp_path):
     with CompileAhead(Params(strategy="averaging"), Resources()) as ahead:
         ahead.start()
         number = number_of(tmp_path)
-        ahead.wait()
+        ahead.wait(0.01)
         assert ahead._process.wait(60) < 0, "it compiles no longer what the run compiles now"
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)

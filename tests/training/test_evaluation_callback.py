@@ -47,7 +47,7 @@ def plain(request, text, tmp_path_factory, client):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, client, strategy, monkeypatch):
-    monkeypatch.setattr(evaluation, "_AT_ONCE", 100)
+    monkeypatch.setattr(evaluation, "MOST_PENDING", 100)
     messages = []
     vectors = trained(text, tmp_path, client, strategy, messages, eval_every=3, eval_similarity=[str(pairs)])
     metrics = vectors.metadata["metrics"]
@@ -74,10 +74,11 @@ def test_judge__changes_no_vector(plain, text, pairs, tmp_path, client):
 
 
 def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client, monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError("no room")
+    def fail(vectors, **_):
+        if len(vectors):  # the sets are read before, for no words
+            raise MemoryError("no room")
 
-    monkeypatch.setattr(evaluation, "_evaluate", fail)
+    monkeypatch.setattr(evaluation, "evaluate", fail)
     messages = []
     vectors = trained(text, tmp_path, client, messages=messages, eval_every=1, eval_similarity=[pairs])
     assert vectors.metadata["metrics"]["evaluations"] == []
@@ -85,7 +86,7 @@ def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client,
 
 
 def test_judge__says_which_rounds_it_leaves_out(text, pairs, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(evaluation, "_AT_ONCE", 0)
+    monkeypatch.setattr(evaluation, "MOST_PENDING", 0)
     messages = []
     metrics = trained(text, tmp_path, client, messages=messages, eval_every=1, eval_similarity=[pairs]).metadata[
         "metrics"
@@ -97,7 +98,7 @@ def test_judge__says_which_rounds_it_leaves_out(text, pairs, tmp_path, client, m
 def test_judge__says_that_a_model_beyond_the_clusters_memory_is_not_evaluated(
     text, pairs, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(memory, "_SHARE", 0)
+    monkeypatch.setattr(memory, "fits_model", lambda *_: False)
     messages = []
     trained(text, tmp_path, client, "rotation", messages, eval_similarity=[pairs])
     assert "round 3 is not evaluated: the cluster's memory does not hold the model" in messages

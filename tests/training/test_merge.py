@@ -60,21 +60,22 @@ def test_momentum__steady_deltas_add_up_to_n_times_the_mean():
 
 
 @pytest.mark.parametrize("rule", MERGE_RULES.values(), ids=lambda rule: rule.name)
-def test_merge_block__is_the_rule_on_all_rows(rule, monkeypatch):
-    monkeypatch.setattr("daskw2v.training.averaging.merge._IN_CACHE", 40)  # two rows
-    base, one, two = (np.random.default_rng(i).normal(size=(7, 5)).astype(np.float32) for i in range(3))
+@pytest.mark.parametrize("n", [7, 60_000])
+def test_merge_block__is_the_rule_on_all_rows(rule, n):
+    """Many rows are merged part by part."""
+    base, one, two = (np.random.default_rng(i).normal(size=(n, 5)).astype(np.float32) for i in range(3))
     deltas = [Delta(delta_of(base, rows)[0]) for rows in (one, two)]
 
     def some_of(rows):
         return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
 
     merged, into = MergedBlock(base, None), None
-    expected = rule.finish(base, None, add_deltas(7, *deltas))
+    expected = rule.finish(base, None, add_deltas(n, *deltas))
     for _ in range(3):
         merged = into = merge_block(rule, merged, some_of, into)  # in place after the first time
         np.testing.assert_array_equal(merged.rows, expected.rows)
         assert (merged.velocity is None) == (expected.velocity is None)
-        expected = rule.finish(*expected, add_deltas(7, *deltas))
+        expected = rule.finish(*expected, add_deltas(n, *deltas))
 
 
 @given(arrays(np.float32, (3, 5), elements=halves))

@@ -34,7 +34,7 @@ def text(tmp_path_factory):
 @pytest.fixture
 def pulled(monkeypatch):
     """Blocks of 100 rows, and what was pulled of each: its rows, and how many of them."""
-    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)
     monkeypatch.setattr(averaging, "pull", pull)
     SEEN.clear()
     return SEEN

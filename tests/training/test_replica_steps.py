@@ -90,7 +90,7 @@ def reference(run, length):
     ids=str,
 )  # fmt: skip
 def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch, changes):
-    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
     params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
     corpus, vocabulary = read_text(find_sources(text), work, params, resources, lambda: client, silent)

@@ -16,7 +16,7 @@ from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
-SHARE = memory._SHARE
+FITS_MODEL = memory.fits_model
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def undisturbed(client, text, tmp_path_factory):
         def __missing__(self, name):
             params = PARAMS.replace(**VARIANTS[name])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(memory, "_SHARE", SHARE)  # whoever asks may have left no room
+                patch.setattr(memory, "fits_model", FITS_MODEL)  # whoever asks may have left no room
                 self[name] = train(text, work=work, params=params, resources=RESOURCES, client=client)
             return self[name]
 
@@ -74,7 +74,7 @@ BFLOAT16 = PARAMS.replace(sent_dtype="bfloat16")
 def rounded(client, text, tmp_path_factory):
     """The model whose output partitions are rounded, trained out of core."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "_SHARE", 0)
+        patch.setattr(memory, "fits_model", lambda *_: False)
         return train(text, work=tmp_path_factory.mktemp("work"), params=BFLOAT16, resources=RESOURCES, client=client)
 
 
@@ -158,7 +158,7 @@ def test_rotation__gives_the_same_bits_when_all_workers_are_killed_at_once(text,
 @pytest.fixture
 def no_room(monkeypatch):
     """A cluster whose memory holds no model."""
-    monkeypatch.setattr(memory, "_SHARE", 0)
+    monkeypatch.setattr(memory, "fits_model", lambda *_: False)
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkp
 @pytest.fixture
 def no_room_for_pairs(monkeypatch):
     """A cluster whose memory holds the model, and no pairs."""
-    monkeypatch.setattr(memory, "_PAIRS_SHARE", 0)
+    monkeypatch.setattr(memory, "fits_pairs", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", ["tns", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bns", "sg_hs"))])

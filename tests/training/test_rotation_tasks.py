@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from daskw2v import train
-from daskw2v.training import loop
 from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule
 from daskw2v.training.rotation.bucket_task import INPUT
 from daskw2v.training.rotation.rotation import RotationRun
@@ -35,9 +34,9 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         return step
 
     monkeypatch.setattr(RotationRun, "_reports", watched)
-    for name, at_once, length in (("passes", 2, 1 << 20), ("pass", 2, 0), ("step", 0, 1 << 20)):
+    for name, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
-        monkeypatch.setattr(in_memory, "_at_once", lambda *_, at_once=at_once: at_once)
+        monkeypatch.setattr(in_memory, "is_one_task", lambda *_, one_task=one_task: one_task)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
         vectors = train(text, work=tmp_path / name, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
@@ -66,11 +65,11 @@ def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, te
 @pytest.mark.slow
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
     """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
-    asked = itertools.cycle([0, 2, 2, 0, 2])  # groups at once: as if other workers were there at times
-    monkeypatch.setattr(in_memory, "_at_once", lambda *_: next(asked))
+    asked = itertools.cycle([False, True, True, False, True])  # as if other workers were there at times
+    monkeypatch.setattr(in_memory, "is_one_task", lambda *_: next(asked))
     params = PARAMS.replace(epochs=4)
     found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
-    monkeypatch.setattr(in_memory, "_at_once", lambda *_: 0)
+    monkeypatch.setattr(in_memory, "is_one_task", lambda *_: False)
     same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
@@ -78,17 +77,17 @@ def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text
 def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client, text, tmp_path, monkeypatch):
     params, resources = PARAMS.replace(epochs=4), RESOURCES.replace(checkpoint_seconds=0)  # passes: 1, 1, 2, 4 together
     undisturbed = train(text, work=tmp_path / "undisturbed", params=params, resources=RESOURCES, client=client)
-    save, saved = loop._save, []
+    save, saved = RotationRun.save_checkpoint, []
 
-    def watched(run, place, number, history):
-        saved.append(number)
-        save(run, place, number, history)
+    def watched(run, store):
+        saved.append(int(store.name))
+        return save(run, store)
 
     def stop(progress):
         if progress.loss is not None and progress.done > 0.6 * progress.total:  # in the last task
             raise Stop
 
-    monkeypatch.setattr(loop, "_save", watched)
+    monkeypatch.setattr(RotationRun, "save_checkpoint", watched)
     options = {"work": tmp_path / "stopped", "params": params, "resources": resources, "client": client}
     with pytest.raises(Stop):
         train(text, **options, listener=stop)

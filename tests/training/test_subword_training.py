@@ -46,9 +46,9 @@ def text(tmp_path_factory):
 def small():
     """Chunks and blocks of four words, so that a vocabulary of two dozen has parts for several workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_LEAST", 4)
-        patch.setattr(subwords, "_BLOCK", 4)
-        patch.setattr(subwords, "_BLOCKS", 3)
+        patch.setattr(parts, "UNIT_WORDS", 4)
+        patch.setattr(subwords, "BLOCK_WORDS", 4)
+        patch.setattr(subwords, "BATCH_BLOCKS", 3)
         yield
 
 
@@ -90,7 +90,7 @@ def on_a_cluster_of(n_workers, text, work, resources=RESOURCES, during=None):
         Client(cluster) as client,
     ):
         # Workers do not know of the fixture
-        client.run(setattr, subwords, "_BLOCK", 4)
+        client.run(setattr, subwords, "BLOCK_WORDS", 4)
         listener = (lambda progress: during(client, progress)) if during else (lambda progress: None)
         return train(text, work=work, params=PARAMS, resources=resources, client=client, listener=listener)
 
@@ -180,7 +180,7 @@ def test_following__needs_a_pytorch_that_finds_the_gpu(torch, client, text, tmp_
 @pytest.mark.parametrize("cuts", [[0, 256, 3073], [0, 1536, 3073], [0, 1024, 2048, 3073]])
 def test_compose__gives_the_same_bits_however_words_are_shared_out(torch, client, tmp_path, monkeypatch, cuts):
     """Of parts whose last product would have one row, or many."""
-    monkeypatch.setattr(subwords, "_BLOCK", 256)
+    monkeypatch.setattr(subwords, "BLOCK_WORDS", 256)
     words = [f"w{i:x}{'y' * (i % 9)}" for i in range(3073)]
     (tmp_path / "text.txt").write_text(" ".join(words))
     params, work = settled(PARAMS.replace(vector_size=50)), Store(str(tmp_path / "work"))

@@ -80,7 +80,8 @@ def refuse():
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("strategy", "fits"), [*((name, True) for name in STRATEGIES), ("rotation", False)])
 def test_trainers__declare_their_gpu(mixed, client, text, tmp_path, checked, seen, monkeypatch, strategy, fits):
-    monkeypatch.setattr(memory, "_SHARE", 0.3 if fits else 0)
+    if not fits:
+        monkeypatch.setattr(memory, "fits_model", lambda *_: False)
     chosen = {"params": PARAMS[strategy], "resources": RESOURCES}
     expected = train(text, work=tmp_path / "all", client=client, **chosen)
     assert len(checked) == 1, "a cluster without GPUs declared: all workers"

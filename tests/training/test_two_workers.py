@@ -33,7 +33,7 @@ def text(tmp_path_factory):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("run", RUNS)
 def test_train__gives_the_same_bits_on_two_workers(client, two_processes, text, tmp_path, monkeypatch, run):
-    monkeypatch.setattr(parts, "_LEAST", 4)  # ninety words have parts for both
+    monkeypatch.setattr(parts, "UNIT_WORDS", 4)  # ninety words have parts for both
     chosen = {"params": RUNS[run], "resources": Resources(threads=1, block_size="32 KiB")}
     one, two = (
         train(text, work=tmp_path / name, client=workers, **chosen)

@@ -118,7 +118,7 @@ def test_build_vocabulary__keeps_listed_words(build, monkeypatch, tmp_path, buck
 
 def test_build_vocabulary__is_built_once(build, monkeypatch):
     _, first = build(TEXT)
-    monkeypatch.setattr(count, "_take_steps", None)
+    monkeypatch.setattr(count, "run_tasks", None)
     assert build(TEXT)[1] == first
 
 
@@ -205,7 +205,7 @@ def test_stored_vocabulary__copies_what_it_would_save(build, monkeypatch, tmp_pa
     vocabulary.load().save(saved)
     create_array = count.create_array
     if rows < 1 << 22:  # many slices
-        monkeypatch.setattr(count, "_COPIED", rows)
+        monkeypatch.setattr(count, "COPIED_ROWS", rows)
         monkeypatch.setattr(
             count, "create_array", lambda *args, **options: create_array(*args, chunk_rows=2, **options)
         )

@@ -13,8 +13,8 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_NGRAMS_AT_ONCE = 1 << 22
-_ROWS_AT_ONCE = 64 << 20  # bytes
+NGRAMS_AT_ONCE = 1 << 22
+ROW_BYTES_AT_ONCE = 64 << 20
 
 
 def compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
@@ -40,7 +40,7 @@ def words_at_once(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[s
     for some in slices_of(len(vocabulary), columns):
         start = some.start
         while start < some.stop:
-            most = vocabulary.offsets[start] + _NGRAMS_AT_ONCE // maxn
+            most = vocabulary.offsets[start] + NGRAMS_AT_ONCE // maxn
             end = int(np.searchsorted(vocabulary.offsets, most, side="right")) - 1
             yield slice(start, start := min(max(start + 1, end), some.stop))
 
@@ -53,4 +53,4 @@ def features_of(keys: FeatureKeys, vocabulary: Vocabulary, some: slice) -> WordF
 
 def slices_of(n: int, columns: int) -> Iterator[slice]:
     """Cut the numbers of rows into ranges of some 64 MB."""
-    return cut(n, max(1, _ROWS_AT_ONCE // (4 * columns)))
+    return cut(n, max(1, ROW_BYTES_AT_ONCE // (4 * columns)))

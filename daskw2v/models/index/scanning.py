@@ -9,7 +9,7 @@ from daskw2v.models.threads import share
 from daskw2v.types import Float32Array, Int64Array
 
 _PER_WORD = 4  # candidates for each word that is asked for
-_BLOCK = 1 << 16  # most words that are scored before the best are picked
+BLOCK_WORDS = 1 << 16  # most words that are scored before the best are picked
 _SCORES = 1 << 22  # scores in memory at once: 16 MB
 
 
@@ -32,7 +32,7 @@ def scan(
     """
 
     def search(part: slice) -> tuple[Int64Array, Float32Array]:
-        ranking, step = Ranking(n_queries, n), max(1, min(_BLOCK, _SCORES // max(1, n_queries)))
+        ranking, step = Ranking(n_queries, n), max(1, min(BLOCK_WORDS, _SCORES // max(1, n_queries)))
         for start in range(part.start, part.stop, step):
             most = np.empty((n_queries, min(step, part.stop - start)), np.float32)
             score(start, start + most.shape[1], most)

@@ -19,7 +19,7 @@ from daskw2v.training.columns.part_task import ColumnsContext, WordRange
 from daskw2v.training.devices import trainers_of
 
 _UNITS = 256  # most units of a vocabulary
-_LEAST = 256  # fewest words of a unit, and what its words are a multiple of
+UNIT_WORDS = 256  # fewest words of a unit, and what its words are a multiple of
 
 
 class PartWorker(NamedTuple):
@@ -69,7 +69,7 @@ def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Reso
 
 def unit_size(n_words: int) -> int:
     """Return the number of words of a unit."""
-    return -(-max(_LEAST, -(-n_words // _UNITS)) // _LEAST) * _LEAST
+    return -(-max(UNIT_WORDS, -(-n_words // _UNITS)) // UNIT_WORDS) * UNIT_WORDS
 
 
 def row_block(n_words: int, width: int) -> int:

@@ -53,8 +53,8 @@ from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, Int32Array
 
 _MOMENTS = "subwords-moments"  # group of a checkpoint
-_BLOCK = 256  # words of a block
-_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
+BLOCK_WORDS = 256  # words of a block
+BATCH_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
 _PYTORCH = 512 << 20  # bytes of a GPU that PyTorch's kernels and the workspaces of its libraries take, by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
 OUTPUT_RATE = 5.0  # learning rate of output rows over that of the network, both by Adam, as measured
@@ -81,13 +81,13 @@ class BlockGradients(NamedTuple):
 
 def network_bytes(vector_size: int) -> int:
     """Return the bytes that training the network takes on a GPU, without the rows."""
-    return _PYTORCH + training_bytes(vector_size, _BLOCK)
+    return _PYTORCH + training_bytes(vector_size, BLOCK_WORDS)
 
 
 def minibatches(n_words: int) -> list[list[WordRange]]:
     """Distribute blocks of words over minibatches, so that each has words of all frequencies."""
-    blocks = [WordRange(a, b) for a, b in cut(0, n_words, _BLOCK)]
-    n = -(-len(blocks) // _BLOCKS)
+    blocks = [WordRange(a, b) for a, b in cut(0, n_words, BLOCK_WORDS)]
+    n = -(-len(blocks) // BATCH_BLOCKS)
     return [blocks[k::n] for k in range(n)]
 
 
@@ -157,7 +157,7 @@ def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32A
     run = context.run
     weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
     # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
-    blocks = [WordRange(a, b) for a, b in cut(*context.words[part], _BLOCK)]
+    blocks = [WordRange(a, b) for a, b in cut(*context.words[part], BLOCK_WORDS)]
     return share(np.concatenate([forward(weights, _characters(run, words), device) for words in blocks]))
 
 

@@ -20,7 +20,7 @@ from daskw2v.types import Float32Array, UInt64Array
 
 _T = TypeVar("_T")
 
-_CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
+CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
 
 
 def hot_rows_of(objective: Objective, threads: Threads) -> int:
@@ -109,7 +109,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
             parts: list[Future[TextTotals]] = []
             while piece is not None:
                 now, piece = piece.result(), next(coming, None)
-                cuts = [*range(now.first, now.last, _CHUNK), now.last]
+                cuts = [*range(now.first, now.last, CHUNK), now.last]
                 results.append(TextTotals(0, 0.0, now.words))
                 before, parts = parts, [pool.submit(self._part, now, a, b) for a, b in itertools.pairwise(cuts)]
                 results += [part.result() for part in before]  # not those of now: no thread waits for the next piece

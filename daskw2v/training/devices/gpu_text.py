@@ -22,8 +22,8 @@ from daskw2v.sampling.reader import DeviceSpan, SegmentReader, Span
 from daskw2v.sampling.segments import cut, with_rest
 from daskw2v.sampling.text import RunText
 
-_STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
-_UNIT = 1 << 20  # bytes of which the memory of what passes through is a multiple
+STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
+UNIT = 1 << 20  # bytes of which the memory of what passes through is a multiple
 _IDLE = 5.0  # seconds that text waits for another trainer
 
 
@@ -217,14 +217,14 @@ class DeviceText:
                     return memory, uses
                 self._free.append((memory, uses))
         with self._lock:
-            return self._cuda.device_array(n if stays else -(-n // _UNIT) * _UNIT, np.uint8), []
+            return self._cuda.device_array(n if stays else -(-n // UNIT) * UNIT, np.uint8), []
 
     def _copy(self, content: npt.NDArray[np.uint8], there: Any) -> None:
-        for a, b in cut(0, len(content), _STAGE):
+        for a, b in cut(0, len(content), STAGE):
             try:
                 pinned = self._pinned.popleft()
             except IndexError:
-                pinned = _Pinned(self._cuda.pinned_array(_STAGE, np.uint8), self._cuda.event())
+                pinned = _Pinned(self._cuda.pinned_array(STAGE, np.uint8), self._cuda.event())
             pinned.copied.synchronize()  # what it held before
             pinned.values[: b - a] = content[a:b]
             there[a:b].copy_to_device(pinned.values[: b - a], stream=self._copying)

@@ -95,7 +95,7 @@ def test_replica__trains_a_copy():
 @pytest.mark.parametrize("hot_rows", [0, 5, 4096])
 def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, hot_rows):
     """4096 rows are more than the table has: all rows are hot then."""
-    monkeypatch.setattr(cpu, "_CHUNK", 500)
+    monkeypatch.setattr(cpu, "CHUNK", 500)
     segment, losses, vectors = make_segment(6000), {}, {}
     for threads in (1, 3):
         replica = make_replica(Threads(threads, hot_rows, 7), make_blocks(objective), objective)
@@ -122,7 +122,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
     segment, results = make_segment(2000), []
     options = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
     for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
-        monkeypatch.setattr(cpu, "_CHUNK", chunk)
+        monkeypatch.setattr(cpu, "CHUNK", chunk)
         replica = make_replica(Threads(1, hot_rows, 7), make_blocks(objective), objective, **options)
         n, loss, _ = replica.train(loads(segment, cuts))
         results.append((n, loss, replica.take()))

@@ -17,6 +17,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
+from tests.support.gpu_memory import context_of
 
 
 class Stream:
@@ -92,6 +93,11 @@ def seen(monkeypatch):
     return found
 
 
+def has_free(n_bytes):
+    """Let the stand-in have so many free bytes."""
+    device.load("numba.cuda").current_context = lambda: context_of(n_bytes)
+
+
 def make_trainer(max_in_flight=None):
     rng = np.random.default_rng(0)
     tables = [rng.random((n, 10), np.float32) for n in (6, 8)]
@@ -119,10 +125,10 @@ def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_nois
 
 
 @pytest.mark.parametrize(("stays", "free", "left"), [(True, 2, True), (True, 1.9, False), (False, 9, False)])
-def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, monkeypatch, stays, free, left):
+def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, stays, free, left):
     """For the next task, which copies them there; whoever else asks gets an array."""
     trainer, tables, words = make_trainer()
-    monkeypatch.setattr(device, "_free_on", lambda gpu: free * (6 + 8) * 16 * 4)  # times both tables
+    has_free(free * (6 + 8) * 16 * 4)  # times both tables
     trainer.train(3, 4, Bucket(np.ones(3, np.uint32), np.empty(0, np.uint32)), 0.1, words, np.uint64(7))
     (inputs, good), (outputs, too) = trainer.leave_input(3, stays=stays), trainer.leave_output(4, stays=stays)
     assert good
@@ -138,8 +144,8 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, mo
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, monkeypatch, stays):
-    monkeypatch.setattr(device, "_free_on", lambda gpu: np.inf)
+def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, stays):
+    has_free(np.inf)
     tables = np.ones((8, 10), np.float32), np.ones((8, 10), np.float32)
     tables[1][5, 2] = np.nan
     outputs = {k: lambda k=k: tables[k] for k in range(2)}

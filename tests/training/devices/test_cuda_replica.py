@@ -26,6 +26,7 @@ from daskw2v.training.devices import Threads, gpu_text
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
+from tests.support.gpu_memory import context_of
 
 WORDS = 30
 
@@ -197,10 +198,15 @@ def trained(monkeypatch):
         "daskw2v.kernels.cuda.gpus": SimpleNamespace(gpu_at=lambda number: GPU),
     }  # fmt: skip
     monkeypatch.setattr(device, "load", modules.__getitem__)
-    monkeypatch.setattr(gpu_text, "_STAGE", 64)
-    monkeypatch.setattr(gpu_text, "_UNIT", 1)
+    monkeypatch.setattr(gpu_text, "STAGE", 64)
+    monkeypatch.setattr(gpu_text, "UNIT", 1)
     monkeypatch.setitem(OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], trainers={"cuda": kernel}))
     return found
+
+
+def has_free(n_bytes):
+    """Let the stand-in have so many free bytes."""
+    device.load("numba.cuda").current_context = lambda: context_of(n_bytes)
 
 
 PARAMS = Params(vector_size=10, window=2)
@@ -218,9 +224,9 @@ def make_replica(threads):
 
 
 @pytest.fixture(params=[0, 10**6], ids=["text passes through", "text stays"])
-def loads_of(request, monkeypatch):
+def loads_of(request, trained, monkeypatch):
     """Returns what loads n pieces of a text in two epochs, and the text."""
-    monkeypatch.setattr(device, "_free_on", lambda gpu: 2.0 * request.param)
+    has_free(2.0 * request.param)
 
     def loads(replica, n):
         reader = Reader(4 * n + 1)
@@ -351,7 +357,7 @@ def test_text__waits_for_the_next_trainer(trained, monkeypatch):
     """Of the next round: some seconds, or until somebody asks how much memory is free."""
     reader, run, read = Reader(4), SimpleNamespace(params=PARAMS), []
     text = RunText(reader, len(reader.stored), np.zeros(0, np.uint64))
-    monkeypatch.setattr(device, "_free_on", lambda gpu: 1e9)
+    has_free(1e9)
     monkeypatch.setattr(device, "open_text", lambda _: text)
     reader.before_read = lambda: read.append(None)
 
