@@ -17,13 +17,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TextIO, TypeVar
 
 from benchmarks.machine import Machine, this_machine
 from benchmarks.records import Record, commit_now, today
-from benchmarks.tables import Keep, Spread, Table, keeper
+from benchmarks.tables import Keep, Spread, Table, keeper, plain
 
 LEFT_OUT = "Left out: "  # begins a line that says what cannot be measured here, and why
 Result = TypeVar("Result")
@@ -166,7 +166,8 @@ class Benchmark(NamedTuple):
             self.measure(session)
         print(f"\n{machine}", file=session.out)
         if options.json:
-            print(json.dumps([row for table in session.tables for row in table.rows], indent=1, default=asdict))
+            rows = [vars(row) for table in session.tables for row in table.rows]
+            print(json.dumps(rows, indent=1, default=plain))
         if options.record:
             self.record(session, machine).write(options.record)
 
