@@ -24,7 +24,7 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
-from daskw2v.sampling.hierarchy import TNS, word_table
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
@@ -94,7 +94,7 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
         return 1 / statistics.median(kernel() for _ in range(3))
 
     def warm(d: int) -> Callable[[], float]:
-        return buckets(params.replace(vector_size=d), segment, counts, 1, TNS)
+        return buckets(params.replace(vector_size=d), segment, counts)
 
     def cold(d: int) -> float:
         n, width = rows // 4, padded(d)

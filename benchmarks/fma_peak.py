@@ -2,11 +2,10 @@
 
 Chains of fused multiply-adds in registers, as many of them as hide the instruction's latency, nothing loaded or stored.
 
-    python -m benchmarks.fma_peak [--threads 1 2] [--json]
+    python -m benchmarks.fma_peak [--threads 1 2]
 """
 
 import argparse
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,8 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from benchmarks.common import finish
-from benchmarks.options import Smoke, parsed
+from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.simd import LANES
@@ -67,20 +65,19 @@ def measure_peak(threads: int) -> float:
     return best
 
 
-SMOKE = Smoke({}, ("threads", "gflops"))
+def measure(session: Session) -> None:
+    table = session.table(f"Float32 fused multiply-adds, {LANES} lanes", ("GFLOP/s",), ".1f")
+    for threads in session.options.threads:
+        table.row(f"{threads} thread(s)", measure_peak(threads))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    options = parsed(parser, SMOKE)
-    out, rows = sys.stderr if options.json else sys.stdout, []
-    for threads in options.threads:
-        peak = measure_peak(threads)
-        print(f"{threads} thread(s): {peak:.1f} GFLOP/s of float32 fused multiply-adds, {LANES} lanes", file=out)
-        rows.append({"threads": threads, "gflops": peak, "lanes": LANES})
-    finish(rows, out, as_json=options.json)
 
+
+BENCHMARK = Benchmark(
+    __doc__, ("benchmarks/fma_peak.py", "daskw2v/kernels/simd.py"), Smoke({}, ("thread(s)",)), add_arguments, measure
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

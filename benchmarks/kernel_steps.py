@@ -1,34 +1,27 @@
-"""What bounds the SGNS kernel: the fixed cost of a window, the cost of a column, and that of memory.
+"""What bounds the SGNS kernel: its own work, memory, and rows that are made of n-grams.
 
 The kernel alone is timed, on one thread: text, without subsampling, is in memory already. With 300 words (numbers taken
-modulo 300) both tables fit the processor's caches; there the time of a window is that of its own work, close to a line
-over the columns. What the vocabulary's tables take on top is memory. GFLOP/s are those of `benchmarks.train_speed`,
-beside the peak of `benchmarks.fma_peak`, measured in turn. At one size of vectors three variants stand for
-comparison: negatives of each pair's own (as word2vec.c), tables in small pages, and rows of n-grams of 3 to 6 letters.
+modulo 300) both tables fit the processor's caches: there a window takes its own work. What the vocabulary's tables take
+more is memory; and what words made of their n-grams of 3 to 6 letters take more, in all dimensions of a window, is a
+constant of the cost model (`daskw2v.training.cost.constants`). The share of the processor's peak counts operations as
+`benchmarks.train_speed` does.
 
-    python -m benchmarks.kernel_steps [--sizes 16 32 64 128 256] [--words 1000000] [--parts 10] [--times 3] [--json]
+    python -m benchmarks.kernel_steps [--sizes 100 128 300] [--words 1000000] [--parts 10] [--times 3]
 """
 
 import argparse
 import math
-import mmap
-import statistics
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate, finish, spread
 from benchmarks.fma_peak import measure_peak
-from benchmarks.options import Smoke, parsed
-from benchmarks.texts import encode
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.texts import encode, name_of
 from daskw2v.config.params import Params
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.words import WordFeatures, weigh_own_rows
@@ -42,9 +35,7 @@ from daskw2v.sampling.segments import Segment, keep_thresholds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 FEW = 300  # words whose tables fit the caches
-COMPARED = 128  # size of the vectors of the variants
-CACHED, WHOLE, PAIR, SMALL_PAGES = "cached", "whole vocabulary", "own negatives", "small pages"
-NGRAMS = "n-grams"
+CACHED, WHOLE, NGRAMS = "cached", "whole vocabulary", "n-grams"
 
 
 class Text(NamedTuple):
@@ -55,37 +46,14 @@ class Text(NamedTuple):
     vocabulary: Vocabulary
 
 
-class Done(NamedTuple):
-    """Windows and pairs of a run."""
-
-    windows: int
-    pairs: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """The median of a variant's runs."""
-
-    variant: str
-    vector_size: int
-    n_words: int
-    ns_per_window: float
-    spread: str
-    pairs_per_second: float
-    gflops: float
-    share_of_peak: float
-
-
-def read(params: Params, parts: float, words: int) -> Text:
-    """Return the first positions of the corpus, subsampled, and the counts of all of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = encode(Path(folder), parts)
-        vocabulary = text.vocabulary.load()
-        counts = vocabulary.counts
-        keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
-        stop = min(words, text.corpus.n_tokens)
-        segment, _ = SegmentReader(text.work, text.corpus, text.vocabulary).read(0, stop, params.window, keep, key)
-    return Text(segment, counts, vocabulary)
+def read(session: Session) -> Text:
+    """Return the first words of the corpus, and the counts of all of it."""
+    text = encode(session.folder, session.options.parts)
+    vocabulary, params = text.vocabulary.load(), Params(sample=0)
+    keep, key = keep_thresholds(vocabulary.counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
+    stop = min(session.options.words, text.corpus.n_tokens)
+    segment, _ = SegmentReader(text.work, text.corpus, text.vocabulary).read(0, stop, params.window, keep, key)
+    return Text(segment, vocabulary.counts, vocabulary)
 
 
 def with_few_words(text: Text) -> Text:
@@ -93,15 +61,7 @@ def with_few_words(text: Text) -> Text:
     return text._replace(segment=text.segment._replace(tokens=tokens), counts=np.bincount(tokens, minlength=FEW))
 
 
-def small_zeros(n: int) -> npt.NDArray[np.float32]:
-    """As `daskw2v.kernels.simd.huge_zeros`, in small pages."""
-    memory = mmap.mmap(-1, 4 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, np.float32, n)
-
-
-def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int], npt.NDArray[np.float32]]) -> Trainer:
+def composing(trainer: Trainer, text: Text, params: Params) -> Trainer:
     """Return a trainer of rows that are composed of the n-grams of words."""
     width, vocabulary = padded(params.vector_size), text.vocabulary
     offsets, buckets = ngrams_in(vocabulary.data, vocabulary.offsets, params.minn, params.maxn, params.bucket)
@@ -110,7 +70,7 @@ def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int
     found = WordFeatures(offsets, rows.astype(np.int32), np.zeros(0, np.float32), ones)
     features = weigh_own_rows(found, text.counts, params.prior_count)
     composer = composer_of(features, len(used), params.window, width)
-    composed = ComposedRows(features, zeros(len(used) * width), composer, params.window)
+    composed = ComposedRows(features, huge_zeros(len(used) * width), composer, params.window)
 
     def train(
         segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any, /
@@ -120,105 +80,64 @@ def composing(trainer: Trainer, text: Text, params: Params, zeros: Callable[[int
     return train
 
 
-def timer(
-    text: Text, params: Params, zeros: Callable[[int], npt.NDArray[np.float32]] = huge_zeros
-) -> tuple[Callable[[], float], Done]:
-    """Return a function that trains the segment once and returns the seconds of a window; and what it trains."""
-    objective, n_words, width = find_objective(params.objective), len(text.counts), padded(params.vector_size)
-    source, output = zeros(n_words * width), zeros(n_words * width)
+def timer(text: Text, params: Params) -> tuple[Callable[[], float], float]:
+    """Return what trains the segment once and returns the seconds of a window; and the pairs of a window."""
+    objective, n_words, width = find_objective("sgns"), len(text.counts), padded(params.vector_size)
+    source, output = huge_zeros(n_words * width), huge_zeros(n_words * width)
     source.reshape(-1, width)[:, : params.vector_size] = objective.initial(params, "input", np.arange(n_words))
     memory, rate = Tables(source, output, width, HotRows(0, 0, 0, 1)), Rate(start_alpha(params), 0.0, 0)
-    prepared, n = objective.prepare(params, text.counts), len(text.segment[0])
+    prepared, n = objective.prepare(params, text.counts), len(text.segment.tokens)
     trainer = find_trainer(objective, "cpu")
     if params.maxn:
-        trainer = composing(trainer, text, params, zeros)
+        trainer = composing(trainer, text, params)
 
-    def measure() -> float:
+    def seconds() -> float:
         began = time.perf_counter()
         _, loss = trainer(text.segment, 0, n, memory, rate, 0, prepared)
-        seconds = time.perf_counter() - began
+        taken = time.perf_counter() - began
         if not math.isfinite(loss):
             raise RuntimeError(f"The loss is {loss}: what was timed is no training.")
-        return seconds / n
+        return taken / n
 
     pairs, _ = trainer(text.segment, 0, n, memory, rate, 0, prepared)  # compiles
-    return measure, Done(n, pairs)
+    return seconds, pairs / n
 
 
-def compare(text: Text, sizes: Sequence[int], times: int) -> list[Row]:
-    """Measure all variants in turn."""
-    few, sgns = with_few_words(text), Params(negative_sharing="shared")
-    made = {}
-    for size in sizes:
-        params = sgns.replace(vector_size=size)
-        made[CACHED, size], made[WHOLE, size] = timer(few, params), timer(text, params)
-    params = sgns.replace(vector_size=COMPARED)
-    made[PAIR, COMPARED] = timer(text, params.replace(negative_sharing="pair"))
-    made[SMALL_PAGES, COMPARED] = timer(text, params, small_zeros)
-    made[NGRAMS, COMPARED] = timer(text, params.replace(maxn=6))
-    names = {key: f"{key[0]} {key[1]}" for key in made}
-    runs: dict[str, Callable[[], float]] = {names[key]: measure for key, (measure, _) in made.items()}
-    runs["peak"] = partial(measure_peak, 1)
-    results = alternate(runs, times)
-    peak, rows = max(results["peak"]), []
-    for (variant, size), (_, done) in made.items():
-        seconds = results[names[variant, size]]
-        middle = statistics.median(seconds)
-        speed = done.pairs / done.windows / middle
-        gflops = speed * 6 * size * (1 + sgns.negative) / 1e9
-        n_words = FEW if variant == CACHED else len(text.counts)
-        rows.append(Row(variant, size, n_words, middle * 1e9, spread(seconds), speed, gflops, gflops / peak))
-    return rows
+def measure(session: Session) -> None:
+    """Measure all variants of a size in turn; print a row for each."""
+    options = session.options
+    session.text = f"the first {options.words:,} words of {name_of(options.parts)}, with the vocabulary of all of it"
+    text = read(session)
+    few, sizes = with_few_words(text), [Params(vector_size=size) for size in options.sizes]
+    columns = ("ns a window", "ns a dimension more than the whole vocabulary", "GFLOP/s", "of the processor's peak, %")
+    table = session.table("Kernel of sgns, one thread", columns, ".2f")
+    for plain in sizes:
+        made = {
+            WHOLE: timer(text, plain), CACHED: timer(few, plain), NGRAMS: timer(text, plain.replace(maxn=6)),
+        }  # fmt: skip
+        found = session.measure({**{name: run for name, (run, _) in made.items()}, "peak": partial(measure_peak, 1)})
+        for name, (_, pairs) in made.items():
+            took, whole = found[name], found[WHOLE].middle
+            gflops = pairs * 6 * plain.vector_size * (1 + plain.negative) / took.middle / 1e9
+            more = None if name == WHOLE else (took.middle - whole) * 1e9 / plain.vector_size
+            share = 100 * gflops / found["peak"].high
+            table.row(f"{name}, d={plain.vector_size}", took.scaled(1e9), more, gflops, share)
 
 
-def line_of(times: Mapping[int, float]) -> tuple[float, float]:
-    """Return what a window and what a column take, in ns: the line through times by size, errors taken relatively."""
-    sizes, values = np.array([*times]), np.array([*times.values()])
-    column, fixed = np.polyfit(sizes, values, 1, w=1 / values)
-    return float(fixed), float(column)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 128, 300], help="vector sizes")
+    parser.add_argument("--words", type=int, default=1_000_000, help="of the text, that are trained")
+    parser.add_argument("--parts", type=float, default=10, help="of 10 MB, that give the vocabulary")
+    parser.add_argument("--times", type=int, default=3)
 
 
-def report(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a line for each row, then what they say."""
-    for row in rows:
-        print(
-            f"d={row.vector_size}, {row.variant} ({row.n_words} words): {row.ns_per_window:.0f} ns a window "
-            f"({row.spread}), {row.pairs_per_second / 1e6:.2f} million pairs/s, {row.gflops:.1f} GFLOP/s, "
-            f"{row.share_of_peak:.0%} of {row.gflops / row.share_of_peak:.0f}",
-            file=out,
-        )
-    cached, whole = ({row.vector_size: row for row in rows if row.variant == v} for v in (CACHED, WHOLE))
-    if len(cached) > 1:
-        fixed, column = line_of({size: row.ns_per_window for size, row in cached.items()})
-        size, row = next(iter(cached.items()))
-        operations = row.gflops * row.ns_per_window / size  # of a column
-        print(
-            f"cached: {fixed:.0f} ns a window, and {column:.2f} ns for each column: {operations / column:.0f} GFLOP/s",
-            file=out,
-        )
-    for size, row in whole.items():
-        memory = row.ns_per_window - cached[size].ns_per_window
-        print(f"d={size}: memory takes {memory:.0f} of {row.ns_per_window:.0f} ns a window", file=out)
-
-
-SMOKE = Smoke(
-    {"sizes": [16, 32], "words": 50_000, "parts": 0.1, "times": 1},
-    (CACHED, WHOLE, PAIR, SMALL_PAGES, NGRAMS),
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/kernels", "daskw2v/objectives/cpu", "daskw2v/objectives/sgns", "daskw2v/training/cost/constants.py"),
+    Smoke({"sizes": [16], "words": 50_000, "parts": 0.1, "times": 1}, (CACHED, WHOLE, NGRAMS)),
+    add_arguments,
+    measure,
 )
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 32, 64, 128, 256], help="vector sizes")
-    parser.add_argument("--words", type=int, default=1_000_000, help="of the text, that are trained")
-    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus that give the vocabulary")
-    parser.add_argument("--times", type=int, default=3)
-    options = parsed(parser, SMOKE)
-    out = sys.stderr if options.json else sys.stdout
-    rows = compare(read(Params(sample=0), options.parts, options.words), options.sizes, options.times)
-    report(rows, out)
-    finish(rows, out, as_json=options.json)
-
-
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

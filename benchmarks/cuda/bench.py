@@ -1,17 +1,15 @@
-"""A run of `python -m benchmarks.cuda`: options, texts, tables, and medians of alternating runs."""
+"""A run of `python -m benchmarks.cuda`: its texts, and medians of runs that are compiled."""
 
-import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import alternate
-from benchmarks.tables import Keep, Spread, Table
+from benchmarks.harness import Session
+from benchmarks.tables import Spread
 from benchmarks.texts import Text, encode
 from daskw2v.config.params import Params
 from daskw2v.errors import ClusterError, MissingExtraError
@@ -39,80 +37,54 @@ class Words(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A text: its counts, and what subsamples it for some Params."""
+    """A text: its counts, what subsamples it for some Params, and its encoded file, if there is one."""
 
     name: str
     counts: npt.NDArray[np.int64]
     read: Callable[[Params], Words]
+    text: Text | None = None
+
+
+def wikipedia(text: Text) -> Corpus:
+    """Return an encoded text."""
+    reader, counts = SegmentReader(text.work, text.corpus, text.vocabulary), text.vocabulary.load().counts
+
+    def read(params: Params) -> Words:
+        keep = keep_thresholds(counts, params.sample)
+        return Words(*reader.read(0, text.corpus.n_tokens, params.window, keep, np.uint64(1)))
+
+    return Corpus("Wikipedia", counts, read, text)
+
+
+def drawn(n_words: int, n_tokens: int) -> Corpus:
+    """Return a text that is drawn by Zipf's law."""
+    counts = zipf_counts(n_words, n_tokens)
+    return Corpus(
+        f"Zipf, {n_words:,} words", counts,
+        lambda params: Words(zipf_segment(counts, n_tokens, params.sample), n_tokens),
+    )  # fmt: skip
 
 
 @dataclass
-class Bench:
-    """A run.
+class Bench(Session):
+    """A run."""
 
-    Parameters
-    ----------
-    options
-        Those of the command line.
-    folder
-        For texts and models.
-    out
-        Where tables are printed.
-    tables
-        All tables so far.
-    keep
-        As in Table.
-    """
-
-    options: argparse.Namespace
-    folder: Path
-    out: TextIO
-    tables: list[Table] = field(default_factory=list)
-    keep: Keep | None = None
-
-    def table(self, name: str, title: str, columns: Sequence[str], form: str = ".1f") -> Table:
-        found = Table("cuda", f"{name}: {title}", columns, self.out, form, keep=self.keep)
-        self.tables.append(found)
-        return found
-
-    def note(self, text: str) -> None:
-        print(f"\n{text}", file=self.out, flush=True)
-
-    def measure(self, runs: Mapping[str, Callable[[], float]]) -> dict[str, Spread]:
+    def measure(self, runs: Mapping[str, Callable[[], float]], times: int | None = None) -> dict[str, Spread]:
         """Call each run once, which compiles, then all in turn; return medians and extremes."""
         for run in runs.values():
             run()
-        return {name: Spread.of(values) for name, values in alternate(runs, self.options.times).items()}
+        return super().measure(runs, times)
 
     @cached_property
-    def text(self) -> Text:
+    def wiki(self) -> Text:
         """Wikipedia, encoded."""
-        place = self.folder / "text"
-        place.mkdir()
-        return encode(place, self.options.parts)
+        return encode(self.fresh("wiki"), self.options.parts)
 
     @cached_property
     def corpora(self) -> list[Corpus]:
         """Texts that kernels are timed on."""
-        drawn = [self.zipf(n_words) for n_words in self.options.vocabularies]
-        return ([self._wiki()] if self.options.parts else []) + drawn
-
-    def _wiki(self) -> Corpus:
-        text = self.text
-        reader, counts = SegmentReader(text.work, text.corpus, text.vocabulary), text.vocabulary.load().counts
-
-        def read(params: Params) -> Words:
-            keep = keep_thresholds(counts, params.sample)
-            return Words(*reader.read(0, text.corpus.n_tokens, params.window, keep, np.uint64(1)))
-
-        return Corpus("Wikipedia", counts, read)
-
-    def zipf(self, n_words: int) -> Corpus:
-        """Return a drawn text."""
-        n, counts = self.options.tokens, zipf_counts(n_words, self.options.tokens)
-        return Corpus(
-            f"Zipf, {n_words:,} words", counts, lambda params: Words(zipf_segment(counts, n, params.sample), n)
-        )
+        several = [drawn(n_words, self.options.tokens) for n_words in self.options.vocabularies]
+        return [wikipedia(self.wiki), *several] if self.options.parts else several
 
 
 def modes_of(window: int) -> dict[str, dict[str, Any]]:

@@ -56,7 +56,7 @@ def reading_at_random(width: int) -> Any:
 
 
 def adding(width: int, rows_met: int) -> Any:
-    """Return the kernel that adds to one of the first `rows_met` rows; all of them for 0."""
+    """Return the kernel that adds to one of the first `rows_met` rows."""
     add, floats = row_adder(width, adds_four()), chunks_of(width) * FLOATS
 
     @kernel
@@ -64,43 +64,36 @@ def adding(width: int, rows_met: int) -> Any:
         rows, lane = cuda.local.array((1, floats), float32), cuda.threadIdx.x
         for k in range(floats):
             rows[0, k] = float32(1e-6)
-        size = rows_met if rows_met > 0 else table.size // width
         for i in range(cuda.blockIdx.x, n, cuda.gridDim.x):
-            add(table, np.int64(below(np.uint64(draw(key, i)), size)) * width, lane, rows, 0)
+            add(table, np.int64(below(np.uint64(draw(key, i)), rows_met)) * width, lane, rows, 0)
 
     return run
 
 
 def ceilings(bench: Bench, width: int = 128, warps: int | None = None) -> None:
     """Print GB/s of rows of `width` floats, by `warps` in flight."""
-    warps = warps or room()
-    n = warps * bench.options.rows_a_warp
+    warps, size = warps or room(), 4 * width
+    n, stream = warps * bench.options.rows_a_warp, cuda.stream()
     table = bench.table(
-        "ceilings", f"GB/s of rows of {4 * width} bytes, {warps:,} warps; a copy counts what it reads and writes",
-        ("table, MB", "GB/s"),
+        f"Ceilings: GB/s of rows of {size} bytes, {warps:,} warps; a copy counts what it reads and writes", ("GB/s",),
+        ".1f",
     )  # fmt: skip
-    stream = cuda.stream()
     for n_rows in bench.options.vocabularies:
         flat = cuda.to_device(np.zeros(n_rows * width, np.float32))
         there = cuda.to_device(np.zeros(max(n_rows, warps) * width, np.float32))
-        copied = n_rows // _AT_ONCE * _AT_ONCE
-        kinds: dict[str, tuple[Any, int, int]] = {
-            "copy": (copying(width), copied, 2),
-            "read at random": (reading_at_random(width), n, 1),
-            "add at random": (adding(width, 0), n, 1),
-            "add to 1,000 rows": (adding(width, min(1000, n_rows)), n, 1),
-            "add to one row": (adding(width, 1), n, 1),
+        met = {"at random": n_rows, "to 1,000 rows": min(1000, n_rows), "to one row": 1}
+        kinds = {
+            "copy": (copying(width), n_rows // _AT_ONCE * _AT_ONCE, 2 * size),
+            "read at random": (reading_at_random(width), n, size),
+            **{f"add {name}": (adding(width, rows), n, size) for name, rows in met.items()},
         }
+
+        def speed(run: Any, rows: int, each: int, *arrays: Any) -> float:
+            took = elapsed(cuda, stream, lambda: run[warps, LANES, stream](*arrays, rows, np.uint64(1)))
+            return rows * each / took / 1e9
+
         runs: dict[str, Callable[[], float]] = {
-            name: partial(_speed, run, flat, there, rows, moves * 4 * width, warps, stream)
-            for name, (run, rows, moves) in kinds.items()
+            name: partial(speed, *kind, flat, there) for name, kind in kinds.items()
         }
-        for name, speed in bench.measure(runs).items():
-            table.row(f"{name}", 4 * width * n_rows / 1e6, speed.scaled(1e-9))
-
-
-def _speed(run: Any, flat: Any, there: Any, n: int, bytes_a_row: int, warps: int, stream: Any) -> float:
-    def launch() -> None:
-        run[warps, LANES, stream](flat, there, n, np.uint64(1))
-
-    return n * bytes_a_row / elapsed(cuda, stream, launch)
+        for name, found in bench.measure(runs).items():
+            table.row(f"{name}, {size * n_rows / 1e6:,.1f} MB", found)

@@ -12,11 +12,10 @@ def correctness(bench: Bench) -> None:
     """Print the largest difference of tables, and that of the loss."""
     n_tokens = bench.options.words
     table = bench.table(
-        "correctness",
-        f"one warp, {n_tokens:,} words, against float64: largest difference over the largest move, and of the loss",
-        ("rows", "loss"),
-        ".1e",
-    )
+        f"Correctness: one warp, {n_tokens:,} words, against float64; largest difference over the largest move, and of "
+        "the loss",
+        ("rows", "loss"), ".1e",
+    )  # fmt: skip
     for name in KERNELS:
         for d in bench.options.dims:
             case = case_of(name, Setting(d), n_tokens)

@@ -13,8 +13,6 @@ from daskw2v.objectives.base import DeviceTables, Rate
 from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
 from daskw2v.training.devices.base import map_arrays
 
-TABLES = ("input", "output")
-
 
 class Launch:
     """A model and a text on the GPU.
@@ -29,18 +27,19 @@ class Launch:
 
     def __init__(self, params: Params, corpus: Corpus, max_in_flight: int | None = None, hot_rows: int = 0) -> None:
         self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
-        pieces, self._params = self._pieces, settled(params)
-        put, width = self._cuda.to_device, padded(params.vector_size)
+        params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
         objective: Any = OBJECTIVES[params.objective]
-        self._train = objective.trainers["cuda"]
-        words = corpus.read(params)
-        self.raw, self.trained = words.raw, len(words.segment.tokens)
-        self.in_flight, most = 0, pieces.room(max_in_flight)
-        prepared = objective.prepare(self._params, corpus.counts)
-        likely = [put(pieces.crowded(rows, most)) for rows in self._touched(objective, prepared, corpus)]
-        tables: list[Any] = [
-            put(self._rows(objective, name, n, width)) for name, n in self._sizes(objective, corpus).items()
-        ]
+        self._train, self._rate = objective.trainers["cuda"], Rate(start_alpha(params), 0.0, 0)
+        words, most = corpus.read(params), self._pieces.room(max_in_flight)
+        self.raw, self.trained, self.in_flight = words.raw, len(words.segment.tokens), 0
+        prepared = objective.prepare(params, corpus.counts)
+        touched = objective.touched(prepared, corpus.counts)
+        likely = [put(self._pieces.crowded(touched[name], most)) for name in ("input", "output")]
+        tables: list[Any] = []
+        for name, n in objective.tables(params, len(corpus.counts)).items():
+            rows = np.zeros((n, width), np.float32)
+            rows[:, : params.vector_size] = objective.initial(params, name, np.arange(n))
+            tables.append(put(rows.ravel()))
         self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
         self._memory = DeviceTables(
             tables[0], tables[1], width, hot_rows, most, likely[0], likely[1], self._totals, self._stream
@@ -48,22 +47,9 @@ class Launch:
         self._segment, self._prepared = map_arrays(put, words.segment), map_arrays(put, prepared)
         self._centers = [put(np.array([center])) for center in (0, self.trained)]
 
-    def _sizes(self, objective: Any, corpus: Corpus) -> dict[str, int]:
-        return dict(objective.tables(self._params, len(corpus.counts)))
-
-    def _touched(self, objective: Any, prepared: Any, corpus: Corpus) -> list[Any]:
-        touched = objective.touched(prepared, corpus.counts)
-        return [touched[name] for name in TABLES]
-
-    def _rows(self, objective: Any, name: str, n: int, width: int) -> Any:
-        rows = np.zeros((n, width), np.float32)
-        rows[:, : self._params.vector_size] = objective.initial(self._params, name, np.arange(n))
-        return rows.ravel()
-
     def run(self) -> None:
         """Train all of the text once, without waiting for the end; note how many warps do."""
-        rate = Rate(start_alpha(self._params), 0.0, 0)
-        warps = self._train(self._segment, *self._centers, self._memory, rate, 0, self._prepared)
+        warps = self._train(self._segment, *self._centers, self._memory, self._rate, 0, self._prepared)
         self.in_flight = self._pieces.n_pieces(self.trained, warps)
 
     def seconds(self) -> float:

@@ -6,13 +6,13 @@ epoch and with several: what the others take more is training alone.
 
 import shlex
 import subprocess
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common import alternate
 from benchmarks.cuda.bench import Bench
+from benchmarks.harness import alternate
+from benchmarks.stopwatch import stopwatch
 from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -39,29 +39,26 @@ def seconds_of(command: str, text: Path, output: Path, params: Params, epochs: i
         "text": text, "output": output, "size": params.vector_size, "window": params.window,
         "negative": params.negative, "epochs": epochs, "sample": params.sample,
     }  # fmt: skip
-    words = [word.format(**values) for word in shlex.split(command)]
-    began = time.perf_counter()
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    took = stopwatch()
+    subprocess.run([word.format(**values) for word in shlex.split(command)], check=True, stdout=subprocess.DEVNULL)
+    return took().seconds
 
 
-def ours(device: str, text: Path, folder: Path, params: Params, epochs: int) -> float:
+def ours(bench: Bench, device: str, params: Params, epochs: int) -> float:
     """Train as a user does, from the text on; return what it takes."""
-    began = time.perf_counter()
-    folder = folder / f"{device}-{began}"  # a work directory keeps what was done
-    train(text, work=folder, params=params.replace(epochs=epochs), resources=Resources(device=device))
-    return time.perf_counter() - began
+    work, took = bench.fresh(device), stopwatch()  # a work directory keeps what was done
+    train(bench.wiki.path, work=work, params=params.replace(epochs=epochs), resources=Resources(device=device))
+    return took().seconds
 
 
 def compare(
-    bench: Bench, programs: dict[str, Callable[[int], float]], words: int, epochs: int
+    programs: dict[str, Callable[[int], float]], words: int, epochs: int, times: int
 ) -> dict[str, tuple[Spread, Spread]]:
     """Return of each program, called with epochs, words/s of several epochs, and of those beyond the first."""
-    runs = {(name, n): partial(program, n) for name, program in programs.items() for n in (1, epochs)}
+    runs = {f"{name}\n{n}": partial(program, n) for name, program in programs.items() for n in (1, epochs)}
     for run in runs.values():
         run()  # warms caches, and compiles
-    found = alternate({f"{name}\n{n}": run for (name, n), run in runs.items()}, bench.options.times)
-    speeds = {}
+    found, speeds = alternate(runs, times), {}
     for name in programs:
         one, several = found[f"{name}\n1"], found[f"{name}\n{epochs}"]
         more = [b - a for a, b in zip(one, several, strict=True)]
@@ -72,19 +69,17 @@ def compare(
 
 def peers(bench: Bench) -> None:
     """Print million words/s before subsampling."""
-    options, text = bench.options, bench.text
+    options, words = bench.options, bench.wiki.vocabulary.total
     params, epochs = Params(vector_size=128), max(2, options.epochs)
     table = bench.table(
-        "peers",
-        f"d=128, N=5, W=5, sample 1e-4, {epochs} epochs of {text.vocabulary.total:,} words: million words/s",
+        f"Peers: d=128, N=5, W=5, sample 1e-4, {epochs} epochs of {words:,} words: million words/s",
         ("whole run", "epochs beyond the first"),
     )
-    output = bench.folder / "vectors"
     programs: dict[str, Callable[[int], float]] = {
-        f"daskw2v, {device}": partial(ours, device, text.path, bench.folder / "peers", params)
-        for device in ("cuda", "cpu")
+        f"daskw2v, {device}": partial(ours, bench, device, params) for device in ("cuda", "cpu")
     }
     for name, command in options.peer:
-        programs[name] = partial(seconds_of, command, text.path, output, params)
-    for name, spreads in compare(bench, programs, text.vocabulary.total, epochs).items():
+        bench.peers[name] = command
+        programs[name] = partial(seconds_of, command, bench.wiki.path, bench.folder / "vectors", params)
+    for name, spreads in compare(programs, words, epochs, options.times).items():
         table.row(name, *(spread.scaled(1e-6) for spread in spreads))

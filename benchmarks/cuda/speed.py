@@ -6,15 +6,15 @@ subsampling, and those that are left of them, which are trained. A drawn text is
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.cuda.bench import Bench, Corpus, modes_of
+from benchmarks.cuda.bench import Bench, Corpus, has_gpu, modes_of
 from benchmarks.cuda.launching import Launch, elapsed
 from benchmarks.epochs import our_speed
-from benchmarks.papers.figures import Figures
+from benchmarks.harness import LEFT_OUT
 from benchmarks.tables import Spread
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
@@ -27,7 +27,7 @@ from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
 
 SAMPLES = (1e-4, 0)
-BATCHING = Figures("paper 004, table 1", {"text8": 210.340633, "One Billion Words": 265.212834})
+HOT_ROWS = (0, 16, 64, 200, 1000)
 
 
 class Speed(NamedTuple):
@@ -48,88 +48,112 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def speed_of(bench: Bench, params: Params, corpus: Corpus, *, task: bool) -> Speed:
-    """Measure the kernel, and the task where it is asked for and the corpus is a file."""
+def speed_of(bench: Bench, params: Params, corpus: Corpus) -> Speed:
+    """Measure the kernel, and the task where the corpus is a file."""
     launch = Launch(params, corpus)
     runs: dict[str, Callable[[], float]] = {"kernel": lambda: 1 / launch.seconds()}
-    if task:
-        runs["task"] = our_speed(bench.text, params, cores(), "cuda")
+    if corpus.text:
+        runs["task"] = our_speed(corpus.text, params, cores(), "cuda")
     found = bench.measure(runs)
     kernel = found["kernel"]
     return Speed(kernel.scaled(launch.raw), kernel.scaled(launch.trained), found.get("task"))
 
 
-def settings(bench: Bench) -> Iterator[tuple[str, Params, Corpus]]:
-    """Yield what is measured, with its name."""
+def speed(bench: Bench) -> None:
+    """Print million words/s, for figures 6 and 7 of paper 004 and 1 and 2 of paper 001."""
+    table = bench.table(
+        "Speed: d=128, N=5, million words/s",
+        ("kernel: before subsampling", "kernel: trained", f"task of {cores()} thread(s): before subsampling"), ".1f",
+    )  # fmt: skip
     for corpus in bench.corpora:
         for mode, how in modes_of(5).items():
             for sample in SAMPLES:
                 for objective in over_text():
                     params = Params(objective=objective, vector_size=128, sample=sample, **how)
-                    yield f"{objective}, {corpus.name}, {mode}, sample {sample:g}", params, corpus
+                    found = speed_of(bench, params, corpus)
+                    cells = [spread and spread.scaled(1e-6) for spread in found]
+                    table.row(f"{objective}, {corpus.name}, {mode}, sample {sample:g}", *cells)
 
 
-def speed(bench: Bench) -> None:
-    """Print million words/s, for figures 6 and 7 of paper 004 and 1 and 2 of paper 001."""
+def in_flight_up_to(room: int, first: int) -> list[int]:
+    """Return numbers of warps, each twice the one before, and as many as there is room for."""
+    numbers = [first]
+    while numbers[-1] < room:
+        numbers.append(min(room, 2 * numbers[-1]))
+    return numbers
+
+
+def room_of(params: Params, corpus: Corpus) -> int:
+    """Return how many warps the GPU has room for, of a kernel over text."""
+    launch = Launch(params, corpus)
+    launch.run()
+    return launch.in_flight
+
+
+def sweep(bench: Bench) -> None:
+    """Print words/s by how many warps train at a time, and by how many rows stay out of their rings."""
     table = bench.table(
-        "speed",
-        "d=128, N=5, million words/s",
-        ("kernel: before subsampling", "kernel: trained", f"task of {cores()} thread(s): before subsampling"),
+        "Sweep: sgns, d=128, N=5, W=5, kernel alone, million words/s", ("before subsampling", "trained", "warps"), ".1f"
     )
-    for name, params, corpus in settings(bench):
-        found = speed_of(bench, params, corpus, task=corpus.name == "Wikipedia")
-        cells = [None if spread is None else spread.scaled(1e-6) for spread in found]
-        table.row(name, *cells)
-
-
-def _run_text(bench: Bench, params: Params) -> RunText:
-    text = bench.text
-    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
-    return RunText(reader, text.corpus.n_tokens, keep_thresholds(text.vocabulary.load().counts, params.sample))
+    params = Params(vector_size=128)
+    for corpus in bench.corpora:
+        room = room_of(params, corpus)
+        several = in_flight_up_to(room, min(room, bench.options.fewest))
+        ways = {f"max_in_flight={n:,}": (n, 0) for n in several} | {f"hot_rows={n:,}": (room, n) for n in HOT_ROWS}
+        for name, (n, hot_rows) in ways.items():
+            launch = Launch(params, corpus, n, hot_rows)
+            found = bench.measure({name: launch.seconds})[name].inverse()
+            cells = (found.scaled(words / 1e6) for words in (launch.raw, launch.trained))
+            table.row(f"{corpus.name}, {name}", *cells, launch.in_flight)
 
 
 def batching(bench: Bench) -> None:
-    """Print how fast a core reads text: codes, which a GPU cuts itself, and subsampled; beside paper 004's table 1."""
-    params = Params(sample=1e-4)
-    reader, length, keep = _run_text(bench, params)
-    stop, key, spans = min(2 * SEGMENT, length), np.uint64(1), list(reader.spans(0, length))
-
-    def read() -> float:
-        began = time.perf_counter()
-        reader.read(0, stop, params.window, keep, key)
-        return stop / (time.perf_counter() - began) / 1e6
+    """Print how fast a core reads text: codes, which a GPU cuts itself, and subsampled; and how fast a GPU cuts it."""
+    params, text = Params(sample=1e-4), bench.wiki
+    reader, length = SegmentReader(text.work, text.corpus, text.vocabulary), text.corpus.n_tokens
+    keep = keep_thresholds(text.vocabulary.load().counts, params.sample)
+    stop, spans = min(2 * SEGMENT, length), list(reader.spans(0, length))
 
     def read_codes() -> float:
         began = time.perf_counter()
         n = sum(len(reader.unchecked_codes(span)) for span in spans)
         return n / (time.perf_counter() - began) / 1e6
 
-    found = bench.measure({"codes": read_codes, "segments": read})
-    table = bench.table("batching", "reading text, million words/s", ("text8", "One Billion Words", "here"))
-    table.row(f"FULL-W2V ({BATCHING.source})", *BATCHING.values.values(), None)
-    table.row("daskw2v, one core: codes that a GPU cuts, in the first epoch", None, None, found["codes"])
-    table.row("daskw2v, one core: subsampled, as a processor trains it", None, None, found["segments"])
+    def read() -> float:
+        began = time.perf_counter()
+        reader.read(0, stop, params.window, keep, np.uint64(1))
+        return stop / (time.perf_counter() - began) / 1e6
+
+    runs = {"one core: codes that a GPU cuts": read_codes, "one core: subsampled, as a processor trains it": read}
+    if has_gpu():
+        runs |= cutting(RunText(reader, length, keep), params.window)
+    else:
+        bench.note(f"{LEFT_OUT}cutting: there is no GPU")
+    table = bench.table("Batching: text that is read and cut, million words/s", ("here",), ".1f")
+    for name, found in bench.measure(runs).items():
+        table.row(name, found)
 
 
-def cutting(bench: Bench) -> None:
-    """Print how fast the GPU cuts text that lies there, and how fast one thread gives it the work, million words/s."""
-    cuda, cutter, params = load("numba.cuda"), load("daskw2v.sampling.cuda").Cutter(), Params(sample=1e-4)
-    text, way, counts = _run_text(bench, params), cuda.stream(), cuda.to_device(np.zeros(2, np.int64))
+def cutting(text: RunText, window: int) -> dict[str, Callable[[], float]]:
+    """Return what cuts text that lies on the GPU, in million words/s by its clock; and what gives it the work."""
+    cuda, cutter, key = load("numba.cuda"), load("daskw2v.sampling.cuda").Cutter(), np.uint64(1)
+    way, counts = cuda.stream(), cuda.to_device(np.zeros(2, np.int64))
     on_gpu, most = DeviceText(cuda, text, float("inf")), CudaReplicaTrainer.positions
-    pieces = [(a, b, on_gpu.load(a, b, params.window, np.uint64(1))) for a, b in cut(0, text.length, most)]
+    pieces = [(a, b, on_gpu.load(a, b, window, key)) for a, b in cut(0, text.length, most)]
 
     def cut_all() -> None:
         for a, b, spans in pieces:
-            piece = DevicePiece(spans, a, b, Rate(0.0, 0.0, 0), 0, np.uint64(1))
-            cutter.cut(piece.on(way), a, b, on_gpu.keep, piece.key, counts, way)
+            piece = DevicePiece(spans, a, b, Rate(0.0, 0.0, 0), 0, key)
+            cutter.cut(piece.on(way), a, b, on_gpu.keep, key, counts, way)
 
     def by_host() -> float:
         began = time.perf_counter()
         cut_all()
         took = time.perf_counter() - began
         way.synchronize()
-        return took
+        return text.length / took / 1e6
 
-    found = bench.measure({"GPU": lambda: elapsed(cuda, way, cut_all), "host": by_host})
-    table = bench.table("cutting", "subsampling and sentences, million words/s", ("GPU's clock", "one thread's"))
-    table.row(f"Wikipedia, pieces of {most:,}", *(of.inverse().scaled(text.length / 1e6) for of in found.values()))
+    return {
+        f"GPU: cut in pieces of {most:,}": lambda: text.length / elapsed(cuda, way, cut_all) / 1e6,
+        "one thread: gives the GPU this work": by_host,
+    }

@@ -13,23 +13,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
 
-from benchmarks.common import DATA, machine
-from benchmarks.tables import Table, keeper
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.machine import this_machine
+from benchmarks.records import ROOT
+from benchmarks.texts import DATA
 from daskw2v.errors import Daskw2vError
 from daskw2v.kernels.cuda import check_gpu, load
 from tests.support.cuda.compiling import KERNELS
 
-ROOT = Path(__file__).parents[2]
 TOOLS = ("memcheck", "racecheck", "synccheck")
-PROGRAMS = ("nvidia-smi", "compute-sanitizer", "ncu", "nvdisasm")
-PACKAGES = {
-    "numba_cuda": "all", "cuda.bindings": "all", "pytest": "tests", "hypothesis": "tests", "greenlet": "a dry run",
-    "torch": "subwords", "sklearn": "quality", "gensim": "full_w2v, beside it", "fasttext": "full_w2v, beside it",
-}  # fmt: skip
+PROGRAMS = ("nvidia-smi", "compute-sanitizer", "ncu")
+PACKAGES = ("numba_cuda", "pytest", "hypothesis", "xdist", "torch", "sklearn", "gensim", "fasttext")  # of some pieces
 _ERRORS = 9  # exit code of compute-sanitizer where it found some
 _SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included
 _ENDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
@@ -40,20 +36,18 @@ _AT_ONCE = 4  # processes of tests: most of their time compiles kernels
 _FOUND = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)")
 
 
-def about_machine(table: Table) -> bool:
+def about_machine(session: Session) -> bool:
     """Print what is there; tell whether there is a GPU."""
-    table.row("machine", machine())
-    driver = ""
+    table = session.table("Machine", ("what is there",))
+    table.row("machine", str(this_machine()))
     for program in PROGRAMS:
-        path = shutil.which(program)
-        table.row(program, path or "not there")
-        if path and program == "nvidia-smi":
-            query = [path, "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
-            driver = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
-    table.row("nvidia-smi says", driver or "nothing")
-    for module, use in PACKAGES.items():
-        table.row(f"{module} (for {use})", _version(module))
-    parts = len(list((DATA / "corpus" / "wiki").glob("*.txt.gz")))
+        table.row(program, shutil.which(program) or "not there")
+    if program := shutil.which("nvidia-smi"):
+        query = [program, "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
+        told = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+        table.row("nvidia-smi says", told or "nothing")
+    table.row("not installed", ", ".join(name for name in PACKAGES if find_spec(name) is None) or "nothing")
+    parts = len(list((DATA / "corpus").glob("wiki*/*.txt.gz")))
     table.row("text", f"{parts} parts of Wikipedia, {'some' if (DATA / 'eval').is_dir() else 'no'} evaluation sets")
     try:
         check_gpu()
@@ -66,25 +60,15 @@ def about_machine(table: Table) -> bool:
     return True
 
 
-def _version(module: str) -> str:
-    try:
-        there = find_spec(module)
-    except ModuleNotFoundError:
-        there = None
-    if there is None:
-        return "not installed"
-    names = metadata.packages_distributions().get(module.partition(".")[0], [])
-    return ", ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names))) or "there"
-
-
 def files_of_tests() -> list[str]:
     """Return the files that hold tests marked gpu: no others are imported, which may need what is not there."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(path.relative_to(ROOT)) for path in files if "mark.gpu" in path.read_text()]
 
 
-def tests(table: Table) -> bool:
+def tests(session: Session) -> bool:
     """Run the tests marked gpu, each with a row; tell whether none failed."""
+    table = session.table("Tests marked gpu", ("outcome",))
     at_once = ["-n", str(_AT_ONCE)] if find_spec("xdist") and (os.cpu_count() or 1) >= 2 * _AT_ONCE else []
     # Where it is installed, pytest-benchmark warns of xdist, and a warning is an error
     without = [word for plugin in ("cacheprovider", "benchmark") for word in ("-p", f"no:{plugin}")]
@@ -117,31 +101,31 @@ def _lines(command: list[str]) -> Iterator[str]:
             yield line
 
 
-def sanitized(tool: str, table: Table, kernels: list[str], *, tiny: bool) -> bool:
+def sanitized(session: Session) -> bool:
     """Train each kernel a little under compute-sanitizer; tell whether it found nothing, where it is there."""
+    options, tool, good = session.options, session.options.what, True
+    table = session.table(f"compute-sanitizer, {tool}", ("found",))
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not os.access(program, os.X_OK):
         table.row("all kernels", "no compute-sanitizer")
         return True
-    good = True
-    for name in kernels:
+    for name in options.kernels:
         # The driver refuses some calls by which Numba asks what it can do: no error of ours
         command = [
             program, "--tool", tool, "--error-exitcode", str(_ERRORS),
             *(["--report-api-errors", "no"] if tool == "memcheck" else []),
-            sys.executable, "-m", "benchmarks.gpu.small", name, *(["--tiny"] if tiny else []),
+            sys.executable, "-m", "benchmarks.gpu.small", name, *(["--tiny"] if options.tiny else []),
         ]  # fmt: skip
         try:
             answer = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
-            table.row(name, f"longer than {_SECONDS} seconds")
-            good = False
-            continue
-        if answer.returncode:
-            print(answer.stdout[-4000:], answer.stderr[-4000:], flush=True)
-        cell = found_by(answer.returncode, answer.stdout + answer.stderr)
-        table.row(name, cell)
-        good = good and cell == 0
+            found: int | str = f"longer than {_SECONDS} seconds"
+        else:
+            found = found_by(answer.returncode, answer.stdout + answer.stderr)
+            if answer.returncode:
+                print(answer.stdout[-4000:], answer.stderr[-4000:], flush=True)
+        table.row(name, found)
+        good = good and found == 0
     return good
 
 
@@ -153,27 +137,18 @@ def found_by(code: int, text: str) -> int | str:
     return int(found[1])
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measure(session: Session) -> None:
+    if not {"machine": about_machine, "tests": tests}.get(session.options.what, sanitized)(session):
+        sys.exit(1)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("machine", "tests", *TOOLS))
-    parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS), help="under compute-sanitizer")
     parser.add_argument("--tiny", action="store_true", help="as little text as there can be: for Numba's simulator")
-    return parser.parse_args(arguments)
 
 
-def main() -> None:
-    options = parse()
-    columns = {"machine": ("what is there",), "tests": ("outcome",)}.get(options.what, (f"{options.what}: found",))
-    table = Table("gpu", options.what, columns, sys.stdout, keep=keeper(options.rows))
-    if options.what == "machine":
-        good = about_machine(table)
-    elif options.what == "tests":
-        good = tests(table)
-    else:
-        good = sanitized(options.what, table, options.kernels, tiny=options.tiny)
-    sys.exit(0 if good else 1)
-
+BENCHMARK = Benchmark(__doc__, ("daskw2v/kernels/cuda", "tests"), Smoke({}, ()), add_arguments, measure)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

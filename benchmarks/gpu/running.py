@@ -9,23 +9,21 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.pieces import Piece
+from benchmarks.records import ROOT
 
-ROOT = Path(__file__).parents[2]
 DONE, FAILED, CUT, BROKEN, UNTRIED = "done", "failed", "cut", "broken off", "not tried"
 _PATIENCE = 10.0  # seconds that a piece has to end by itself
-_EVERY = 15.0  # seconds after which what there is is packed again
 
 
 @dataclass
-class Record:
+class Ended:
     """How a piece ended: done, failed, cut at its limit, broken off with us, or not tried; and in how many seconds."""
 
     name: str
@@ -35,39 +33,28 @@ class Record:
 
 
 class Results:
-    """A folder of results, and an archive of it that travels, if there is one.
+    """A folder of results, made when there is one."""
 
-    Parameters
-    ----------
-    folder
-        Made where it is missing.
-    archive
-        A tar.gz, unpacked first where it exists.
-    """
-
-    def __init__(self, folder: Path, archive: Path | None = None) -> None:
-        self.folder, self._archive = folder, archive
-        folder.mkdir(parents=True, exist_ok=True)
-        if archive and archive.exists():
-            with tarfile.open(archive) as packed:
-                packed.extractall(folder, filter="data")
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def path(self, name: str, kind: str) -> Path:
         return self.folder / f"{name}.{kind}"
 
-    def record(self, name: str) -> Record:
+    def ended(self, name: str) -> Ended:
         """Return how a piece ended."""
         path = self.path(name, "json")
-        return Record(**json.loads(path.read_text())) if path.exists() else Record(name)
+        return Ended(**json.loads(path.read_text())) if path.exists() else Ended(name)
 
-    def write(self, record: Record) -> None:
-        path = self.path(record.name, "json")
+    def write(self, ended: Ended) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.path(ended.name, "json")
         beside = path.with_suffix(".new")
-        beside.write_text(json.dumps(asdict(record), indent=1))
+        beside.write_text(json.dumps(asdict(ended), indent=1))
         beside.replace(path)  # never half of it
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return a piece's rows, as `papers.tables.keeper` wrote them: the last of each name, and no half line."""
+        """Return a piece's rows, as `tables.keeper` wrote them: the last of each name, and no half line."""
         path, rows = self.path(name, "rows"), []
         for line in path.read_text().splitlines() if path.exists() else []:
             try:
@@ -75,16 +62,6 @@ class Results:
             except ValueError:
                 continue
         return list({(row["table"], row["name"]): row for row in rows}.values())
-
-    def pack(self) -> None:
-        """Write the archive, if there is one, anew."""
-        if self._archive:
-            self._archive.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._archive.with_name(f"{self._archive.name}.new")
-            with tarfile.open(beside, "w:gz") as packed:
-                for path in sorted(self.folder.iterdir()):
-                    packed.add(path, path.name)
-            beside.replace(self._archive)
 
 
 def next_pieces(pieces: Sequence[Piece], results: Results, *, again: bool) -> list[Piece]:
@@ -95,14 +72,14 @@ def next_pieces(pieces: Sequence[Piece], results: Results, *, again: bool) -> li
     again
         Whether what is done, or failed, is done again.
     """
-    states = {piece.name: results.record(piece.name).state for piece in pieces}
+    states = {piece.name: results.ended(piece.name).state for piece in pieces}
     first = [piece for piece in pieces if again or states[piece.name] == UNTRIED]
     return first + [piece for piece in pieces if piece not in first and states[piece.name] in (CUT, BROKEN)]
 
 
 def run_piece(
     piece: Piece, command: Sequence[str], environment: dict[str, str], results: Results, seconds: float
-) -> Record:
+) -> Ended:
     """Run a piece; return how it ended, which is written down as well.
 
     Parameters
@@ -113,9 +90,9 @@ def run_piece(
         After which it is stopped, with all that it started.
     """
     words = [sys.executable, *command]
-    record = Record(piece.name, BROKEN, 0.0, " ".join(command))
-    results.write(record)
-    began = time.monotonic()
+    ended = Ended(piece.name, BROKEN, 0.0, " ".join(command))
+    results.write(ended)
+    began, code = time.monotonic(), None
     with results.path(piece.name, "log").open("a") as log:
         # A group of its own, so that all of it can be stopped, but of our session, so that it ends with us
         process = subprocess.Popen(
@@ -123,24 +100,15 @@ def run_piece(
             process_group=0,
         )  # fmt: skip
         try:
-            code = _wait(process, began + seconds, results.pack)
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
         finally:
             _stop(process)
-    record.seconds = round(time.monotonic() - began, 1)
-    record.state = CUT if code is None else DONE if code == 0 else FAILED
-    results.write(record)
-    results.pack()
-    return record
-
-
-def _wait(process: subprocess.Popen[bytes], until: float, meanwhile: Callable[[], None]) -> int | None:
-    """Return a process's exit code, or None if it goes on for too long."""
-    while (left := until - time.monotonic()) > 0:
-        try:
-            return process.wait(min(left, _EVERY))
-        except subprocess.TimeoutExpired:
-            meanwhile()
-    return None
+    ended.seconds = round(time.monotonic() - began, 1)
+    ended.state = CUT if code is None else DONE if code == 0 else FAILED
+    results.write(ended)
+    return ended
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -24,13 +24,9 @@ def main() -> None:
     found = case.on_gpu()
     if not all(np.isfinite(table).all() for table in (*found.tables, found.totals)):
         sys.exit(f"{name}: something is not finite")
-    moved = max(
-        float(np.abs(got[:, : start.shape[1]] - start[:, : got.shape[1]]).max())
-        for start, got in zip(before, found.tables, strict=True)
-    )
-    if not moved:
+    both = zip(before, found.tables, strict=True)
+    if not any((got[:, : start.shape[1]] != start[:, : got.shape[1]]).any() for start, got in both):
         sys.exit(f"{name}: nothing has moved")
-    print(f"{name}: rows moved by {moved:.2g} at most")
 
 
 if __name__ == "__main__":

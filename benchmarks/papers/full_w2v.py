@@ -124,7 +124,7 @@ def resources(session: Session) -> None:
     table.row("bytes of a word, L1", 1e9 * DEMAND["L1"] / TEXT8, NO_GPU)
     table.row("bytes of a word, L2", 1e9 * DEMAND["L2"] / TEXT8, asked)
     table.row("bytes of a word, DRAM", 1e9 * DEMAND["DRAM"] / TEXT8, NO_GPU)
-    table.row("instructions of warps, a word (windows of 1 to 5)", "in a figure only", instructions)
+    table.row("instructions of warps (here PTX), a word (windows of 1 to 5)", "in a figure only", instructions)
     table.row("warps of a multiprocessor, active there, room for here", 4 * WARPS["V100"], warps)
 
 

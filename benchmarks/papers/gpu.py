@@ -1,10 +1,9 @@
 """What tables of papers say of this machine's GPU: measured where there is one, open where there is none."""
 
-from argparse import Namespace
 from importlib import import_module
 from importlib.util import find_spec
 
-from benchmarks.cuda.bench import Bench, has_gpu
+from benchmarks.cuda.bench import Bench, has_gpu, wikipedia
 from benchmarks.cuda.speed import speed_of
 from benchmarks.papers.session import Session
 from benchmarks.tables import Cell, Spread
@@ -18,21 +17,17 @@ def speed_on_gpu(session: Session, params: Params) -> tuple[Cell, Cell]:
     """Return million words/s before subsampling, of the kernel alone and of the whole task; or that both are open."""
     if not has_gpu():
         return OPEN, OPEN
-    options = Namespace(times=session.options.times, parts=session.options.time_parts, vocabularies=[], tokens=0)
-    bench = Bench(options, session.folder, session.out)
-    bench.text = session.timed
-    found = speed_of(bench, params, bench.corpora[0], task=True)
+    bench = Bench(session.options, session.folder, session.out)
+    found = speed_of(bench, params, wikipedia(session.timed))
     task: Spread | None = found.task
     return found.raw.scaled(1e-6), None if task is None else task.scaled(1e-6)
 
 
 def compiled_for_gpu(kernel: str, vector_size: int) -> tuple[Cell, Cell]:
-    """Return instructions of a trained word, and warps that a multiprocessor has registers for, of sm_90."""
+    """Return instructions (PTX) of a trained word, and warps that a multiprocessor has registers for, of sm_90."""
     if find_spec("numba_cuda") is None:
         return ("needs daskw2v[cuda]",) * 2
-    names = "benchmarks.cuda.kernels", "tests.support.cuda.compiling", "benchmarks.cuda.sass"
-    kernels, compiling, sass = map(import_module, names)
-    setting, program = compiling.Setting(vector_size), sass.disassembler()
-    work = kernels.work_of(kernel, setting, program)
+    kernels, compiling = map(import_module, ("benchmarks.cuda.kernels", "tests.support.cuda.compiling"))
+    setting = compiling.Setting(vector_size)
     registers = -(-compiling.compiled(kernel, setting).registers // 8) * 8  # they are given out by eights
-    return work.sass if program else "no nvdisasm", min(_MOST, _REGISTERS // (_LANES * registers))
+    return kernels.instructions_of(kernel, setting), min(_MOST, _REGISTERS // (_LANES * registers))

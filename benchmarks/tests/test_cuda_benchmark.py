@@ -1,9 +1,7 @@
 """The benchmark of kernels for NVIDIA GPUs: what of it needs no GPU, and in Numba's simulator what does."""
 
 import argparse
-import importlib
 import io
-import json
 import os
 import subprocess
 import sys
@@ -21,45 +19,38 @@ from daskw2v.sampling.segments import Segment
 from tests.support import zipf
 from tests.support.cuda import emulated, traffic
 
-main, bench_module, peers, sass, cost, demand, tables = (
-    pytest.importorskip(f"benchmarks.{name}", reason="benchmarks need what daskw2v[bench] installs")
-    for name in ("cuda.__main__", "cuda.bench", "cuda.peers", "cuda.sass", "cuda.cost", "cuda.demand", "papers.tables")
+main, bench_module, peers, demand = (
+    pytest.importorskip(f"benchmarks.cuda.{name}", reason="benchmarks need what daskw2v[bench] installs")
+    for name in ("__main__", "bench", "peers", "demand")
 )
 ROOT = Path(__file__).parents[2]
 FLOAT = 4
 
 
-def bench_of(folder, **options):
-    return bench_module.Bench(argparse.Namespace(**options), folder, io.StringIO())
+def test_tables__are_all_and_cost_where_there_is_a_price():
+    def chosen(*arguments):
+        return main.chosen(main.BENCHMARK.parse(arguments))
 
-
-def test_options__are_all_tables_and_cost_where_there_is_a_price():
-    assert main.parse([]).tables == [name for name in main.TABLES if name != "cost"]
-    assert "cost" in main.parse(["--price", "3"]).tables
-    assert main.parse(["--tables", "kernels"]).tables == ["kernels"]
-    for wrong in (["--tables", "heat"], ["--tables", "cost"], ["--peer", "no command"], ["--peer", "a=b {colour}"]):
+    assert chosen() == [name for name in main.TABLES if name != "cost"]
+    assert "cost" in chosen("--price", "3")
+    assert chosen("--tables", "kernels") == ["kernels"]
+    for wrong in (["--tables", "cost"], ["--peer", "no command"], ["--peer", "a=b {colour}"]):
         with pytest.raises(SystemExit):
-            main.parse(wrong)
+            chosen(*wrong)
 
 
-def test_peers__are_named_and_repeated():
-    options = main.parse(["--peer", "one=./w2v -train {text}", "--peer", "two=other {size} {epochs}"])
-    assert options.peer == [("one", "./w2v -train {text}"), ("two", "other {size} {epochs}")]
-
-
-def test_main__says_that_there_is_no_gpu(tmp_path):
+def test_command__says_that_there_is_no_gpu():
     try:
         check_gpu()
-    except Daskw2vError as error:
-        with pytest.raises(type(error), match=r"CUDA|cuda"):
-            main.run(bench_of(tmp_path, tables=["kernels", "speed"]))
+    except Daskw2vError:
+        command = [sys.executable, "-m", "benchmarks.cuda", "--tables", "kernels", "ceilings"]
+        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+        assert result.returncode == 1
+        assert "cuda" in result.stderr
+        assert "Traceback" not in result.stderr
+        assert "Kernels" not in result.stdout, "nothing was measured"
     else:
         pytest.skip("there is one")
-    command = [sys.executable, "-m", "benchmarks.cuda", "--tables", "ceilings"]
-    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
-    assert result.returncode == 1
-    assert "cuda" in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 def test_table__that_fails_takes_no_later_one_down(tmp_path, monkeypatch, capsys):
@@ -67,50 +58,39 @@ def test_table__that_fails_takes_no_later_one_down(tmp_path, monkeypatch, capsys
         raise ValueError("out of luck")
 
     def succeed(bench):
-        bench.table("good", "it", ("figure",)).row("row", 1.5)
+        bench.table("it", ("figure",)).row("row", 1.5)
 
-    of = {"bad": SimpleNamespace(bad=fail), "good": SimpleNamespace(good=succeed)}
-    monkeypatch.setattr(main, "TABLES", {name: name for name in of})
-    monkeypatch.setattr(main, "NO_GPU", set(of))
-    monkeypatch.setattr(main, "import_module", lambda name: of[name.rpartition(".")[2]])
-    bench = bench_of(tmp_path, tables=["bad", "good"])
-    assert main.run(bench) == ["bad"]
+    modules = {"bad": SimpleNamespace(run=fail), "good": SimpleNamespace(run=succeed)}
+    monkeypatch.setattr(main, "TABLES", {name: f"{name}.run" for name in modules})
+    monkeypatch.setattr(main, "import_module", lambda name: modules[name.rpartition(".")[2]])
+    bench = bench_module.Bench(argparse.Namespace(), tmp_path, io.StringIO())
+    assert [main.printed(name, bench) for name in ("bad", "good")] == [False, True]
     assert [table.rows[0].cells for table in bench.tables] == [{"figure": 1.5}]
     assert "out of luck" in capsys.readouterr().err
 
 
-def test_main__ends_with_an_error_where_a_table_failed(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["benchmarks.cuda", "--tables", "batching"])
-    monkeypatch.setattr(main, "run", lambda bench: ["batching"])
-    with pytest.raises(SystemExit, match=r"These tables failed.*batching"):
-        main.main()
-
-
-def test_row__is_in_the_file_as_soon_as_it_is_known(tmp_path):
-    path = tmp_path / "rows"
-    bench = bench_of(tmp_path)
-    bench.keep = tables.keeper(path)
-    bench.table("speed", "of it", ("words/s", "warps"), ".2f").row("sgns", tables.Spread(2.0, 1.0, 3.0), np.int64(7))
-    assert json.loads(path.read_text()) == {
-        "paper": "cuda", "table": "speed: of it", "name": "sgns", "form": ".2f",
-        "cells": {"words/s": {"middle": 2.0, "low": 1.0, "high": 3.0}, "warps": 7},
-    }  # fmt: skip
-
-
 def test_bytes__are_counted_from_the_text_where_the_profiler_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(demand.shutil, "which", lambda name: sys.executable)  # which knows no --csv
+    monkeypatch.setattr(demand, "has_gpu", lambda: True)
     monkeypatch.setattr(demand, "over_text", lambda: ["cbow_ns"])
     monkeypatch.setattr(demand.Windows, "waiting", lambda self: {"ring": True})
-    bench = bench_of(tmp_path, vocabularies=[40], tokens=200)
+    bench = bench_module.Bench(argparse.Namespace(vocabularies=[40], tokens=200), tmp_path, io.StringIO())
     demand.demand(bench)
-    (first, second) = bench.tables[0].rows
-    for row in (first, second):
+    for row in bench.tables[0].rows:
         assert row.cells["asked for"] > 0
         assert row.cells["ncu: L2"] == "ncu failed"
     assert bench.out.getvalue().count("ncu failed: ") == 1, "it is not asked again"
 
 
-def test_peer__is_run_with_the_same_text_and_timed(tmp_path):
+def test_profiler__is_read():
+    lines = [
+        "==PROF== Connected", '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"',
+        '"0","run","dram__bytes.sum","byte","1,234,567"', '"0","run","lts__t_bytes.sum","byte","42"',
+    ]  # fmt: skip
+    assert demand.counted(lines) == {"dram__bytes.sum": 1234567.0, "lts__t_bytes.sum": 42.0}
+
+
+def test_peer__is_run_with_the_same_text_and_settings(tmp_path):
     code = "import sys, pathlib; pathlib.Path(sys.argv[2]).write_text(' '.join(sys.argv[1:]))"
     command = f'{sys.executable} -c "{code}" {{text}} {{output}} {{size}} {{window}} {{negative}} {{epochs}} {{sample}}'
     text, output = tmp_path / "the text.txt", tmp_path / "out"
@@ -120,17 +100,16 @@ def test_peer__is_run_with_the_same_text_and_timed(tmp_path):
         peers.seconds_of(f"{sys.executable} -c 'exit(3)'", text, output, Params(), 1)
 
 
-def test_peers__are_compared_by_the_words_of_all_epochs_and_of_those_beyond_the_first(tmp_path):
+def test_peers__are_compared_by_the_words_of_all_epochs_and_of_those_beyond_the_first():
     called = []
 
     def program(epochs):
         called.append(epochs)
         return 1.0 + epochs  # seconds
 
-    found = peers.compare(bench_of(tmp_path, times=2), {"it": program}, 100, 5)
+    whole, beyond = peers.compare({"it": program}, 100, 5, 2)["it"]
     assert called == [1, 5] * 3
-    whole, beyond = (spread.middle for spread in found["it"])
-    assert (whole, beyond) == (pytest.approx(500 / 6), pytest.approx(100.0))
+    assert (whole.middle, beyond.middle) == (pytest.approx(500 / 6), pytest.approx(100.0))
 
 
 TEXT = Segment(np.array([0, 1, 2, 1, 3], np.int32), np.arange(5), np.array([0, 3, 5]))  # "0 1 2", "1 3"
@@ -167,18 +146,6 @@ def test_drawn_text__has_the_words_and_sentences_of_its_law():
     assert np.diff(segment.bounds).mean() == pytest.approx(zipf.SENTENCE, rel=0.1)
     fewer = zipf.zipf_segment(counts, 50_000, 1e-3)
     assert len(fewer.tokens) == len(fewer.positions) == fewer.bounds[-1] < 50_000
-
-
-def test_profiler__is_read():
-    lines = [
-        "==PROF== Connected", '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"',
-        '"0","run","dram__bytes.sum","byte","1,234,567"', '"0","run","lts__t_bytes.sum","byte","42"',
-    ]  # fmt: skip
-    assert demand.counted(lines) == {"dram__bytes.sum": 1234567.0, "lts__t_bytes.sum": 42.0}
-
-
-def test_cost__is_the_price_of_a_billion_words():
-    assert cost.dollars(3.6, 1e6) == pytest.approx(1.0)
 
 
 PTX = """
@@ -222,37 +189,23 @@ def test_emulator__lets_lanes_part_and_meet_again():
     arena.give_back()
     assert values.tolist() == [2, 2, 2] + [0] * 29
     assert done.tolist() == [1] * 12
-    assert emulated.Kernel(kernel.marked()).steps == kernel.steps
-    assert kernel.marked().count(".loc") == len(kernel.steps)
-
-
-def test_machine_code__is_counted_by_the_lines_that_it_was_made_of():
-    functions = sass.parsed([
-        "\t.section\t.text.run,\"ax\"", '\t//## File "kernel", line 1', "        /*0000*/   MOV R1, R2 ;",
-        "        /*0010*/   CALL.ABS.NOINC `(divided) ;", '\t//## File "kernel", line 2', "        /*0020*/   EXIT ;",
-        "        /*0030*/   BRA `(.L_x_0) ;", "\t.section\t.text.divided,\"ax\"", "        /*0000*/   RET ;",
-    ])  # fmt: skip
-    assert [len(code) for code in functions.values()] == [4, 1]
-    assert sass.carried_out(functions, "run", [10, 1]) == 10 + 10 * 2 + 1
 
 
 SIMULATED = """
-import argparse, io, sys
+import argparse, sys
 from pathlib import Path
 from benchmarks.cuda.bench import Bench
 from benchmarks.cuda.ceilings import ceilings
 from benchmarks.cuda.correctness import correctness
 from benchmarks.cuda.speed import speed_of
 from daskw2v import Params
-options = argparse.Namespace(
-    times=1, dims=[8], vocabularies=[40], tokens=80, parts=0, words=6, rows_a_warp=4
-)
+options = argparse.Namespace(times=1, dims=[8], vocabularies=[40], tokens=80, parts=0, words=6, rows_a_warp=4)
 bench = Bench(options, Path(), sys.stdout)
 correctness(bench)
 ceilings(bench, 16, 2)
 assert all(cell < 1e-4 for row in bench.tables[0].rows for cell in row.cells.values())
 assert all(row.cells["GB/s"].middle > 0 for row in bench.tables[1].rows)
-found = speed_of(bench, Params(vector_size=8, sample=0.01), bench.corpora[0], task=False)
+found = speed_of(bench, Params(vector_size=8, sample=0.01), bench.corpora[0])
 assert 0 < found.trained.middle < found.raw.middle
 """
 
@@ -266,10 +219,3 @@ def test_tables__are_printed_in_the_simulator():
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("context_matrix") == 2
-
-
-def test_tables__are_functions_of_their_modules():
-    needs = {"ceilings", "correctness", "kernels"}  # Numba's CUDA target
-    for name, module in main.TABLES.items():
-        if name not in needs and name != "quality":  # which needs daskw2v[bench]
-            assert callable(getattr(importlib.import_module(f"benchmarks.cuda.{module}"), main.function_of(name)))

@@ -1,5 +1,7 @@
-"""A session on a machine with a GPU, without one: how pieces run, end and are summed up; and a dry run of each."""
+"""A session on a machine with a GPU, without one: how pieces run and end; and a dry run of each."""
 
+import argparse
+import io
 import os
 import subprocess
 import sys
@@ -10,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-gpu, pieces, running, summaries, checks, tables = (
+gpu, pieces, running, checks, tables, harness = (
     pytest.importorskip(f"benchmarks.{name}", reason="no benchmarks here: run pytest as python -m pytest")
-    for name in ("gpu.__main__", "gpu.pieces", "gpu.running", "gpu.summary", "gpu.checks", "papers.tables")
+    for name in ("gpu.__main__", "gpu.pieces", "gpu.running", "gpu.checks", "tables", "harness")
 )
 ROOT = Path(__file__).parents[2]
 ROWS = """
 import sys, time
 from pathlib import Path
 from benchmarks.tables import Spread, Table, keeper
-table = Table("gpu", "numbers", ("one",), sys.stdout, ".1f", keep=keeper(Path(sys.argv[1])))
+table = Table("numbers", ("one",), sys.stdout, ".1f", keep=keeper(Path(sys.argv[1])))
 table.row("first", Spread(2.0, 1.0, 3.0))
 """
 
@@ -36,9 +38,9 @@ def run_code(results, code, seconds=60.0, name="speed"):
 
 @pytest.mark.parametrize(("code", "state"), [("", "done"), ("sys.exit(3)", "failed"), ("1 / 0", "failed")])
 def test_piece__tells_how_it_ended_and_keeps_its_rows(results, code, state):
-    record = run_code(results, code)
-    assert (record.state, results.record("speed").state) == (state, state)
-    assert [(row["name"], row["cells"]["one"]["middle"]) for row in results.rows("speed")] == [("first", 2.0)]
+    ended = run_code(results, code)
+    assert (ended.state, results.ended("speed").state) == (state, state)
+    assert [(row["name"], row["cells"]["one"]) for row in results.rows("speed")] == [("first", [2.0, 1.0, 3.0])]
     assert ("ZeroDivisionError" in results.path("speed", "log").read_text()) == ("/" in code)
 
 
@@ -53,8 +55,8 @@ while not Path({str(pid)!r}).exists() or not Path({str(pid)!r}).read_text():
 table.row("second", 5)
 time.sleep(600)
 """
-    record = run_code(results, started, seconds=10.0)
-    assert record.state == "cut"
+    ended = run_code(results, started, seconds=10.0)
+    assert ended.state == "cut"
     assert len(results.rows("speed")) == 2
     for _ in range(100):
         try:
@@ -71,45 +73,25 @@ time.sleep(600)
 def test_next_pieces__are_untried_ones_first_and_then_those_without_an_end(results):
     several = [pieces.PIECES[name] for name in ("machine", "tests", "memcheck", "speed", "sweep")]
     for name, state in (("machine", "cut"), ("tests", "done"), ("memcheck", "failed"), ("speed", "broken off")):
-        results.write(running.Record(name, state))
+        results.write(running.Ended(name, state))
     found = running.next_pieces(several, results, again=False)
     assert [piece.name for piece in found] == ["sweep", "machine", "speed"]
     assert running.next_pieces(several, results, again=True) == several
 
 
-def test_rows__are_the_last_of_each_name_and_no_half_line(results):
+def test_summary__has_the_last_row_of_each_name_as_it_was_measured_and_no_half_line(results, tmp_path):
+    results.write(running.Ended("speed", "cut", 12.0))
     keep = tables.keeper(results.path("speed", "rows"))
     for value in (1.0, 2.0):
-        keep(tables.Row("cuda", "speed", "sgns", {"kernel": value}), ".1f")
+        keep(tables.Row("words/s", "sgns", {"kernel": tables.Spread(value, 0.5, 3.0), "task": None}), ".1f")
     with results.path("speed", "rows").open("a") as out:
-        out.write('{"table": "spe')
-    assert [row["cells"]["kernel"] for row in results.rows("speed")] == [2.0]
-
-
-def test_results__travel_as_an_archive(results, tmp_path):
-    archive = tmp_path / "elsewhere" / "gpu.tar.gz"
-    first = running.Results(tmp_path / "one", archive)
-    run_code(first, "")
-    (first.folder / "cache").mkdir()
-    (first.folder / "cache" / "score.json").write_text("{}")
-    first.pack()
-    second = running.Results(tmp_path / "two", archive)
-    assert second.record("speed") == first.record("speed")
-    assert second.rows("speed") == first.rows("speed")
-    assert (second.folder / "cache" / "score.json").exists()
-
-
-def test_summary__is_made_of_what_there_is_and_names_what_is_missing(results):
-    empty = summaries.summary(results)
-    assert empty.count("not measured: ") == empty.count("is not tried") == len(list(summaries.headlines(results)))
-    results.write(running.Record("memcheck", "failed", 12.0))
-    keep = tables.keeper(results.path("memcheck", "rows"))
-    keep(tables.Row("gpu", "memcheck", "sgns", {"memcheck: found": 3}), ".3f")
-    keep(tables.Row("gpu", "memcheck", "sg_hs", {"memcheck: found": "failed with exit code 1"}), ".3f")
-    text = summaries.summary(results)
-    assert "| memory errors, by compute-sanitizer | 3 in 1 kernels; failed with exit code 1 |" in text
-    assert "| memcheck | failed | 12 |" in text
-    assert "| races in shared memory, by compute-sanitizer | not measured: racecheck is not tried |" in text
+        out.write('{"table": "wor')
+    session = harness.Session(argparse.Namespace(), tmp_path, io.StringIO())
+    gpu.summarize(session, [pieces.PIECES[name] for name in ("machine", "speed")], results)
+    ended, speed = session.tables
+    assert [row.cells["state"] for row in ended.rows] == ["not tried", "cut"]
+    assert speed.as_dict()["rows"] == {"sgns": [tables.Spread(2.0, 0.5, 3.0), None]}
+    assert "| sgns | 2.0 (0.5..3.0) |  |" in session.out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +114,6 @@ def test_outcomes__are_read_from_pytest(line, found):
     [
         (0, "========= ERROR SUMMARY: 0 errors", 0),
         (9, "========= ERROR SUMMARY: 12 errors", 12),
-        (0, "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", 0),
         (9, "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", 1),
         (0, "========= RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", 2),
         (1, "========= ERROR SUMMARY: 0 errors", "failed with exit code 1"),
@@ -160,38 +141,24 @@ def test_session__wants_a_gpu(tmp_path):
         result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
         assert result.returncode == 1
         assert "cuda" in result.stderr
-        assert not list((tmp_path / "results").glob("*.log")), "nothing was tried, so that all of it still will be"
+        assert not (tmp_path / "results").exists(), "nothing was tried, so that all of it still will be"
     else:
         pytest.skip("there is one")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("session") / "results"
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", pieces.PIECES)
-def test_piece__goes_through_all_of_its_lines_without_a_gpu(folder, name):
+def test_piece__goes_through_all_of_its_lines_without_a_gpu(results, name):
     """So that nothing of an hour on a GPU is lost to a typing error."""
     if find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda comes with daskw2v[cuda]")
-    results = running.Results(folder)
-    done = gpu.run(gpu.parse(["--dry-run", "--pieces", name, "--results", str(folder)]), results)
+    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--pieces", name, "--results", str(results.folder)]
+    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
     log = results.path(name, "log").read_text()
-    assert done, log
-    assert results.record(name).state == "done"
+    assert result.returncode == 0, log + result.stdout + result.stderr
     assert "Traceback" not in log
     assert results.path(name, "rows").read_text()
-    assert f"| {name} | done |" in summaries.summary(results)
-
-
-@pytest.mark.slow
-def test_command__writes_what_is_done(folder):
-    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--pieces", "correctness", "--results", str(folder)]
-    for _ in range(2):  # what is done is not done again
-        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert "| correctness | done |" in (folder / "summary.md").read_text()
-    assert "correctness: " not in result.stdout.partition("| ")[0]
+    assert results.ended(name).state == "done"
+    if name == "correctness":  # what is done is not done again
+        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
+        assert "at most" not in result.stdout.partition("**Pieces**")[0]

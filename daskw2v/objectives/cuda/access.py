@@ -9,7 +9,7 @@ windows (Vuurens et al. 2016).
 All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
 than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
 would: its updates are multiplied before they are added. Without that skip-gram diverges from 2,112 warps on, and
-hierarchical softmax, whose root is in all windows, from 1,056 (`benchmarks.in_flight`).
+hierarchical softmax, whose root is in all windows, from 1,056 (emulated at c3962d2 by `benchmarks.in_flight`).
 """
 
 from collections.abc import Callable

@@ -236,7 +236,7 @@ def compiled_merging(name: str, capability: Capability = (9, 0)) -> Code:
 def linked(ptx: str, capability: Capability, ring: int = 0) -> Code:
     """Return a kernel's text as machine code."""
     linker = needed("cuda.bindings.nvjitlink", "cuda")
-    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose", "-lineinfo"]
+    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose"]
     text, link = ptx.encode(), linker.create(len(options), options)
     try:
         linker.add_data(link, linker.InputType.PTX, text, len(text), "kernel")

@@ -92,43 +92,25 @@ class Kernel:
 
     def __init__(self, ptx: str, ring: int = 0) -> None:
         text = re.sub(r"//[^\n]*", "", ptx)
-        self._before, self._entry, rest = text.partition(".entry")
-        self._head, self._body = rest.split("{", 1)
-        head, body = self._head, self._body
+        head, body = text.partition(".entry")[2].split("{", 1)
         self.ring = ring
         self.shared = {name: int(size or ring) for name, size in re.findall(r"\.shared [^;]*?(\w+)\[(\d*)\];", text)}
         params = re.findall(r"\.param \.(\w+) (?:\.ptr (?:\.\w+ )*\d+ )?(\w+)", head)
         self.params = {name: _TYPES[of] for of, name in params}
         self.registers = {name: _TYPES[of] for of, name in re.findall(r"\.reg \.(\w+)\s+(%\w+?)<", body)}
         self.labels: dict[str, int] = {}
-        self.steps = list(self._steps())
+        self.steps = list(self._steps(body))
 
-    def _statements(self) -> Iterator[re.Match[str]]:
-        """Yield what stands between semicolons and labels, and instructions among it."""
-        for found in _STATEMENT.finditer(self._body):
-            if not found[0].startswith("."):
-                yield found
-
-    def _steps(self) -> Iterator[Step]:
+    def _steps(self, body: str) -> Iterator[Step]:
+        """Yield the instructions among what stands between semicolons and labels."""
         n = 0
-        for found in self._statements():
+        for found in _STATEMENT.finditer(body):
             if found["label"]:
                 self.labels[found["label"]] = n
-                continue
-            operands = tuple(part.strip() for part in _OPERAND.findall(found["operands"]))
-            yield Step(found["guard"] or "", bool(found["unless"]), tuple(found["name"].split(".")), operands)
-            n += 1
-
-    def marked(self) -> str:
-        """Return the text with instruction n (from 0) as line n + 1 of a source file: so machine code tells its own."""
-        body, end, n = [], 0, 0
-        for found in self._statements():
-            if not found["label"]:
+            elif not found[0].startswith("."):
+                operands = tuple(part.strip() for part in _OPERAND.findall(found["operands"]))
+                yield Step(found["guard"] or "", bool(found["unless"]), tuple(found["name"].split(".")), operands)
                 n += 1
-                body += [self._body[end : found.start()], f"\n.loc 1 {n} 1\n"]
-                end = found.start()
-        before = re.sub(r"(\.address_size 64)", r'\1\n.file 1 "kernel"\n', self._before)
-        return f"{before}{self._entry}{self._head}{{{''.join(body)}{self._body[end:]}"
 
     def launch(self, arguments: Sequence[Any], threads: tuple[int, int] = (WARP, 1), blocks: int = 1) -> Any:
         """Carry it out, block after block; arrays among the arguments are changed in place.
