@@ -1,4 +1,4 @@
-"""Seven nights on events: what a night reads and takes, beside a training from scratch, and how good its items are.
+"""Nights on events: what a night reads and takes, beside a training from scratch, and how good its items are.
 
 Half of the items that users look at in a session are of one kind, the others of any; some sessions go on over
 midnight. Each day is a Parquet file, with a column that nobody reads, and has items that were not there before. A night
@@ -6,7 +6,7 @@ is one command, `daskw2v retrain --config`. After it the file is replaced by zer
 read it again would fail. In the end one command trains from scratch on the same events. `alike` is the share of the ten
 items nearest to an item that are of its kind, for two thousand items; `read` is what the command says.
 
-    python -m benchmarks.events [--mb 1000] [--days 7] [--kinds 500] [--params '{"vector_size": 50}'] [--json]
+    python -m benchmarks.events [--mb 1000] [--days 7] [--kinds 500] [--params '{"vector_size": 50}']
 """
 
 import argparse
@@ -15,18 +15,18 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
+from pyarrow import parquet
 
-from benchmarks.common import finish
-from benchmarks.options import Smoke, parsed
-from daskw2v.extras import needed
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.tables import Cell
+from benchmarks.texts import MB
 from daskw2v.models.vectors import Vectors
 
 OF_KIND = 100  # items of a kind at first
@@ -35,21 +35,7 @@ STRAY = 0.5  # share of events whose item is of any kind
 DAY = 86_400_000  # milliseconds
 GAP = 30  # minutes
 BYTES = 37  # of an event in a file
-PARAMS = {"vector_size": 50, "epochs": 2}
 READ = re.compile(r"sessions: .*read (.*) of (.*) in (\d+) of (\d+) parts?")
-
-
-@dataclass(frozen=True)
-class Night:
-    """A command: seconds; what it says of reading; items of the version, and how many neighbours are of their kind."""
-
-    night: str
-    seconds: float
-    read: str
-    of: str
-    parts: str
-    items: int
-    alike: float
 
 
 def days(n: int, events: int, n_kinds: int) -> Iterator[dict[str, Any]]:
@@ -76,54 +62,44 @@ def days(n: int, events: int, n_kinds: int) -> Iterator[dict[str, Any]]:
         yield {name: values[order][today[order]] for name, values in found.items()}
 
 
-def write_days(folder: Path, n: int, size: float, n_kinds: int) -> list[Path]:
-    """Write a file for each day, `size` bytes in all."""
-    arrow, parquet = needed("pyarrow", "events"), needed("pyarrow.parquet", "events")
-    random, paths = np.random.default_rng(2), []
-    for day, columns in enumerate(days(n, int(size / n / BYTES), n_kinds)):
-        columns["at"] = arrow.array(columns["at"]).cast(arrow.timestamp("ms"))
-        noise = random.bytes(20 * len(columns["user"]))
-        columns["agent"] = arrow.FixedSizeBinaryArray.from_buffers(
-            arrow.binary(20), len(columns["user"]), [None, arrow.py_buffer(noise)]
-        )
-        paths.append(folder / f"day-{day}.parquet")
-        parquet.write_table(arrow.table(columns), paths[-1], row_group_size=1 << 18)
-    return paths
+def write_day(path: Path, columns: dict[str, Any], random: np.random.Generator) -> None:
+    """Write a file, with a column that nobody reads."""
+    n = len(columns["user"])
+    noise = arrow.FixedSizeBinaryArray.from_buffers(arrow.binary(20), n, [None, arrow.py_buffer(random.bytes(20 * n))])
+    at = arrow.array(columns["at"]).cast(arrow.timestamp("ms"))
+    parquet.write_table(arrow.table({**columns, "at": at, "agent": noise}), path, row_group_size=1 << 18)
 
 
 def alike(work: Path, n_kinds: int) -> tuple[int, float]:
     """Return the number of items, and the share of an item's nearest ones that are of its kind."""
     vectors = Vectors.open(str(work))
-    items = vectors.vocabulary.words
-    some = np.random.default_rng(3).choice(len(items), min(2000, len(items)), replace=False)
+    kinds = np.array(vectors.vocabulary.words).astype(np.int64) % n_kinds
+    some = np.random.default_rng(3).choice(len(kinds), min(2000, len(kinds)), replace=False)
     rows = np.asarray(vectors.vectors)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    kinds = np.array(items).astype(np.int64) % n_kinds
     found = 0.0
     for part in np.array_split(some, 20):
         near = rows[part] @ rows.T
         near[np.arange(len(part)), part] = -1
         found += (kinds[np.argpartition(near, -10, axis=1)[:, -10:]] == kinds[part][:, None]).mean(axis=1).sum()
-    return len(items), found / len(some)
+    return len(kinds), found / len(some)
 
 
-def run(name: str, config: Path, inputs: Path, work: Path, params: dict[str, Any], n_kinds: int) -> Night:
-    """Retrain on the files that are there, by one command."""
-    lines = {"inputs": [f"{inputs}/*.parquet"], "work": str(work), **params}
+def retrain(inputs: Path, work: Path, options: argparse.Namespace) -> tuple[float, list[Cell]]:
+    """Retrain on the files that are there, by one command; return seconds, and the other cells of a row."""
+    lines = {"inputs": [f"{inputs}/*.parquet"], "work": str(work), **options.params}
+    config = work.with_suffix(".toml")
     config.write_text(
         "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
         + f'[events]\ntime = "at"\ngap = "{GAP} min"\nper = "file"\n'
     )
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "daskw2v", "retrain", "--config", str(config)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    began, words = time.perf_counter(), [sys.executable, "-m", "daskw2v", "retrain", "--config", str(config)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     seconds, said = time.perf_counter() - began, READ.search(done.stderr)
     if done.returncode or said is None:
-        sys.exit(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")
+        sys.exit(f"{' '.join(words)} ended with {done.returncode}: {done.stderr[-2000:]}")
     read, of, made, parts = said.groups()
-    return Night(name, seconds, read, of, f"{made} of {parts}", *alike(work, n_kinds))
+    return seconds, [read, of, f"{made} of {parts}", *alike(work, options.kinds)]
 
 
 def spend(path: Path, kept: Path) -> None:
@@ -135,46 +111,40 @@ def spend(path: Path, kept: Path) -> None:
     os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
-def measure(folder: Path, options: argparse.Namespace, out: Any) -> list[Night]:
-    """Run all nights, and from scratch."""
-    coming, inputs, kept = (folder / name for name in ("coming", "events", "kept"))
-    for place in (coming, inputs, kept):
-        place.mkdir()
-    found = list[Night]()
-
-    def tell(night: Night) -> None:
-        found.append(night)
-        print(
-            f"{night.night}: {night.seconds:.0f} s, read {night.read} of {night.of} ({night.parts} parts), "
-            f"{night.items:,} items, alike {night.alike:.3f}",
-            file=out, flush=True,
-        )  # fmt: skip
-
-    for day, path in enumerate(write_days(coming, options.days, options.mb * 1e6, options.kinds), 1):
-        file = path.rename(inputs / path.name)
-        tell(run(f"night {day}", folder / "nightly.toml", inputs, folder / "work", options.params, options.kinds))
-        spend(file, kept)
-    tell(run("from scratch", folder / "full.toml", kept, folder / "scratch", options.params, options.kinds))
-    print(f"the last night takes {found[-2].seconds / found[-1].seconds:.2f} of a training from scratch", file=out)
-    return found
+def measure(session: Session) -> None:
+    options = session.options
+    session.text = f"{options.mb:g} MB of events in {options.days} daily files, drawn at random"
+    table = session.table("Nights on events", ("s", "read", "of", "parts made", "items", "alike"))
+    inputs, kept, random = session.fresh("events"), session.fresh("kept"), np.random.default_rng(2)
+    for number, columns in enumerate(days(options.days, int(options.mb * MB / options.days / BYTES), options.kinds), 1):
+        path = inputs / f"day-{number}.parquet"
+        write_day(path, columns, random)
+        night, cells = retrain(inputs, session.folder / "work", options)
+        table.row(f"night {number}", night, *cells)
+        spend(path, kept)
+    scratch, cells = retrain(kept, session.folder / "scratch", options)
+    table.row("from scratch", scratch, *cells)
+    session.note(f"The last night takes {night / scratch:.2f} of a training from scratch.")
 
 
-_SMOKE = {"vector_size": 20, "epochs": 3, "threads": 1}
-SMOKE = Smoke({"mb": 6, "days": 2, "kinds": 20, "params": _SMOKE}, ("night 2", "from scratch"))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mb", type=float, default=1000, help="megabytes of files")
     parser.add_argument("--days", type=int, default=7)
     parser.add_argument("--kinds", type=int, default=500, help="of items, a hundred of each on the first day")
-    parser.add_argument("--params", type=json.loads, default=PARAMS, help="fields of Params and Resources, as JSON")
-    options = parsed(parser, SMOKE)
-    out = sys.stderr if options.json else sys.stdout
-    with tempfile.TemporaryDirectory() as folder:
-        nights = measure(Path(folder), options, out)
-    finish(nights, out, as_json=options.json)
+    settings = {"vector_size": 50, "epochs": 2}
+    parser.add_argument("--params", type=json.loads, default=settings, help="fields of Params and Resources, as JSON")
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/sequences", "daskw2v/retraining"),
+    Smoke(
+        {"mb": 6, "days": 2, "kinds": 20, "params": {"vector_size": 20, "epochs": 3, "threads": 1}},
+        ("night 2", "from scratch"),
+    ),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

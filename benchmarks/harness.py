@@ -79,6 +79,8 @@ class Session:
         What was trained on, in words, for the record.
     peers
         Settings of what ran beside ours, by its name, for the record: what it did differently.
+    problems
+        What a promise was broken by: the command then ends with exit code 1.
     """
 
     options: argparse.Namespace
@@ -88,6 +90,7 @@ class Session:
     tables: list[Table] = field(default_factory=list)
     text: str = ""
     peers: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, options: argparse.Namespace, folder: Path) -> Self:
@@ -101,6 +104,11 @@ class Session:
 
     def note(self, text: str) -> None:
         print(f"\n{text}", file=self.out, flush=True)
+
+    def wrong(self, problem: str) -> None:
+        """Tell what breaks a promise."""
+        self.problems.append(problem)
+        self.note(f"WRONG: {problem}")
 
     def fresh(self, name: str) -> Path:
         """Return a new empty folder."""
@@ -170,6 +178,8 @@ class Benchmark(NamedTuple):
             print(json.dumps(rows, indent=1, default=plain))
         if options.record:
             self.record(session, machine).write(options.record)
+        if session.problems:
+            sys.exit(1)
 
     def record(self, session: Session, machine: Machine) -> Record:
         """Return what is kept of a run."""

@@ -5,28 +5,28 @@ it. The independent count is made while the text is written; every word's place 
 `rotation` trains an epoch of two passes: it is stopped in the second, goes on from the checkpoint between them, and the
 model is asked for neighbours without being read into memory.
 
-    python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--size 64] [--partitions 64]
-        [--memory "1.5 GB"] [--work DIR] [--json]
+    python -m benchmarks.large_vocabulary [--types 20000000] [--tokens 120000000] [--size 64] [--partitions 60]
+        [--memory "1.5 GB"]
+
+Text larger than memory, 2 GB through two workers of 700 MB: `--types 2000000 --tokens 350000000 --memory "700 MB"`.
 """
 
 import argparse
 import math
 import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from benchmarks.common import Peaks, cluster_of, finish
-from benchmarks.options import Smoke, parsed
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.processes import Peaks, cluster_of
+from benchmarks.tables import Table
+from benchmarks.texts import MB
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
@@ -44,18 +44,6 @@ SENTENCE = 20
 CHECKED = 1 << 20  # words at a time
 
 Integers = npt.NDArray[np.int64]
-
-
-@dataclass
-class Log:
-    """Prints what is found, and keeps the figures by name."""
-
-    out: TextIO
-    found: dict[str, Any] = field(default_factory=dict)
-
-    def say(self, text: str, **figures: Any) -> None:
-        print(text, file=self.out, flush=True)
-        self.found |= figures
 
 
 def write_zipf(folder: Path, n_types: int, n_tokens: int, seed: int = 1) -> tuple[list[Path], Integers]:
@@ -93,46 +81,34 @@ def spell(types: Integers, n_types: int) -> npt.NDArray[np.uint8]:
 
 
 @contextmanager
-def measured(stage: str, client: Client, log: Log) -> Iterator[None]:
-    """Print how long a stage took, and what memory the workers had at most."""
+def measured(stage: str, client: Client, table: Table, session: Session) -> Iterator[None]:
+    """Print how long a stage took, and what memory a worker had at most."""
     pids = list(client.run(os.getpid).values())
     peaks, began = Peaks(pids), time.perf_counter()
     yield
     seconds = time.perf_counter() - began
     peaks.stop()
     lost = len(set(pids) - set(client.run(os.getpid).values()))
-    sizes = [rss / 1e6 for rss in peaks.rss.values()]
-    figures = {"seconds": seconds, "peaks, MB": sizes, "restarted": lost}
-    said = ", ".join(f"{size:.0f} MB" for size in sizes)
-    log.say(f"{stage}: {seconds:.0f} s, peaks of the workers {said}, {lost} restarted", **{stage: figures})
+    table.row(stage, seconds, max(peaks.rss.values()) / MB, lost)
+    if lost:
+        session.wrong(f"{stage}: {lost} workers were started again")
 
 
-def count(paths: list[Path], work: Store, client: Client, log: Log) -> tuple[Corpus, StoredVocabulary]:
-    params, resources = Params(min_count=1), Resources()
-    with measured("encode", client, log):
-        corpus = build_corpus(paths, work, params, resources, client)
-    with measured("vocabulary", client, log):
-        vocabulary = build_vocabulary(corpus, work, params, resources, client)
-    return corpus, vocabulary
-
-
-def check(vocabulary: StoredVocabulary, counts: Integers, log: Log) -> bool:
-    """Compare all words and their order with the independent count; return whether both are right."""
-    types_words = {"types": vocabulary.size, "words": vocabulary.total}
-    log.say(
-        f"types: {vocabulary.size:,} of {len(counts):,}; words: {vocabulary.total:,} of {counts.sum():,}", **types_words
-    )
+def check(vocabulary: StoredVocabulary, counts: Integers, session: Session) -> None:
+    """Compare all words and their order with the independent count."""
+    table = session.table("What was counted", ("found", "written"))
+    table.row("types", vocabulary.size, len(counts))
+    table.row("words", vocabulary.total, int(counts.sum()))
     found = vocabulary.load()
     types, keys = np.empty(len(found), np.int64), np.empty(len(found), np.uint64)
     for first in range(0, len(found), CHECKED):
         words = slice(first, first + CHECKED)
         types[words], keys[words] = read_back(found.data, found.offsets[first : first + CHECKED + 1])
     step = np.diff(found.counts)
-    ordered = bool(((step < 0) | ((step == 0) & (keys[:-1] < keys[1:]))).all())
-    equal = np.array_equal(found.counts, counts[types])
-    log.say(f"counts equal to the independent ones: {equal}", equal=equal)
-    log.say(f"words in order, none twice: {ordered}", ordered=ordered)
-    return equal and ordered
+    if not ((step < 0) | ((step == 0) & (keys[:-1] < keys[1:]))).all():
+        session.wrong("words are not in order, or some are twice")
+    if len(found) != len(counts) or not np.array_equal(found.counts, counts[types]):
+        session.wrong("counts differ from the independent ones")
 
 
 def read_back(data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
@@ -149,9 +125,15 @@ class Stopped(Exception):
     """Training was stopped on purpose."""
 
 
-def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Client, params: Params, log: Log) -> None:
+def learn(
+    corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Client, table: Table, session: Session
+) -> None:
     """Train until the second pass has begun, stop, and go on."""
-    seen: list[Progress] = []
+    params = Params(
+        min_count=1, vector_size=session.options.size, epochs=1, strategy="rotation", passes_per_epoch=2,
+        n_partitions=session.options.partitions,
+    )  # fmt: skip
+    shares = list[float]()
 
     def stop(progress: Progress) -> None:
         if progress.loss is not None and progress.done > 0.6 * progress.total:
@@ -159,78 +141,71 @@ def learn(corpus: Corpus, vocabulary: StoredVocabulary, work: Store, client: Cli
 
     def watch(progress: Progress) -> None:
         if progress.loss is not None:
-            seen.append(progress)
+            shares.append(progress.done / progress.total)
 
     how = (corpus, vocabulary, work, params, Resources(checkpoint_seconds=0), client)
-    with measured("training, stopped in the second pass", client, log), suppress(Stopped):
+    with measured("training, stopped in the second pass", client, table, session), suppress(Stopped):
         train_model(*how, listener=stop)
-    with measured("training again, to its end", client, log):
+    with measured("training again, to its end", client, table, session):
         vectors = train_model(*how, listener=watch)
-    first, last = (progress.done / progress.total for progress in (seen[0], seen[-1]))
-    log.say(
-        f"went on from the checkpoint: first report at {first:.0%} of the tokens, last at {last:.0%}",
-        first_report=first, last_report=last,
-    )  # fmt: skip
-    metrics = vectors.metadata["metrics"]
-    for entry in metrics["history"]:
-        log.say(
-            f"pass {entry['round']}: {entry['pairs']:,} pairs, {entry['seconds']:.0f} s, of them "
-            f"{entry['deal_seconds']:.0f} s dealing, loss {entry['loss'] / entry['pairs']:.3f}"
-        )
-    size = 2 * vocabulary.size * params.vector_size * 4
-    log.say(f"model: {vectors.metadata['tables']}, {size / 1e9:.2f} GB", model_bytes=size, passes=metrics["history"])
+    if shares[0] <= 0.5:
+        session.wrong(f"training began anew: the first report is at {shares[0]:.0%} of the tokens")
+    passes = session.table("Passes", ("M pairs", "s", "s dealing", "loss"))
+    for entry in vectors.metadata["metrics"]["history"]:
+        loss = entry["loss"] / entry["pairs"]
+        passes.row(f"{entry['round']}", entry["pairs"] / 1e6, entry["seconds"], entry["deal_seconds"], loss)
 
 
-def ask(work: Store, log: Log) -> None:
+def ask(work: Store, table: Table) -> None:
     """Look for neighbours in the stored model."""
     peak, began = Peaks([os.getpid()]), time.perf_counter()
-    vectors = Vectors.open(work.url, in_memory=False)
-    found = vectors.most_similar("1", topn=3)
+    Vectors.open(work.url, in_memory=False).most_similar("1", topn=3)
     seconds = time.perf_counter() - began
     peak.stop()
-    most = max(peak.rss.values()) / 1e6
-    log.say(
-        f"neighbours of '1' in {seconds:.0f} s, {most:.0f} MB at most: {found}",
-        neighbours=found, seconds_of_neighbours=seconds,
-    )  # fmt: skip
+    table.row("neighbours, in another process", seconds, max(peak.rss.values()) / MB, None)
 
 
-SMOKE = Smoke(
-    {"types": 20_000, "tokens": 100_000, "size": 16, "partitions": 8},
-    ("encode", "vocabulary", "training, stopped in the second pass", "training again, to its end", "neighbours"),
-)
+def measure(session: Session) -> None:
+    options, work, params, resources = (
+        session.options,
+        Store(f"{session.folder}/work"),
+        Params(min_count=1),
+        Resources(),
+    )
+    paths, counts = write_zipf(session.fresh("text"), options.types, options.tokens)
+    size, model = sum(path.stat().st_size for path in paths), 2 * options.types * options.size * 4
+    session.text = f"{size / 1e9:.2f} GB, {options.types:,} types of {options.tokens:,} words, drawn by Zipf's law"
+    title = f"{session.text}; tables of {model / 1e9:.2f} GB; two workers of {options.memory}"
+    table = session.table(title, ("s", "peak MB of a worker", "workers started again"), ".0f")
+    with cluster_of(2, options.memory) as client:
+        with measured("encode", client, table, session):
+            corpus = build_corpus(paths, work, params, resources, client)
+        with measured("vocabulary", client, table, session):
+            vocabulary = build_vocabulary(corpus, work, params, resources, client)
+        check(vocabulary, counts, session)
+        del counts
+        learn(corpus, vocabulary, work, client, table, session)
+    ask(work, table)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--types", type=int, default=20_000_000)
     parser.add_argument("--tokens", type=int, default=120_000_000, help="at least as many as types")
     parser.add_argument("--size", type=int, default=64, help="vector_size")
     parser.add_argument("--partitions", type=int, default=60, help="of which 8 are in a worker's memory at a time")
     parser.add_argument("--memory", default="1.5 GB", help="of each of the two workers")
-    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
-    options = parsed(parser, SMOKE)
-    log = Log(sys.stderr if options.json else sys.stdout)
-    with tempfile.TemporaryDirectory(dir=options.work) as name:
-        folder, began = Path(name), time.perf_counter()
-        paths, counts = write_zipf(folder, options.types, options.tokens)
-        size, seconds = sum(path.stat().st_size for path in paths), time.perf_counter() - began
-        log.say(f"{size / 1e9:.2f} GB in {len(paths)} files, written in {seconds:.0f} s", bytes=size)
-        with cluster_of(2, options.memory) as client:
-            work = Store(str(folder / "work"))
-            corpus, vocabulary = count(paths, work, client, log)
-            right = check(vocabulary, counts, log)
-            del counts
-            params = Params(
-                min_count=1, vector_size=options.size, epochs=1, strategy="rotation", passes_per_epoch=2,
-                n_partitions=options.partitions,
-            )  # fmt: skip
-            learn(corpus, vocabulary, work, client, params, log)
-        ask(work, log)
-    finish(log.found, log.out, as_json=options.json)
-    if not right:
-        sys.exit(1)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/shards", "daskw2v/vocabulary", "daskw2v/training/rotation"),
+    Smoke(
+        {"types": 20_000, "tokens": 100_000, "size": 16, "partitions": 8},
+        ("encode", "vocabulary", "training, stopped in the second pass", "training again, to its end", "neighbours"),
+    ),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

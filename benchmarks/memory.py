@@ -4,34 +4,28 @@ Each setting has a cluster, a work directory and a cache of compiled kernels of 
 new machine. A peak is the largest resident size of a worker process during the stage (VmHWM of Linux, set back before
 each stage), of the worker that has most: it counts what the process shares with others too, as Dask's limit does.
 Training is measured with the writing and the checks of the model. The estimate has the true numbers of the text.
-Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit. With --cgroup, each
-worker then has a cgroup of its own with that limit, in which the kernel ends what takes more; it takes root.
+Then each setting is run again with the estimate's largest stage and a quarter more as memory_limit.
 
 --random N takes N settings that nobody chose: workers, threads, a strategy, an objective that it trains, sizes and
 other Params are drawn.
 
-    python -m benchmarks.memory [--types 1000000] [--setting NAME ... | --random N [--seed S]] [--parts 5] [--cgroup]
-        [--work DIR] [--json]
+    python -m benchmarks.memory [--types 1000000] [--setting NAME ... | --random N [--seed S]] [--parts 5]
 """
 
 import argparse
 import os
 import random
-import subprocess
-import sys
-import tempfile
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from distributed import Client, LocalCluster
 
-from benchmarks.common import finish, write_text
+from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.large_vocabulary import write_zipf
-from benchmarks.options import Smoke, parsed
+from benchmarks.texts import MB, name_of, write_text
 from daskw2v.cluster import peak_memory, usable_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -50,8 +44,6 @@ from daskw2v.vocabulary.count import build_vocabulary
 
 TOKENS_PER_TYPE = 4
 LIMIT = 1.25  # of the estimate
-CGROUPS = Path("/sys/fs/cgroup")
-MB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -64,18 +56,6 @@ class Setting:
     workers: int = 1
     threads: int = 1
     memory: str | int = 0
-
-
-@dataclass(frozen=True)
-class Row:
-    setting: str
-    stage: str
-    estimated: float
-    measured: float
-    ratio: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", self.estimated / self.measured)
 
 
 AVERAGING = {"epochs": 1, "strategy": "averaging", "rounds_per_epoch": 3}
@@ -96,24 +76,22 @@ SETTINGS = [
     Setting("context_matrix 100", COLUMNS, types=0.5),
     Setting("context_matrix 300, 2 workers", {**COLUMNS, "vector_size": 300}, types=0.25, workers=2),
 ]
-
-
-# What may be drawn for a setting, beside its sizes: a value is drawn of each, and left out if no part reads it
-DRAWN: dict[str, Callable[[random.Random], Any]] = {
-    "window": lambda draw: draw.randint(1, 12),
-    "shrink_windows": lambda draw: draw.random() < 0.5,
-    "sample": lambda draw: draw.choice([0.0, 1e-5, 1e-4, 1e-3]),
-    "negative": lambda draw: draw.randint(1, 15),
-    "negative_sharing": lambda draw: draw.choice(["shared", "pair"]),
-    "cbow_mean": lambda draw: draw.random() < 0.5,
-    "context_size": lambda draw: draw.choice([32, 64, 128, 256, 512]),
-    "centered": lambda draw: draw.random() < 0.5,
-    "n_replicas": lambda draw: draw.randint(1, 4),
-    "rounds_per_epoch": lambda draw: draw.randint(1, 8),
-    "merge": lambda draw: draw.choice(sorted(MERGE_RULES)),
-    "n_partitions": lambda draw: draw.randint(2, 24),
-    "passes_per_epoch": lambda draw: draw.randint(1, 4),
-    "negative_rule": lambda draw: draw.choice(["tns", "sns", "bns"]),
+# Of which a value is drawn each, and left out if no part reads it
+DRAWN: dict[str, list[Any]] = {
+    "window": [1, 3, 5, 8, 12],
+    "shrink_windows": [False, True],
+    "sample": [0.0, 1e-5, 1e-4, 1e-3],
+    "negative": [1, 5, 15],
+    "negative_sharing": ["shared", "pair"],
+    "cbow_mean": [False, True],
+    "context_size": [32, 64, 128, 256, 512],
+    "centered": [False, True],
+    "n_replicas": [1, 2, 3, 4],
+    "rounds_per_epoch": [1, 3, 8],
+    "merge": sorted(MERGE_RULES),
+    "n_partitions": [2, 5, 12, 24],
+    "passes_per_epoch": [1, 2, 4],
+    "negative_rule": ["tns", "sns", "bns"],
 }
 
 
@@ -131,25 +109,14 @@ def draw_settings(n: int, seed: int) -> Iterator[Setting]:
     draw = random.Random(seed)
     for _ in range(n):
         workers, threads, types = draw.randint(1, 2), draw.randint(1, 2), 2 ** -draw.uniform(0, 5)
-        strategy = draw.choice(sorted(STRATEGIES))
-        trained = [
-            name
-            for name in sorted(set(OBJECTIVES) - {"subwords"})  # it takes hours for so many words
-            if accepted({"objective": name, "strategy": strategy}, threads)
-        ]
-        values: dict[str, Any] = {
-            "epochs": 1,
-            "objective": draw.choice(trained),
-            "strategy": strategy,
-            "vector_size": round(16 * 2 ** draw.uniform(0, 4.5)),
-        }
-        fields = {name: drawn(draw) for name, drawn in DRAWN.items()}
-        for name, value in fields.items():
-            if accepted({**values, name: value}, threads):
-                values[name] = value
-        name = (
-            f"{values['objective']} {values['vector_size']} by {values['strategy']}, {types:.2f}, {workers} x {threads}"
-        )
+        base: dict[str, Any] = {"epochs": 1, "strategy": draw.choice(sorted(STRATEGIES))}
+        known = sorted(set(OBJECTIVES) - {"subwords"})  # it takes hours for so many words
+        objective = draw.choice([name for name in known if accepted({**base, "objective": name}, threads)])
+        values = {**base, "objective": objective, "vector_size": round(16 * 2 ** draw.uniform(0, 4.5))}
+        for name, choices in DRAWN.items():
+            more = {**values, name: draw.choice(choices)}
+            values = more if accepted(more, threads) else values
+        name = f"{objective} {values['vector_size']} by {base['strategy']}, {types:.2f}, {workers} x {threads}"
         yield Setting(name, values, types, workers, threads)
 
 
@@ -158,11 +125,21 @@ class Text(NamedTuple):
     params: dict[str, Any]
 
 
-def _measure() -> int:
-    """Return the largest resident size of this process since the last call, and begin anew."""
-    peak = peak_memory()
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak
+class Texts(dict[float | None, Text]):
+    """Texts by share of the types, written once each; None is Wikipedia. Zipf's law has all types once at least."""
+
+    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
+        self._folder, self._options = folder, options
+
+    def __missing__(self, share: float | None) -> Text:
+        if share is None:
+            self[share] = Text([str(write_text(self._folder / "wiki.txt", self._options.parts))], {})
+        else:
+            n, place = int(share * self._options.types), self._folder / str(share)
+            place.mkdir()
+            paths, _ = write_zipf(place, n, TOKENS_PER_TYPE * n)
+            self[share] = Text([*map(str, paths)], {"min_count": 1})
+        return self[share]
 
 
 @contextmanager
@@ -172,136 +149,77 @@ def cluster_of(setting: Setting, memory: str | int) -> Iterator[Client]:
         yield client
 
 
-@contextmanager
-def cgroup(limit: int) -> Iterator[Path]:
-    """Make a cgroup in which processes get so many bytes, of version 2 or 1."""
-    unified = (CGROUPS / "cgroup.controllers").exists()
-    group = CGROUPS / ("" if unified else "memory") / f"daskw2v-{uuid.uuid4().hex[:8]}"
-    group.mkdir()
-    try:
-        (group / ("memory.max" if unified else "memory.limit_in_bytes")).write_text(str(limit))
-        yield group
-    finally:
-        group.rmdir()
+def _peak() -> int:
+    """Return the largest resident size of this process since the last call, and begin anew."""
+    peak = peak_memory()
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak
 
 
-@contextmanager
-def confined_cluster_of(setting: Setting, limit: int) -> Iterator[Client]:
-    """Give a cluster whose workers have no nanny, each in a cgroup from its first instruction on."""
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-        ExitStack() as workers,
-    ):
-        for _ in range(setting.workers):
-            procs = workers.enter_context(cgroup(limit)) / "cgroup.procs"
-            command = [
-                "sh", "-c", f'echo $$ > {procs}; exec "$@"', "sh",
-                sys.executable, "-m", "dask", "worker", cluster.scheduler_address, "--no-nanny",
-                "--nthreads", str(setting.threads), "--memory-limit", str(limit), "--no-dashboard",
-            ]  # fmt: skip
-            worker = workers.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-            workers.callback(worker.terminate)
-        client.wait_for_workers(setting.workers)
-        yield client
-
-
-def run(setting: Setting, text: Text, folder: Path, client: Client) -> tuple[list[Row], int]:
-    """Run all stages; return what each took, and how many workers were started again."""
+def run(setting: Setting, text: Text, folder: Path, memory: str | int) -> tuple[dict[str, tuple[float, float]], int]:
+    """Run all stages; return the estimate and the peak of each, in bytes, and how many workers were started again."""
     work, params = Store(str(folder)), Params(**text.params, **setting.params)
-    resources = Resources(worker_timeout=30)
-    pids, peaks = set(client.run(os.getpid).values()), dict[str, int]()
+    resources, peaks = Resources(worker_timeout=30), dict[str, int]()
+    with cluster_of(setting, memory) as client:
+        pids = set(client.run(os.getpid).values())
 
-    def measured(stage: str, function: Callable[..., Any], *args: Any) -> Any:
-        client.run(_measure)
-        result = function(*args, work, params, resources, client)
-        peaks[stage] = max(client.run(_measure).values())
-        return result
+        def measured(stage: str, function: Callable[..., Any], *args: Any) -> Any:
+            client.run(_peak)
+            result = function(*args, work, params, resources, client)
+            peaks[stage] = max(client.run(_peak).values())
+            return result
 
-    corpus = measured("encode", build_corpus, text.paths)
-    vocabulary = measured("vocabulary", build_vocabulary, corpus)
-    measured("train", train_model, corpus, vocabulary)
-    workers = Workers(setting.workers, setting.threads, usable_memory(client))
-    found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
-    restarts = len(set(client.run(os.getpid).values()) - pids)
+        corpus = measured("encode", build_corpus, text.paths)
+        vocabulary = measured("vocabulary", build_vocabulary, corpus)
+        measured("train", train_model, corpus, vocabulary)
+        workers = Workers(setting.workers, setting.threads, usable_memory(client))
+        found = estimate(params, resources, known_text(corpus, vocabulary, params), workers)
+        restarts = len(set(client.run(os.getpid).values()) - pids)
     sizes = {stage.name: stage.bytes for stage in found.stages}
     sizes["train"] = max(sizes["train"], sizes.pop("publish"))
-    return [Row(setting.name, name, size / MB, peaks[name] / MB) for name, size in sizes.items()], restarts
+    return {name: (size, peaks[name]) for name, size in sizes.items()}, restarts
 
 
-def run_with_limits(setting: Setting, text: Text, place: Path, limit: int, *, confined: bool) -> str:
-    """Run again, the workers' memory limited by Dask and, if asked for, by the kernel; return what became of it."""
-    with cluster_of(setting, limit) as client:
-        ends = [f"{run(setting, text, place / 'again', client)[1]} restarts"]
-    if confined:
-        try:
-            with confined_cluster_of(setting, limit) as client:
-                run(setting, text, place / "confined", client)
-        except (Daskw2vError, OSError) as error:
-            ends.append(f"cgroup: {' '.join(str(error).split())[:80]}")
-        else:
-            ends.append("cgroup: done")
-    return f"{limit / MB:7.0f} MB: {', '.join(ends)}"
-
-
-def compare(
-    settings: Sequence[Setting], n_types: int, parts: float, folder: Path, out: TextIO, *, confined: bool
-) -> Iterator[list[Row]]:
-    texts: dict[float | None, Text] = {}
-    print(f"{'setting':44} {'stage':12} {'estimate':>9} {'peak':>9} {'ratio':>6}   with a limit", file=out)
-    for number, setting in enumerate(settings):
-        if setting.types not in texts:
-            texts[setting.types] = write(setting.types, n_types, parts, folder)
-        text, place = texts[setting.types], folder / str(number)
+def measure(session: Session) -> None:
+    options = session.options
+    session.text = f"{name_of(options.parts)}; at most {options.types:,} types, four words each, drawn by Zipf's law"
+    settings = SETTINGS if options.random is None else list(draw_settings(options.random, options.seed))
+    texts, within, n, again = Texts(session.fresh("texts"), options), 0, 0, list[tuple[str, float, int]]()
+    table = session.table("Memory of a worker", ("estimate, MB", "peak, MB", "estimate / peak"), ".4g")
+    for setting in settings:
+        if options.setting and not any(name in setting.name for name in options.setting):
+            continue
+        text, place = texts[setting.types], session.fresh("setting")
         os.environ["NUMBA_CACHE_DIR"] = str(place / "cache")
-        with cluster_of(setting, setting.memory) as client:
-            rows, restarts = run(setting, text, place / "work", client)
-        limit = int(LIMIT * MB * max(row.estimated for row in rows))
-        end = run_with_limits(setting, text, place, limit, confined=confined)
-        for row in rows:
-            figures = f"{row.estimated:6.0f} MB {row.measured:6.0f} MB {row.ratio:6.2f}"
-            print(f"{row.setting:44} {row.stage:12} {figures}   {end if row is rows[-1] else ''}", file=out, flush=True)
+        stages, restarts = run(setting, text, place / "work", setting.memory)
+        for stage, (estimated, peak) in stages.items():
+            table.row(f"{setting.name}, {stage}", estimated / MB, peak / MB, estimated / peak)
+            within, n = within + (0.8 <= estimated / peak <= 1.2), n + 1
         if restarts:
-            print(f"{setting.name}: {restarts} restarts at {setting.memory}", file=out, flush=True)
-        yield rows
+            session.wrong(f"{setting.name}: {restarts} workers were started again at {setting.memory}")
+        limit = int(LIMIT * max(estimated for estimated, _ in stages.values()))
+        again.append((setting.name, limit / MB, run(setting, text, place / "again", limit)[1]))
+    limited = session.table("The same with a limit of 1.25 times the estimate", ("MB", "workers started again"), ".4g")
+    for row in again:
+        limited.row(*row)
+    session.note(f"{within} of {n} within 20 %")
 
 
-def write(share: float | None, n_types: int, parts: float, folder: Path) -> Text:
-    """Write Wikipedia, or types that follow Zipf's law, all of them once at least."""
-    place = folder / f"text-{share}"
-    place.mkdir()
-    if share is None:
-        return Text([str(write_text(place / "wiki.txt", parts))], {})
-    n = int(share * n_types)
-    return Text([str(path) for path in write_zipf(place, n, TOKENS_PER_TYPE * n)[0]], {"min_count": 1})
-
-
-SMOKE = Smoke({"types": 20_000, "setting": ["rotation 300, 2 workers"]}, ("encode", "vocabulary", "train"))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--types", type=int, default=1_000_000, help="of the largest text; 2,000,000 take 8 GB")
-    parser.add_argument("--parts", type=float, default=5, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=5, help="of 10 MB of Wikipedia")
     parser.add_argument("--setting", action="append", help="only settings whose name holds this")
     parser.add_argument("--random", type=int, metavar="N", help="N settings that are drawn instead")
     parser.add_argument("--seed", type=int, default=1, help="of --random")
-    parser.add_argument("--cgroup", action="store_true", help="run workers in cgroups too")
-    parser.add_argument("--work", type=Path, help="folder for text and work; a temporary one by default")
-    options = parsed(parser, SMOKE)
-    out = sys.stderr if options.json else sys.stdout
-    settings = SETTINGS if options.random is None else draw_settings(options.random, options.seed)
-    chosen = [s for s in settings if not options.setting or any(name in s.name for name in options.setting)]
-    with tempfile.TemporaryDirectory(dir=options.work) as name:
-        rows = [
-            row
-            for rows in compare(chosen, options.types, options.parts, Path(name), out, confined=options.cgroup)
-            for row in rows
-        ]
-    far = [row for row in rows if not 0.8 <= row.ratio <= 1.2]
-    print(f"{len(rows) - len(far)} of {len(rows)} within 20 %", file=out)
-    finish(rows, out, as_json=options.json)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/training/memory", "daskw2v/training", "daskw2v/shards", "daskw2v/vocabulary"),
+    Smoke({"types": 20_000, "setting": ["rotation 300, 2 workers"]}, ("encode", "vocabulary", "train")),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

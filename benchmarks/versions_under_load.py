@@ -1,21 +1,17 @@
 """Readers of versions that change under them: errors and torn versions, which must be none; seconds to see a change.
 
 One process follows what is served and queries it without pause; another opens the model anew for each query. Meanwhile
-1,000 publishes and rollbacks change what is served; every tenth adds a version, and deletes all that are not kept.
-All parts of a version tell its number, so that a mix of two would be seen.
+publishes and rollbacks change what is served; every tenth change adds a version, and deletes all that are not kept.
+All parts of a version tell its number, so that a mix of two would be seen. A change is seen if the reader has it before
+the next comes.
 
-python -m benchmarks.versions_under_load [--changes 1000] [--interval 0.02] [--pause 0.02] [--json]
+    python -m benchmarks.versions_under_load [--changes 1000] [--interval 0.02] [--pause 0.02]
 """
 
 import argparse
-import logging
 import multiprocessing
-import statistics
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -23,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import finish
-from benchmarks.options import Smoke, parsed
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.tables import Cell, Spread
 from daskw2v.models.follower import Follower
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
@@ -36,6 +32,8 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 WORDS, DIMENSIONS = 2000, 32
 ADD_EVERY = 10  # changes
 KEPT = 3  # of the newest versions
+COLUMNS = ("queries", "errors", "torn", "versions seen", "changes", "changes seen", "seconds until seen")
+READERS = ("follows", "opens anew")
 
 
 @dataclass
@@ -46,24 +44,7 @@ class Reading:
     queries: int = 0
     torn: int = 0
     errors: list[str] = field(default_factory=list)
-    failed_looks: int = 0
     changes: list[tuple[str, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a reader met, in numbers; seconds are those from a change to its first query."""
-
-    reader: str
-    queries: int
-    errors: int
-    torn: int
-    failed_looks: int
-    versions: int
-    changes_seen: int
-    median_seconds: float
-    p95_seconds: float
-    max_seconds: float
 
 
 def add_version(work: Store, number: int) -> None:
@@ -93,31 +74,16 @@ def name_of(vectors: Vectors) -> str:
     return str(vectors.url).rsplit("/", 1)[-1]
 
 
-@contextmanager
-def opener(kind: str, work: str, interval: float, reading: Reading) -> Iterator[Callable[[], Vectors]]:
-    """Give what returns the vectors to query."""
-    if kind == "opens anew":
-        yield lambda: Vectors.open(work)
-        return
-
-    class Counter(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            reading.failed_looks += 1
-
-    logging.getLogger("daskw2v").addHandler(Counter(logging.WARNING))
-    with Follower(work, interval=interval) as follower:
-        yield lambda: follower.vectors
-
-
 def read(kind: str, work: str, interval: float, ready: Event, done: Event, results: Any) -> None:
     """Query until all is done."""
     reading = Reading(kind)
-    with opener(kind, work, interval, reading) as current:
+    with ExitStack() as stack:
+        follower = stack.enter_context(Follower(work, interval=interval)) if kind == "follows" else None
         ready.set()
         while not done.is_set():
             reading.queries += 1
             try:
-                vectors = current()
+                vectors = follower.vectors if follower else Vectors.open(work)
                 reading.torn += is_torn(vectors)
             except Exception as error:
                 reading.errors.append(f"{type(error).__name__}: {error}")
@@ -146,74 +112,57 @@ def change(work: Store, changes: int, pause: float) -> list[tuple[str, float]]:
     return served
 
 
-def row_of(reading: Reading, served: list[tuple[str, float]]) -> Row:
-    """Put a reader's changes beside those that were made: one is seen if the reader has it before the next comes."""
-    delays, ends = [], [*(moment for _, moment in served[1:]), float("inf")]
+def cells_of(reading: Reading, served: list[tuple[str, float]]) -> list[Cell]:
+    """Put a reader's changes beside those that were made; return the cells of `COLUMNS`."""
+    delays, n, ends = list[float](), 0, [*(moment for _, moment in served[1:]), float("inf")]
     for (name, began), ended, before in zip(served, ends, [None, *served], strict=False):
         if before is not None and before[0] == name:
             continue
+        n += 1
         delays += [moment - began for seen, moment in reading.changes if seen == name and began <= moment < ended][:1]
-    return Row(
-        reader=reading.kind,
-        queries=reading.queries,
-        errors=len(reading.errors),
-        torn=reading.torn,
-        failed_looks=reading.failed_looks,
-        versions=len({name for name, _ in reading.changes}),
-        changes_seen=len(delays),
-        median_seconds=statistics.median(delays),
-        p95_seconds=float(np.quantile(delays, 0.95)),
-        max_seconds=max(delays),
-    )
+    versions = len({name for name, _ in reading.changes})
+    seen = Spread.of(delays) if delays else None
+    return [reading.queries, len(reading.errors), reading.torn, versions, n, len(delays), seen]
 
 
-def measure(work: Store, changes: int, interval: float, pause: float) -> tuple[list[Row], list[str]]:
-    """Return what each reader met, and the messages of errors."""
+def measure(session: Session) -> None:
+    options, work = session.options, Store(str(session.fresh("work")))
+    session.text = f"no text: versions of {WORDS:,} x {DIMENSIONS}"
+    table = session.table("Readers during publishes, rollbacks and deletions", COLUMNS)
     for number in range(1, KEPT + 1):
         add_version(work, number)
     context = multiprocessing.get_context("spawn")
     done, results, readers = context.Event(), context.Queue(), []
-    for kind in ("follows", "opens anew"):
+    for kind in READERS:
         ready = context.Event()
-        reader = context.Process(target=read, args=(kind, work.url, interval, ready, done, results))
+        reader = context.Process(target=read, args=(kind, work.url, options.interval, ready, done, results))
         reader.start()
         ready.wait()
         readers.append(reader)
-    served = change(work, changes, pause)
-    time.sleep(2 * interval + 1)
+    served = change(work, options.changes, options.pause)
+    time.sleep(2 * options.interval + 1)
     done.set()
-    found = sorted((results.get() for _ in readers), key=lambda reading: reading.kind)
+    found = {reading.kind: reading for reading in (results.get() for _ in readers)}
     for reader in readers:
         reader.join()
-    late = [f"{r.kind}: the last version was never seen" for r in found if r.changes[-1][0] != served[-1][0]]
-    return [row_of(reading, served) for reading in found], [m for reading in found for m in reading.errors] + late
+    for kind in READERS:
+        reading = found[kind]
+        table.row(kind, *cells_of(reading, served))
+        if reading.torn:
+            session.wrong(f"{kind}: {reading.torn} torn versions")
+        for error in reading.errors[:10]:
+            session.wrong(f"{kind}: {error}")
+        if not reading.changes or reading.changes[-1][0] != served[-1][0]:
+            session.wrong(f"{kind}: the last version was never seen")
 
 
-SMOKE = Smoke({"changes": 40}, ("follows", "opens anew"))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--changes", type=int, default=1000)
     parser.add_argument("--interval", type=float, default=0.02, help="seconds between two looks of the follower")
     parser.add_argument("--pause", type=float, default=0.02, help="seconds after each change")
-    options = parsed(parser, SMOKE)
-    out = sys.stderr if options.json else sys.stdout
-    with tempfile.TemporaryDirectory() as folder:
-        rows, problems = measure(Store(folder), options.changes, options.interval, options.pause)
-    for row in rows:
-        print(
-            f"{row.reader}: {row.queries:,} queries, {row.errors} errors, {row.torn} torn, {row.versions} versions; "
-            f"{row.changes_seen} of {options.changes} changes seen, after {row.median_seconds:.3f} s (95 %: "
-            f"{row.p95_seconds:.3f}, most {row.max_seconds:.3f}); {row.failed_looks} looks failed, and were repeated",
-            file=out,
-        )
-    for problem in problems[:10]:
-        print(problem, file=out)
-    finish(rows, out, as_json=options.json)
-    if problems or any(row.torn for row in rows):
-        sys.exit(1)
 
+
+BENCHMARK = Benchmark(__doc__, ("daskw2v/models",), Smoke({"changes": 40}, READERS), add_arguments, measure)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

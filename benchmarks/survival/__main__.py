@@ -1,40 +1,41 @@
-"""Put faults into runs, and print what became of them: survived or not, seconds lost, the same bits or not.
+"""Faults put into runs, and what became of them: survived or not, seconds lost, the same bits or not.
 
 A run is survived when the same command, given again as often as it ends with an error of ours, finishes within its
 deadline with the bits of an undisturbed run; anything else is a failure: other bits, an error that is not ours, a run
 that hangs. Of two commands at once the second may say that the first is at work, or give the same bits. Seconds
-lost are those beyond an undisturbed run.
+lost are those beyond an undisturbed run. Of nights the second is struck, each in a copy of what the first one left;
+the name of its version has to be the same, too.
 
     python -m benchmarks.survival [--times 1] [--faults NAME ...] [--strategies NAME ...] [--stages NAME ...]
-                                   [--seed 0] [--tokens 400000] [--soak SECONDS] [--json]
+                                   [--seed 0] [--tokens 400000] [--soak SECONDS]
 """
 
 import argparse
 import itertools
 import random
+import shutil
 import signal
 import statistics
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from benchmarks.common import finish
-from benchmarks.options import LEFT_OUT, Smoke, parsed
-from benchmarks.survival.client import FAILED
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.records import ROOT
+from benchmarks.survival.client import FAILED, Job
 from benchmarks.survival.cluster import Cluster
-from benchmarks.survival.faults import FAULTS, Fault, small_disk, unmount
+from benchmarks.survival.faults import FAULTS
 from benchmarks.survival.flaky import MOOD
-from benchmarks.survival.s3 import ObjectStore
-from benchmarks.survival.trial import Moment, Outcome, Trial, run
+from benchmarks.survival.trial import Moment, ObjectStore, Outcome, Trial, run
 
 SHAPE = {"vector_size": 32, "min_count": 1, "epochs": 2}
 AVERAGING = {**SHAPE, "strategy": "averaging", "n_replicas": 2, "rounds_per_epoch": 6, "frequent_rows": 100}
+NIGHT = "a night"
 STRATEGIES: dict[str, dict[str, Any]] = {
     "averaging": AVERAGING,
     "averaging, phrases": {**AVERAGING, "phrases": 1, "phrase_min_count": 2, "phrase_threshold": 1.0},
@@ -43,6 +44,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "rotation": {**SHAPE, "strategy": "rotation", "n_partitions": 4, "passes_per_epoch": 4},
     "columns": {**SHAPE, "objective": "context_matrix", "strategy": "columns", "context_size": 512},
     "columns, subwords": {**SHAPE, "objective": "subwords", "strategy": "columns", "context_size": 64},
+    NIGHT: AVERAGING,
 }
 RESOURCES = {"threads": 1, "block_size": "256 KiB", "checkpoint_seconds": 0.5, "store_timeout": 3}
 MOMENTS = {
@@ -50,27 +52,16 @@ MOMENTS = {
     "vocabulary": Moment("vocabulary", 0.3),
     "train, early": Moment("train", 0.1),
     "train, late": Moment("train", 0.7),
+    "judge": Moment("judge"),
+    "publish": Moment("publish"),
 }
-ROOT = Path(__file__).parents[2]
-TOKENS = 400_000  # of the text
+OF_NIGHTS = ("judge", "publish")
 INDEXED = ("averaging",)
-DISK = 2048  # megabytes; the largest of these runs takes 810
 
 
-@dataclass
-class Line:
-    """A fault at a stage, in all runs."""
-
-    tried: int = 0
-    survived: int = 0
-    missed: int = 0
-    lost: list[float] = field(default_factory=list)
-
-
-def write_text(path: Path, tokens: int = TOKENS) -> Path:
+def write_text(path: Path, tokens: int, seed: int = 0) -> Path:
     """Write text of a twentieth as many words by Zipf's law."""
-    rng = np.random.default_rng(0)
-    words = (rng.zipf(1.2, tokens) % (tokens // 20)).astype(str)
+    words = (np.random.default_rng(seed).zipf(1.2, tokens) % (tokens // 20)).astype(str)
     with path.open("w") as file:
         for start in range(0, tokens, 20):
             file.write(" ".join(words[start : start + 20]) + "\n")
@@ -80,144 +71,125 @@ def write_text(path: Path, tokens: int = TOKENS) -> Path:
 class Bench:
     """A cluster, and what runs give where nothing disturbs them."""
 
-    def __init__(self, folder: Path, cluster: Cluster, seed: int, out: TextIO, tokens: int = TOKENS) -> None:
-        self._folder, self._cluster, self._mood, self._out = folder, cluster, folder / "mood", out
-        self._text, self._numbers = write_text(folder / "text.txt", tokens), itertools.count()
-        self.draws = random.Random(seed)
+    def __init__(self, session: Session, cluster: Cluster, mood: Path) -> None:
+        self._session, self._cluster, self._mood = session, cluster, mood
+        self._folder, self._numbers = session.folder, itertools.count()
+        self.draws = random.Random(session.options.seed)
         self._whole: dict[str, Outcome] = {}
-        self.lines: defaultdict[tuple[str, str], Line] = defaultdict(Line)
-        self.disk = folder / "disk" if small_disk(folder / "disk", DISK) else None
-        if self.disk is None:
-            print(f"{LEFT_OUT}a full disk, which needs the right to mount one", file=out)
+        self._runs: defaultdict[str, list[tuple[bool, float]]] = defaultdict(list)  # survived, and seconds lost
+        for day in (1, 2):
+            (self._folder / f"days-{day}").mkdir()
+            for seed in range(day):
+                write_text(self._folder / f"days-{day}" / f"{seed}.txt", session.options.tokens, seed)
 
-    def trial(self, strategy: str, fault: Fault | None = None) -> Trial:
-        home = self.disk if fault and fault.full and self.disk else self._folder
-        work, protocol = home / f"work{next(self._numbers)}", fault.protocol if fault else ""
+    def _trial(self, strategy: str, protocol: str = "") -> Trial:
+        work = self._folder / f"work{next(self._numbers)}"
         store = ObjectStore() if protocol == "s3" else None
         resources = RESOURCES if store is None else {**RESOURCES, "storage_options": store.options}
         url = f"s3://bucket/{work.name}" if store else f"{protocol}://{work}" if protocol else str(work)
-        return Trial(
-            self._cluster, str(self._text), work, url, STRATEGIES[strategy], resources, self.draws, self._mood, store,
-            strategy in INDEXED, bool(fault and fault.adaptive),
-        )  # fmt: skip
+        text = f"{self._folder}/days-{2 if strategy == NIGHT else 1}/*.txt"
+        job = Job(text, url, "", STRATEGIES[strategy], resources, strategy == NIGHT, strategy in INDEXED)
+        if strategy == NIGHT:
+            shutil.copytree(self._first_night(), work)
+        return Trial(self._cluster, job, work, self.draws, self._mood, store)
+
+    def _first_night(self) -> Path:
+        work = self._folder / "first night"
+        if not work.exists():
+            job = Job(f"{self._folder}/days-1/*.txt", str(work), "", STRATEGIES[NIGHT], RESOURCES, night=True)
+            self._undisturbed(Trial(self._cluster, job, work, self.draws, self._mood))
+        return work
+
+    def _undisturbed(self, trial: Trial) -> Outcome:
+        found = run(trial)
+        if found.bits is None:
+            sys.exit(f"Nothing is wrong, and {trial.job} says: {found.said}")
+        return found
 
     def undisturbed(self, strategy: str) -> Outcome:
         """Return what a run gives, the second time: the first compiles kernels."""
         if strategy not in self._whole:
             for _ in range(2):
-                trial = self.trial(strategy)
-                self._whole[strategy] = run(trial)
+                trial = self._trial(strategy)
+                self._whole[strategy] = self._undisturbed(trial)
                 trial.end()
-            if self._whole[strategy].digest is None:
-                sys.exit(f"Nothing is wrong, and {strategy} says: {self._whole[strategy].said}")
         return self._whole[strategy]
 
     def strike(self, name: str, strategy: str, stage: str) -> None:
         """Do a run with a fault in it, and note what became of it."""
         whole, fault = self.undisturbed(strategy), FAULTS[name]
-        if fault.full and self.disk is None:
+        if strategy == NIGHT and fault.protocol:  # the first one is on a disk
             return
-        moment = MOMENTS.get(stage) or Moment("", seconds=self.draws.uniform(1, whole.seconds))
+        moment = MOMENTS.get(stage) or Moment(seconds=self.draws.uniform(1, whole.seconds))
         self._cluster.mend()
-        trial = self.trial(strategy, fault)
+        trial = self._trial(strategy, fault.protocol)
         found = run(trial, fault.strike, moment)
         others = trial.end()
         if trial.store is not None:
             self._cluster.kill_workers()  # they keep a client, of 20 MB, of each object store that they met
-        line = self.lines[name, stage]
-        same = found.digest == whole.digest and all(said == whole.said or said.startswith(FAILED) for said in others)
-        if not found.struck:
-            line.missed += 1  # it was done before: nothing to survive
-        else:
-            line.tried += 1
-            line.survived += same
-            line.lost.append(max(0.0, found.seconds - whole.seconds))
+        same = found.bits == whole.bits and all(said == whole.said or said.startswith(FAILED) for said in others)
+        if found.struck:  # else it was done before: nothing to survive
+            self._runs[f"{name}, {stage}"].append((same, max(0.0, found.seconds - whole.seconds)))
+        said = f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s"
         if not same:
+            self._session.wrong(f"{said} | {'; '.join([found.said, *trial.notes, *others])}")
             self._cluster.kill_all()  # what made it fail may be ill still
-        verdict = "the same bits" if same else f"FAILED: {'; '.join([found.said, *others])}"
-        verdict = verdict if found.struck else "not struck"
-        said = f"{name} | {strategy} | {stage} | {found.commands} commands, {found.seconds:.1f} s | {verdict}"
-        print(f"{said} | {'; '.join(trial.notes + others)}", file=self._out, flush=True)
+            return
+        verdict = "the same bits" if found.struck else "not struck"
+        print(f"{said} | {verdict} | {'; '.join([*trial.notes, *others])}", file=self._session.out, flush=True)
+
+    def tabulate(self) -> None:
+        """Print what became of all."""
+        table = self._session.table("Faults", ("tried", "survived, the same bits", "s lost, median", "most"), ".1f")
+        for name, runs in self._runs.items():
+            survived, lost = zip(*runs, strict=True)
+            table.row(name, len(runs), sum(survived), statistics.median(lost), max(lost))
+        every = [survived for runs in self._runs.values() for survived, _ in runs]
+        table.row("all", len(every), sum(every), None, None)
 
 
-@dataclass(frozen=True)
-class Row:
-    """What became of runs with a fault at a stage."""
-
-    fault: str
-    stage: str
-    tried: int
-    survived: int
-    lost_median: float
-    lost_most: float
-
-
-def table(lines: dict[tuple[str, str], Line], out: TextIO | None = None) -> list[Row]:
-    """Print a row for each fault and stage that was tried, and the sum of them."""
-    rows = [
-        Row(name, stage, line.tried, line.survived, statistics.median(line.lost), max(line.lost))
-        for (name, stage), line in lines.items()
-        if line.tried
-    ]
-    print("\n| fault | stage | tried | survived, the same bits | seconds lost, median | most |", file=out)
-    print("| --- | --- | --- | --- | --- | --- |", file=out)
-    for row in rows:
-        lost = f"{row.lost_median:.1f} | {row.lost_most:.1f}"
-        print(f"| {row.fault} | {row.stage} | {row.tried} | {row.survived} | {lost} |", file=out)
-    print(f"| all | | {sum(row.tried for row in rows)} | {sum(row.survived for row in rows)} | | |", file=out)
-    return rows
+def measure(session: Session) -> None:
+    options = session.options
+    session.text = f"{options.tokens:,} words, drawn by Zipf's law"
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table is printed however it ends
+    mood = session.folder / "mood"
+    with Cluster(session.folder, {MOOD: str(mood), "PYTHONPATH": str(ROOT)}) as cluster, suppress(KeyboardInterrupt):
+        bench = Bench(session, cluster, mood)
+        if options.soak:
+            end = time.monotonic() + options.soak
+            while time.monotonic() < end:
+                bench.strike(bench.draws.choice(list(FAULTS)), bench.draws.choice(options.strategies), "any")
+        chosen = itertools.product(range(options.times), options.faults, options.strategies, options.stages)
+        for _, name, strategy, stage in () if options.soak else chosen:
+            if strategy == NIGHT or stage not in OF_NIGHTS:
+                bench.strike(name, strategy, stage)
+    bench.tabulate()
 
 
-def soak(bench: Bench, seconds: float, strategies: list[str]) -> None:
-    """Train, kill and go on, at random moments, until the time is over."""
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        bench.strike(bench.draws.choice(list(FAULTS)), bench.draws.choice(strategies), "any")
-
-
-SMOKE = Smoke(
-    {
-        "faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"],
-        "stages": ["train, early"], "tokens": 100_000,
-    },
-    ("tried", "survived"),
-    ((), ("--soak", "1")),
-)  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=1, help="runs for each fault, strategy and stage")
     parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
     parser.add_argument("--strategies", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES))
     parser.add_argument("--stages", nargs="+", choices=[*MOMENTS, "any"], default=[*MOMENTS, "any"])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tokens", type=int, default=TOKENS, help="of the text, which has a twentieth as many words")
+    parser.add_argument("--tokens", type=int, default=400_000, help="of the text, which has a twentieth as many words")
     parser.add_argument("--soak", type=float, help="seconds of faults at random instead")
-    options = parsed(parser, SMOKE)
-    out = sys.stderr if options.json else sys.stdout
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table is printed however it ends
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        root = Path(folder)
-        environment = {MOOD: str(root / "mood"), "PYTHONPATH": str(ROOT)}
-        with Cluster(root, environment=environment) as cluster:
-            bench = Bench(root, cluster, options.seed, out, options.tokens)
-            try:
-                if options.soak:
-                    soak(bench, options.soak, options.strategies)
-                else:
-                    for _ in range(options.times):
-                        for name, strategy, stage in itertools.product(
-                            options.faults, options.strategies, options.stages
-                        ):
-                            bench.strike(name, strategy, stage)
-            finally:
-                finish(table(bench.lines, out), out, as_json=options.json)
-                if bench.disk is not None:
-                    unmount(bench.disk)
-    if any(line.survived < line.tried for line in bench.lines.values()):
-        sys.exit(1)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/store", "daskw2v/cluster", "daskw2v/training", "daskw2v/retraining"),
+    Smoke(
+        {
+            "faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"],
+            "stages": ["train, early"], "tokens": 100_000,
+        },
+        ("tried", "survived"),
+        ((), ("--soak", "1"), ("--strategies", NIGHT, "--faults", "client and cluster are killed")),
+    ),
+    add_arguments,
+    measure,
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -5,16 +5,22 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import psutil
 from distributed import Client
 
 _START = 60  # seconds
+
+
+def free_port() -> int:
+    """Return a port that nobody listens to."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 class Cluster:
@@ -24,20 +30,19 @@ class Cluster:
     ----------
     folder
         Where processes write what they say, and what workers spill.
-    workers
-        Workers of one thread.
     environment
         What processes find in their environment besides ours.
+    workers
+        Workers of one thread.
     """
 
-    def __init__(self, folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None) -> None:
-        self._folder, self._wanted = folder, workers
-        self._environment = {**os.environ, **(environment or {})}
+    def __init__(self, folder: Path, environment: Mapping[str, str], workers: int = 2) -> None:
+        self._folder, self._wanted, self._environment = folder, workers, {**os.environ, **environment}
         self._scheduler: subprocess.Popen[bytes] | None = None
         self._nannies: list[subprocess.Popen[bytes]] = []
         self.address = ""
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Self:
         self.mend()
         return self
 
@@ -54,23 +59,16 @@ class Cluster:
         """Start what is missing, a scheduler and the workers wanted; start all anew if that does not help."""
         if self._scheduler is None or self._scheduler.poll() is not None:
             self.kill_all()
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
-            self.address = f"tcp://127.0.0.1:{port}"
+            self.address = f"tcp://127.0.0.1:{free_port()}"
+            port = self.address.rpartition(":")[2]
             self._scheduler = self._run(
-                "distributed.cli.dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(port),
-                "--no-dashboard",
-                "--no-show",
+                "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show"
             )
         self._nannies = [nanny for nanny in self._nannies if nanny.poll() is None]
         while len(self._nannies) < self._wanted:
             self.add_worker()
         while len(self._nannies) > self._wanted:
-            self.retire(0)
+            self.take_away(0)
         try:
             with Client(self.address, timeout=_START) as client:
                 client.wait_for_workers(self._wanted, timeout=_START)
@@ -88,84 +86,70 @@ class Cluster:
         )  # fmt: skip
         self._nannies.append(nanny)
 
-    def kill_worker(self, number: int) -> None:
-        """Kill a worker; its nanny starts another."""
-        for child in self._workers(self._nannies[number]):
-            _kill(child)
+    def workers(self, *numbers: int) -> list[int]:
+        """Return the processes below some nannies, or below all."""
+        chosen = [self._nannies[number] for number in numbers] or self._nannies
+        return [pid for nanny in chosen for pid in _below(nanny)]
 
-    def kill_workers(self) -> None:
-        """Kill all workers at once; their nannies start others."""
-        for child in [child for nanny in self._nannies for child in self._workers(nanny)]:
-            _kill(child)
+    def kill_workers(self, *numbers: int) -> None:
+        """Kill some workers at once, or all; their nannies start others."""
+        _send(self.workers(*numbers), signal.SIGKILL)
 
     def kill_nanny(self, number: int) -> None:
         """Kill a nanny and its worker: nobody starts another."""
-        nanny = self._nannies[number]
-        children = self._workers(nanny)
-        for pid in (nanny.pid, *children):
-            _kill(pid)
-
-    def retire(self, number: int) -> None:
-        """Ask a worker to leave, as a cluster that shrinks does."""
-        leaving = self._nannies.pop(number)
-        with suppress(ProcessLookupError):
-            leaving.send_signal(signal.SIGTERM)
-        threading.Thread(target=leaving.wait, daemon=True).start()
-
-    def retire_as_asked(self, number: int) -> None:
-        """Let the scheduler retire a worker: it gives its results to others, and leaves with its nanny."""
-        pids = self.workers(number)
-        leaving = self._nannies.pop(number)  # it takes a while: `mend` must not count it
-        threading.Thread(target=leaving.wait, daemon=True).start()
-        with Client(self.address, timeout=_START) as client:
-            known = client.run(os.getpid, on_error="return")
-            client.retire_workers([address for address, pid in known.items() if pid in pids], close_workers=True)
-
-    def take_away(self, number: int, grace: float) -> None:
-        """Take a worker away as hosts of spot markets are: a signal, and the end some seconds later."""
-        leaving = self._nannies.pop(number)
-        with suppress(ProcessLookupError):
-            leaving.send_signal(signal.SIGTERM)
-        time.sleep(grace)
-        for pid in (leaving.pid, *self._workers(leaving)):
-            _kill(pid)
-        leaving.wait()
-
-    def workers(self, number: int) -> list[int]:
-        """Return the processes of a nanny, by their numbers."""
-        return self._workers(self._nannies[number])
+        _end(self._nannies[number])
 
     def kill_scheduler(self) -> None:
         assert self._scheduler is not None
-        _kill(self._scheduler.pid)
+        self._scheduler.kill()
         self._scheduler.wait()
 
     def kill_all(self) -> None:
         if self._scheduler is not None:
-            _kill(self._scheduler.pid)
-        for number in range(len(self._nannies)):
-            self.kill_nanny(number)
-        for process in (*self._nannies, *([self._scheduler] if self._scheduler else [])):
-            process.wait()  # else it would pass for one that runs
+            self.kill_scheduler()
+        for nanny in self._nannies:
+            _end(nanny)
+
+    def take_away(self, number: int, grace: float = 1.0) -> None:
+        """Take a worker away as hosts of spot markets are: a signal, and the end some seconds later."""
+        leaving = self._nannies.pop(number)
+        _send([leaving.pid], signal.SIGTERM)
+        time.sleep(grace)
+        _end(leaving)
+
+    def retire(self, number: int) -> None:
+        """Let the scheduler retire a worker: it gives its results to others, and leaves with its nanny."""
+        pids = self.workers(number)
+        leaving = self._nannies.pop(number)  # it takes a while: `mend` must not count it
+        with Client(self.address, timeout=_START) as client:
+            known = client.run(os.getpid, on_error="return")
+            client.retire_workers([address for address, pid in known.items() if pid in pids], close_workers=True)
+        with suppress(subprocess.TimeoutExpired):
+            leaving.wait(_START)
+        _end(leaving)
 
     def freeze(self, number: int, seconds: float) -> None:
         """Stop a worker for a while: it answers nobody."""
-        children = self._workers(self._nannies[number])
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGSTOP)
+        pids = self.workers(number)
+        _send(pids, signal.SIGSTOP)
         time.sleep(seconds)
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGCONT)
-
-    @staticmethod
-    def _workers(nanny: subprocess.Popen[bytes]) -> list[int]:
-        with suppress(psutil.NoSuchProcess):
-            return [child.pid for child in psutil.Process(nanny.pid).children(recursive=True)]
-        return []
+        _send(pids, signal.SIGCONT)
 
 
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+def _below(process: subprocess.Popen[bytes]) -> list[int]:
+    with suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    return []
+
+
+def _send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _end(nanny: subprocess.Popen[bytes]) -> None:
+    """Kill a nanny with all below it; wait, else it would pass for one that runs."""
+    below = _below(nanny)
+    _send([nanny.pid, *below], signal.SIGKILL)
+    nanny.wait()

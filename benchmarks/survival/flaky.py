@@ -1,7 +1,7 @@
-"""Filesystems that fail as they are told, and clocks that jump: what the file MOOD says, in all processes of a run.
+"""Filesystems and workers that fail as they are told: what the file MOOD says, in all processes of a run.
 
 `flaky:///path` is the path, as ill as the mood; `folded:///path` takes names that differ by case for one. Workers learn
-of it by `--preload`.
+of it by `--preload`. What object stores do, and how they fail, is left to one (`trial.ObjectStore`).
 """
 
 import asyncio
@@ -10,12 +10,8 @@ import json
 import os
 import random
 import re
-import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +20,21 @@ from distributed.comm import CommClosedError
 from fsspec.implementations.local import LocalFileSystem
 
 MOOD = "SURVIVAL_MOOD"  # environment variable: the file that says what fails
-STALL, SLOW = 30.0, 1.0  # seconds: longer than anybody waits, and what anybody waits
-MOODS = (
-    "fails", "stalls", "halves", "is gone", "has bad sectors", "asks to slow down", "is slow", "is stale",
-    "lists new files late", "puts twice",
-)  # fmt: skip
 ERRORS = {
     "fails": ConnectionResetError("the store fails"),
-    "is gone": ConnectionResetError("the store is gone"),
     "has bad sectors": OSError(errno.EIO, os.strerror(errno.EIO)),
-    "asks to slow down": OSError(errno.EBUSY, "Slow Down"),
 }
-CLOCK, LIMITS, ALONE, MUTE = "the clock", "the limits of the cluster", "answers the scheduler alone", "gives no data"
+FULL = "is full"
+MOODS = (*ERRORS, "halves", "is stale", "lists new files late", FULL)  # of the store
+ALONE, MUTE = "answers the scheduler alone", "gives no data"  # of a worker
 _FRESH = 2.0  # seconds for which stale answers and listings do not know a file
 _OWN = re.compile(r"\..+\.(before|[0-9a-f]+)")  # files that this filesystem writes for itself
-_true_time = time.time
 
 
 def set_mood(file: Path, mood: str, seconds: float, share: float = 1.0, **more: Any) -> None:
     """Let a share of all questions fail for some seconds from now on."""
     part = file.with_suffix(".part")
-    part.write_text(json.dumps({"mood": mood, "until": _true_time() + seconds, "share": share, **more}))
+    part.write_text(json.dumps({"mood": mood, "until": time.time() + seconds, "share": share, **more}))
     part.replace(file)
 
 
@@ -54,32 +44,23 @@ def _values() -> dict[str, Any]:
         values = json.loads(Path(os.environ[MOOD]).read_text())
     except (KeyError, FileNotFoundError):
         return {}
-    return dict(values) if _true_time() < values["until"] else {}
-
-
-def mood_of_all() -> str:
-    """Return what is told to all processes now; "" for nothing."""
-    return str(_values().get("mood", ""))
+    return dict(values) if time.time() < values["until"] else {}
 
 
 def _mood() -> str | None:
+    """Return what is wrong with this question."""
     values = _values()
     return str(values["mood"]) if values and random.random() < values["share"] else None
 
 
-def _ask(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    mood = _mood()
+def _fail(mood: str | None) -> None:
     if mood in ERRORS:
         raise ERRORS[mood]
-    if mood in ("stalls", "is slow"):
-        time.sleep(STALL if mood == "stalls" else SLOW)
-    answer = function(*args, **options)
-    return answer[: len(answer) // 2] if mood == "halves" and isinstance(answer, bytes) else answer
 
 
 def _is_fresh(path: str) -> bool:
     with suppress(FileNotFoundError):
-        return _true_time() - os.stat(path).st_mtime < _FRESH
+        return time.time() - os.stat(path).st_mtime < _FRESH
     return False
 
 
@@ -104,23 +85,18 @@ class FlakyFileSystem(LocalFileSystem):
         return f"{self.protocol}://{self._strip_protocol(name)}"
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
-        place = Path(self._strip_protocol(path))
-        if _mood() == "is stale" and _is_fresh(str(place)):
+        place, mood = Path(self._strip_protocol(path)), _mood()
+        _fail(mood)
+        if mood == "is stale" and _is_fresh(str(place)):
             return _before(place).read_bytes()[start:end]  # FileNotFoundError for a file that was not there
-        return bytes(_ask(super().cat_file, path, start, end, **options))
+        content = bytes(super().cat_file(path, start, end, **options))
+        return content[: len(content) // 2] if mood == "halves" else content
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
-        _ask(self._put, path, value, mode)
-        if _mood() == "puts twice":
-            threading.Timer(random.uniform(0.0, 1.0), self._put_again, (path, value, mode)).start()
-
-    def _put_again(self, path: str, value: bytes, mode: str) -> None:
-        with suppress(OSError):  # nobody hears of it
-            if Path(self._strip_protocol(path)).parent.is_dir():
-                self._put(path, value, mode)
-
-    def _put(self, path: str, value: bytes, mode: str) -> None:
         """Write whole objects, as stores do."""
+        _fail(mood := _mood())
+        if mood == FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         place = Path(self._strip_protocol(path))
         place.parent.mkdir(parents=True, exist_ok=True)
         part = place.with_name(f".{place.name}.{random.getrandbits(64):x}")
@@ -138,17 +114,19 @@ class FlakyFileSystem(LocalFileSystem):
         part.replace(place)
 
     def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
-        found = _ask(super().ls, path, detail, **options)
-        late = _mood() == "lists new files late"
+        mood = _mood()
+        _fail(mood)
 
         def is_listed(entry: Any) -> bool:
             name = entry["name"] if detail else entry
-            return not _OWN.fullmatch(name.rpartition("/")[2]) and not (late and _is_fresh(name))
+            late = mood == "lists new files late" and _is_fresh(name)
+            return not (late or _OWN.fullmatch(name.rpartition("/")[2]))
 
-        return [entry for entry in found if is_listed(entry)]
+        return [entry for entry in super().ls(path, detail, **options) if is_listed(entry)]
 
     def exists(self, path: str, **options: Any) -> bool:
-        return bool(_ask(super().exists, path, **options))
+        _fail(_mood())
+        return bool(super().exists(path, **options))
 
 
 class FoldedFileSystem(FlakyFileSystem):
@@ -162,34 +140,10 @@ class FoldedFileSystem(FlakyFileSystem):
         return path if isinstance(path, list) else path.lower()
 
 
-class _Clock:
-    """`time.time`, which jumps as it is told."""
-
-    def __init__(self) -> None:
-        update_wrapper(self, _true_time)  # who wraps functions asks for their names
-        self._asked, self._offset = float("-inf"), 0.0
-
-    def __call__(self) -> float:
-        now = time.monotonic()
-        if now - self._asked > 0.1:
-            values = _values()
-            self._asked, self._offset = now, values["offset"] if values.get("mood") == CLOCK else 0.0
-        return _true_time() + self._offset
-
-
-def _is_meant(mood: str) -> bool:
-    values = _values()
-    return values.get("mood") == mood and os.getpid() in values["workers"]
-
-
 def register() -> None:
-    """Make the filesystems known to this process, and its clock one that may jump."""
-    fsspec.register_implementation("flaky", FlakyFileSystem, clobber=True)
-    fsspec.register_implementation("folded", FoldedFileSystem, clobber=True)
-    clock = _Clock()
-    for module in list(sys.modules.values()):  # Dask has imported the function by its name
-        if vars(module).get("time") is _true_time:
-            module.time = clock  # type: ignore[attr-defined]
+    """Make the filesystems known to this process."""
+    for kind in (FlakyFileSystem, FoldedFileSystem):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
 def dask_setup(worker: Any) -> None:
@@ -197,10 +151,14 @@ def dask_setup(worker: Any) -> None:
     register()
     get_data = worker.handlers["get_data"]
 
+    def is_meant(mood: str) -> bool:
+        values = _values()
+        return values.get("mood") == mood and os.getpid() in values["workers"]
+
     async def get(comm: Any, *args: Any, **options: Any) -> Any:
-        while _is_meant(ALONE):
+        while is_meant(ALONE):
             await asyncio.sleep(0.2)
-        if _is_meant(MUTE):
+        if is_meant(MUTE):
             comm.abort()
             raise CommClosedError("no data")
         return await get_data(comm, *args, **options)

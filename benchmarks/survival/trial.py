@@ -1,36 +1,116 @@
 """One run with one fault in it: begun, disturbed, begun again where it stopped, and compared."""
 
 import json
+import math
 import os
-import queue
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import urllib.request
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
-from benchmarks.survival.client import ADAPTIVE, DONE, FAILED
-from benchmarks.survival.cluster import Cluster
+import fsspec
+
+from benchmarks.records import ROOT
+from benchmarks.survival.client import DONE, FAILED, Job
+from benchmarks.survival.cluster import Cluster, free_port
 from benchmarks.survival.flaky import MOOD
-from benchmarks.survival.s3 import ObjectStore
 
 DEADLINE = 600.0  # seconds for a run with all that is done again; Dask gives up a silent worker after 300
 TRIES = 6  # that the same command is given
+_EVERY = 0.05  # seconds between looks at what a command says
 
 
-@dataclass(frozen=True)
-class Moment:
+class Command:
+    """A client, and the file of what it says."""
+
+    def __init__(self, job: Job, mood: Path, said: Path) -> None:
+        self._said, self._errors, self.killed = said, said.with_suffix(".errors"), False
+        words = [sys.executable, "-m", "benchmarks.survival.client", json.dumps(asdict(job))]
+        environment = {**os.environ, MOOD: str(mood), "PYTHONPATH": str(ROOT)}
+        with said.open("wb") as out, self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(words, stdout=out, stderr=errors, env=environment)
+
+    def lines(self) -> list[str]:
+        """Return all whole lines that it has said."""
+        return self._said.read_text().rpartition("\n")[0].splitlines()
+
+    def errors(self) -> str:
+        return self._errors.read_text()[-400:]
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        self.killed = True
+        self._process.kill()
+        self._process.wait()
+
+    def end(self, deadline: float) -> str:
+        """Wait for its end; return its last line."""
+        try:
+            self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return "hung"
+        return (self.lines() or [f"died: {self.errors()}"])[-1]
+
+
+class Moment(NamedTuple):
     """When a fault comes: at a share of a stage, as it is told; or after so many seconds of the run."""
 
-    stage: str
+    stage: str = ""
     share: float = 0.0
-    seconds: float | None = None
+    seconds: float = math.inf
+
+    def has_come(self, lines: list[str], seconds: float) -> bool:
+        told = (line.split()[:2] for line in lines if not line.startswith((DONE, FAILED)))
+        return seconds >= self.seconds or any(
+            stage == self.stage and float(share) >= self.share for stage, share in told
+        )
+
+
+class ObjectStore:
+    """An object store for one run: moto's server, which fails as it is told (`tests/hosts/object_store.py`)."""
+
+    def __init__(self) -> None:
+        port = free_port()
+        self._url = f"http://127.0.0.1:{port}"
+        program = [sys.executable, str(ROOT / "tests" / "hosts" / "object_store.py"), str(port)]
+        self._process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.options: dict[str, Any] = {
+            "key": "a-key", "secret": "a-secret", "endpoint_url": self._url,
+            "config_kwargs": {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}},
+        }  # fmt: skip
+        until = time.monotonic() + 60
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"No object store: {' '.join(program)} does not answer. Is moto[server] installed?")
+            time.sleep(0.2)
+        fsspec.filesystem("s3", **self.options, skip_instance_cache=True).mkdir("bucket")
+
+    def _answers(self) -> bool:
+        try:
+            urllib.request.urlopen(self._url, timeout=10).close()
+        except OSError:
+            return False
+        return True
+
+    def be(self, kind: str, seconds: float) -> None:
+        """Make a fault of `object_store.Fault`, for some seconds from the next request on."""
+        fault = json.dumps({"kind": kind, "seconds": seconds}).encode()
+        request = urllib.request.Request(f"{self._url}/-/faults", fault, method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 @dataclass
@@ -39,84 +119,63 @@ class Trial:
 
     Parameters
     ----------
-    cluster, text, work
-        Where the run is, what it reads, and where it writes: a folder, and its URL as the run is given it.
-    params, resources
-        As JSON values.
+    cluster, job
+        Where the run is, and what it does.
+    work
+        The folder that it writes to.
     draws
         What the fault decides by.
+    mood
+        The file that `flaky` reads.
     store
         The object store that the work lies in.
-    index, adaptive
-        Whether an index is built, and whether the run starts an adaptive cluster of its own.
     """
 
     cluster: Cluster
-    text: str
+    job: Job
     work: Path
-    url: str
-    params: dict[str, Any]
-    resources: dict[str, Any]
     draws: random.Random
     mood: Path
     store: ObjectStore | None = None
-    index: bool = False
-    adaptive: bool = False
-    process: "subprocess.Popen[str] | None" = None
-    killed: bool = False
-    others: "list[subprocess.Popen[str]]" = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    others: list[Command] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     going_on: list[threading.Thread] = field(default_factory=list)
 
+    def begin(self, kind: str = "said") -> Command:
+        """Give the command."""
+        said = self.mood.with_name(f"{self.work.name}-{kind}{len(self.commands)}.txt")
+        return Command(replace(self.job, scheduler=self.cluster.address), self.mood, said)
+
     def kill_client(self) -> None:
-        assert self.process is not None
-        self.killed = True
-        self.process.send_signal(signal.SIGKILL)
+        self.commands[-1].kill()
 
     def files(self) -> list[Path]:
         """Return what the run has written, but for what is being written."""
         found = [Path(folder) / name for folder, _, names in os.walk(self.work) for name in names]
         return sorted(path for path in found if path.name[0] != "." and not {"leases", "models"} & set(path.parts))
 
-    def meanwhile(self, function: Callable[[], None]) -> None:
+    def meanwhile(self, function: Callable[[], object]) -> None:
         """Call what goes on with a fault while the run goes on; the trial does not end before it does."""
         self.going_on.append(threading.Thread(target=function, daemon=True))
         self.going_on[-1].start()
 
     def end(self) -> list[str]:
         """Return what the commands say at last that a fault gave besides; remove what the run wrote."""
-        said = []
         for thread in self.going_on:  # or it would disturb the trial after this one, too
             thread.join()
-        for process in self.others:
-            try:
-                out, errors = process.communicate(timeout=DEADLINE)
-                said.append((out or errors or " ").strip().splitlines()[-1])
-            except subprocess.TimeoutExpired:
-                process.kill()
-                said.append("hung")
+        said = [other.end(DEADLINE) for other in self.others]
         shutil.rmtree(self.work, ignore_errors=True)
         self.mood.unlink(missing_ok=True)
         if self.store is not None:
             self.store.end()
         return said
 
-    def command(self) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [
-                sys.executable, "-m", "benchmarks.survival.client", ADAPTIVE if self.adaptive else self.cluster.address,
-                self.text, self.url, json.dumps(self.params), json.dumps(self.resources), *["index"] * self.index,
-            ],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, MOOD: str(self.mood)},
-        )  # fmt: skip
 
+class Outcome(NamedTuple):
+    """What became of a run: its bits, None if it failed; what it said at last; seconds in all; commands given."""
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a run: its digest, or what it said at last; seconds in all; commands given."""
-
-    digest: str | None
+    bits: str | None
     said: str
     seconds: float
     commands: int
@@ -125,71 +184,27 @@ class Outcome:
 
 def run(trial: Trial, fault: Callable[[Trial], None] | None = None, moment: Moment | None = None) -> Outcome:
     """Give the same command until it is done, with a fault in the first."""
-    began, struck = time.monotonic(), fault is None
-    said = ""
-    for number in range(1, TRIES + 1):
-        trial.process, trial.killed = trial.command(), False
-        errors: list[str] = []
-        lines = _lines(trial.process, errors)
-        while True:
-            left = DEADLINE - (time.monotonic() - began)
-            wait = left
-            if not struck and moment is not None and moment.seconds is not None:
-                wait = min(left, max(0.0, moment.seconds - (time.monotonic() - began)))
-            line = _next(lines, wait)
-            if line is None and left - wait <= 0:
-                trial.kill_client()
-                return Outcome(None, f"hung; last: {said}", time.monotonic() - began, number, struck)
-            if line == "":
-                break
-            said = line or said
-            if not struck and moment is not None and _is_due(moment, line, time.monotonic() - began):
+    began, struck, said = time.monotonic(), fault is None, "nothing"
+
+    def outcome(bits: str | None, said: str) -> Outcome:
+        return Outcome(bits, said, time.monotonic() - began, len(trial.commands), struck)
+
+    for _ in range(TRIES):
+        trial.commands.append(command := trial.begin())
+        while command.runs():
+            seconds = time.monotonic() - began
+            if seconds > DEADLINE:
+                command.kill()
+                return outcome(None, f"hung; last: {(command.lines() or [said])[-1]}")
+            if fault and moment and not struck and moment.has_come(command.lines(), seconds):
                 struck = True
-                assert fault is not None
                 fault(trial)
-        trial.process.wait()
+            time.sleep(_EVERY)
+        said = (command.lines() or [said])[-1]
         if said.startswith(DONE):
-            return Outcome(said.split()[1], said, time.monotonic() - began, number, struck)
-        if not said.startswith(FAILED) and not trial.killed:
-            return Outcome(None, f"died: {''.join(errors)[-400:]}", time.monotonic() - began, number, struck)
+            return outcome(said.split()[1], said)
+        if not said.startswith(FAILED) and not command.killed:
+            return outcome(None, f"died: {command.errors()}")
         trial.notes.append(said)
         trial.cluster.mend()
-    return Outcome(None, f"failed {TRIES} times: {said}", time.monotonic() - began, TRIES, struck)
-
-
-def _is_due(moment: Moment, line: str | None, seconds: float) -> bool:
-    if moment.seconds is not None:
-        return seconds >= moment.seconds
-    if line is None or line.startswith((DONE, FAILED)):
-        return False
-    stage, share = line.split()[:2]
-    return stage == moment.stage and float(share) >= moment.share
-
-
-def _lines(process: "subprocess.Popen[str]", errors: list[str]) -> "queue.Queue[str]":
-    """Return a queue of what a process says; "" is its end."""
-    found: queue.Queue[str] = queue.Queue()
-
-    def listen(stream: IO[str]) -> Iterator[str]:
-        yield from iter(stream.readline, "")
-
-    def read() -> None:
-        assert process.stdout is not None
-        for line in listen(process.stdout):
-            found.put(line.strip() or " ")
-        found.put("")
-
-    def read_errors() -> None:
-        assert process.stderr is not None
-        errors.extend(listen(process.stderr))
-
-    for target in (read, read_errors):
-        threading.Thread(target=target, daemon=True).start()
-    return found
-
-
-def _next(lines: "queue.Queue[str]", seconds: float) -> str | None:
-    try:
-        return lines.get(timeout=max(0.01, seconds))
-    except queue.Empty:
-        return None
+    return outcome(None, f"failed {TRIES} times: {said}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.versions_under_load import Reading, add_version, is_torn, row_of
+from benchmarks.versions_under_load import COLUMNS, Reading, add_version, cells_of, is_torn
 from daskw2v.models.vectors import Vectors
 from daskw2v.store.storage import Store
 
@@ -25,9 +25,10 @@ def test_is_torn__sees_a_mix_of_two_versions(tmp_path):
         assert is_torn(mix)
 
 
-def test_row_of__counts_changes_that_were_seen_before_the_next():
+def test_cells__count_changes_that_were_seen_before_the_next():
     served = [("a", 1.0), ("b", 2.0), ("b", 3.0), ("c", 4.0), ("a", 5.0)]
     reading = Reading("follows", changes=[("a", 1.5), ("b", 2.25), ("a", 6.0)])
-    row = row_of(reading, served)
-    assert (row.versions, row.changes_seen) == (2, 3)
-    assert (row.median_seconds, row.max_seconds) == pytest.approx((0.5, 1.0))
+    row = dict(zip(COLUMNS, cells_of(reading, served), strict=True))
+    assert (row["versions seen"], row["changes"], row["changes seen"]) == (2, 4, 3)
+    seen = row["seconds until seen"]
+    assert (seen.low, seen.middle, seen.high) == pytest.approx((0.25, 0.5, 1.0))

@@ -1,1 +1,0 @@
-"""The benchmark of nightly retraining: a week of it, what a night costs, and nights that are killed."""
