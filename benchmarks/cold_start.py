@@ -5,7 +5,7 @@ of any style. Sessions hold items of one style, but for a third of their draws. 
 session: their vectors are made of their features. The figure is the share of items of its own style among the ten
 nearest items of the text, of those, of items of the text, and by chance; a mean of the seeds.
 
-    python -m benchmarks.cold_start [--styles 20] [--noise 0.3] [--prior-count 2000] [--seeds 1 2 3]
+    python -m benchmarks.cold_start [--styles 20] [--noise 0.3] [--seeds 1 2 3]
 """
 
 import argparse
@@ -77,7 +77,7 @@ def measure(session: Session) -> None:
     with one_thread() as client:
         for seed in options.seeds:
             params = PARAMS.replace(seed=seed)
-            featured = params.replace(features=str(folder / "items.parquet"), prior_count=options.prior_count)
+            featured = params.replace(features=str(folder / "items.parquet"))
             text, work = folder / "sessions.txt", folder / "work"
             vectors, plain = (train_ours(text, work, one, client).vectors for one in (featured, params))
             ways = {
@@ -96,7 +96,6 @@ def measure(session: Session) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--styles", type=int, default=20)
     parser.add_argument("--noise", type=float, default=0.3, help="share of an item's features that are of any style")
-    parser.add_argument("--prior-count", type=int, default=Params.prior_count)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
 
 

@@ -7,7 +7,7 @@ an error if they differ. The last row holds the whole graph in one worker, of mo
 resident size of the worker that has most.
 
     python -m benchmarks.graphs [--edges 100000000] [--nodes 20000000] [--workers 2 1] [--memory '1.5 GB']
-        [--length 40] [--p 1] [--q 1] [--partitions N]
+        [--length 40] [--partitions N]
 """
 
 import argparse
@@ -87,7 +87,7 @@ def measure(session: Session) -> None:
     table, digests = session.table("Walks", columns, ".2f"), set[str]()
     runs = [(counted(n, "worker"), n, options.memory, options.partitions) for n in options.workers]
     for name, n, memory, partitions in [*runs, ("in memory, 1 worker", 1, WHOLE, 1)]:
-        walks = Walks(number=1, length=options.length, p=options.p, q=options.q, partitions=partitions)
+        walks = Walks(number=1, length=options.length, partitions=partitions)
         work = Store(str(session.fresh("work")))
         with cluster_of(n, memory) as client:
             digests.add(run(f"{name} of {memory}", str(edges), walks, client, work, table))
@@ -102,8 +102,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--memory", default="1.5 GB", help="of each worker")
     parser.add_argument("--length", type=int, default=40, help="nodes of a walk; one from each node")
-    parser.add_argument("--p", type=float, default=1.0)
-    parser.add_argument("--q", type=float, default=1.0)
     parser.add_argument("--partitions", type=int, help="as many as memory needs when not given")
 
 

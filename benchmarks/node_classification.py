@@ -6,8 +6,7 @@ nodes, drawn ten times with their share of each label, train a logistic regressi
 Chance is the most frequent label, and labels drawn by their frequencies. Each tool trains once a seed, on one thread,
 with the same parameters and the same walks. Figures are means over the splits; their spread is that of the seeds.
 
-    python -m benchmarks.node_classification [--nodes 3000] [--mixing 0.6] [--p 1] [--q 1] [--seeds 1 2 3]
-        [--partitions N]
+    python -m benchmarks.node_classification [--nodes 3000] [--mixing 0.6] [--seeds 1 2 3] [--partitions N]
 """
 
 import argparse
@@ -80,7 +79,7 @@ def measure(session: Session) -> None:
         judge = DummyClassifier(strategy=strategy, random_state=0)
         table.row(f"chance, {strategy}", *scores(np.zeros((len(labels), 1)), labels, judge))
     with one_thread() as client:
-        walks = Walks(number=10, length=40, p=options.p, q=options.q, partitions=options.partitions)
+        walks = Walks(number=10, length=40, partitions=options.partitions)
         files = write_walks(edges, Store(str(folder)), EdgeList(), walks, Resources(), client)
         with text.open("w") as out:
             for file in files:
@@ -103,8 +102,6 @@ def measure(session: Session) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=3000)
     parser.add_argument("--mixing", type=float, default=0.6, help="share of edges that lead out of a community")
-    parser.add_argument("--p", type=float, default=1.0)
-    parser.add_argument("--q", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--partitions", type=int, help="of the graph, through which walks travel; none by default")
 

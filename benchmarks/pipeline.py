@@ -41,12 +41,12 @@ OURS, GENSIM, WC = "daskw2v", "gensim", "wc -w"
 
 
 class Took(NamedTuple):
-    """Seconds of a process' second time and of its first, of encoding alone, and its peak memory; None is not known."""
+    """Seconds of a process' second time, of its first, and of encoding alone; peak memory, 0 where nobody looked."""
 
     again: float
     first: float | None = None
     encoding: float | None = None
-    peak: int | None = None
+    peak: int = 0
 
 
 def _parquet(text: bytes, path: Path) -> None:
@@ -112,21 +112,18 @@ def measure(session: Session) -> None:
         write(content, path := session.folder / f"packed{suffix}")
         runs[f"{OURS}, {name}"] = partial(in_process, run_ours, path)
     runs[GENSIM], runs[WC] = partial(in_process, run_gensim, text), partial(run_wc, text)
-    columns = ("MB/s", "of gensim's", "encoding alone, MB/s", "the first time, MB/s", "peak MB")
-    table = session.table("Counting and encoding", columns, ".1f")
     found = alternate(runs, options.times)
 
     def speed(name: str, of: str) -> Spread | None:
         seconds = [getattr(took, of) for took in found[name]]
         return None if None in seconds else Spread.of(len(content) / MB / one for one in seconds)
 
-    gensim = speed(GENSIM, "again")
+    columns = ("MB/s", "encoding alone, MB/s", "the first time, MB/s", "peak MB")
+    table = session.table("Counting and encoding", columns, ".1f")
     for name, took in found.items():
-        again, peaks = speed(name, "again"), [one.peak for one in took if one.peak is not None]
-        assert gensim is not None
-        assert again is not None
-        encoding, first = speed(name, "encoding"), speed(name, "first")
-        table.row(name, again, again.middle / gensim.middle, encoding, first, round(max(peaks) / MB) if peaks else None)
+        peak = max(one.peak for one in took)
+        speeds = (speed(name, of) for of in ("again", "encoding", "first"))
+        table.row(name, *speeds, round(peak / MB) if peak else None)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

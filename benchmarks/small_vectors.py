@@ -10,7 +10,6 @@ find alone; ranked, the share in 128 candidates of theirs that the whole vectors
 are means over seeds.
 
     python -m benchmarks.small_vectors [--seeds 1 2 3] [--sizes 32 64] [--parts 10] [--epochs 5] [--objective sgns]
-        [--threads 1]
 """
 
 import argparse
@@ -113,7 +112,7 @@ def from_centroids(units: Float32Array, size: int) -> Float32Array:
 
 def measured(params: Params, session: Session) -> Iterator[tuple[str, Found]]:
     """Train all models of a seed, and yield what each of their small forms has."""
-    sizes, resources = session.options.sizes, Resources(threads=session.options.threads, workers=1)
+    sizes, resources = session.options.sizes, Resources(threads=1, workers=1)
 
     def trained(params: Params) -> Vectors:
         text, work = session.folder / "wiki.txt", session.folder / "work"
@@ -158,7 +157,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--epochs", type=int, default=Params.epochs)
     parser.add_argument("--objective", default=Params.objective)
-    parser.add_argument("--threads", type=int, default=1, help="of a training")
 
 
 BENCHMARK = Benchmark(

@@ -5,7 +5,7 @@ many as those of `daskw2v demo`. `import zarr` is what reading any model takes. 
 nothing left to do. `beyond training` is a whole run with compiled kernels, from text to vectors: its seconds are
 without those of the rounds of training, its processor seconds with them.
 
-    python -m benchmarks.startup [--times 9] [--parts 1] [--epochs 5] [--threads 2]
+    python -m benchmarks.startup [--times 9] [--parts 1] [--epochs 5]
 """
 
 import argparse
@@ -55,7 +55,7 @@ def trainings(text: Path, folder: Path, options: argparse.Namespace) -> Calls:
     """Return a training that is done, and one that is not."""
 
     def train(work: Path) -> Usage:
-        given = ("--epochs", str(options.epochs), "--threads", str(options.threads))
+        given = ("--epochs", str(options.epochs), "--threads", "2")
         return call(*PROGRAM, "train", str(text), "--work", str(work), *given)
 
     def beyond_training() -> Usage:
@@ -91,7 +91,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=9)
     parser.add_argument("--parts", type=float, default=1, help="of 10 MB, to train on")
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
 
 
 BENCHMARK = Benchmark(

@@ -6,10 +6,10 @@ the vector from letters. Rank: the place there of the first of them, median of t
 frequent words of the text. The scores are of words in the text. Each row is trained on the same text with the same
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
 (`Vectors.with_ngrams`). Small models have the most frequent n-grams of the fitted one (`Vectors.prune`), or those of
-the most words fitted alone; and these in a file of codes (`export` as ftz). fastText runs on some threads, unseeded;
-ours on one, seeded. Figures are means over seeds.
+the most words fitted alone; and these in a file of codes (`export` as ftz). Ours train on one thread. Figures are means
+over seeds.
 
-    python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--threads 2] [--held 2000]
+    python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--held 2000]
         [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]
         [--objective sgns]
 """
@@ -19,8 +19,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +45,7 @@ from daskw2v.training.pipeline import train
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 COUNTS, POOL, NEAREST, QUERIES = (50, 500), 20_000, 10, 256
+FASTTEXT_THREADS = 2
 SIMILARITY = [DATA / "eval" / f"{name}.tsv" for name in ("ws353", "simlex999", "mturk287")]
 SCORES = tuple(path.stem for path in (*SIMILARITY, *ANALOGY))
 FASTTEXT = "import fasttext, json, sys; fasttext.train_unsupervised(**json.loads(sys.argv[1])).save_model(sys.argv[2])"
@@ -126,12 +127,6 @@ def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
     return Trained(vectors, None if features is None else spell, file)
 
 
-def small(vectors: Vectors, part_size: int, path: Path) -> Trained:
-    """Return the model in a file with a byte for so many dimensions."""
-    export(vectors, path, part_size=part_size)
-    return with_spelling(import_vectors(path), path)
-
-
 def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
     arguments = {**fasttext_arguments(text, settled(params), threads), "epoch": params.epochs}
     path = text.with_suffix(".bin")
@@ -158,51 +153,50 @@ def figures_of(one: Trained, judge: Judge) -> tuple[float | None, ...]:
     return *unseen, size, *(scores.get(name) for name in SCORES)
 
 
-def ways_of(part: Path, options: argparse.Namespace, client: Client) -> dict[str, Callable[[int], Trained]]:
-    """Return what trains with a seed, by name."""
-    of_text, buckets, folder = options.objective in KINDS, options.buckets, part.parent
-    params = Params(objective=options.objective, epochs=options.epochs, strategy="columns")
+def models_of(part: Path, seed: int, options: argparse.Namespace, client: Client) -> Iterator[tuple[str, Trained]]:
+    """Train with a seed; yield each model by its name, and what is made of it."""
+    of_text, buckets = options.objective in KINDS, options.buckets
+    work, file = part.with_name("work"), part.with_suffix(".ftz")
+    params = Params(objective=options.objective, epochs=options.epochs, strategy="columns", seed=seed)
     if of_text:
         params = params.replace(sample=1e-4, alpha=0.05, strategy="averaging")
-
-    def ours(own: Params) -> Callable[[int], Trained]:
-        return lambda seed: train_ours(part, folder / "work", own.replace(seed=seed), client)
-
-    @cache
-    def fitted(seed: int, kept: int | None = None) -> Trained:
-        plain = ours(params)(seed) if kept is None else fitted(seed)
-        return with_spelling(plain.vectors.with_ngrams(bucket=buckets, features=kept))
-
-    ways: dict[str, Callable[[int], Trained]] = {"plain": ours(params), "plain; n-grams fitted": fitted}
+    plain = train_ours(part, work, params, client)
+    yield "plain", plain
+    fitted = plain.vectors.with_ngrams(bucket=buckets)
+    yield "plain; n-grams fitted", with_spelling(fitted)
     for kept in options.kept:
-        ways[f"{kept} of them kept"] = lambda seed, kept=kept: with_spelling(fitted(seed).vectors.prune(kept))
-        ways[f"{kept} fitted alone"] = lambda seed, kept=kept: fitted(seed, kept)
+        yield f"{kept} of them kept", with_spelling(fitted.prune(kept))
+        alone = fitted.with_ngrams(bucket=buckets, features=kept)
+        yield f"{kept} fitted alone", with_spelling(alone)
         for size in options.part_sizes:
-            ways[f"{kept} alone, {size} a byte"] = lambda seed, kept=kept, size=size: small(
-                fitted(seed, kept).vectors, size, folder / "small.ftz"
-            )
+            export(alone, file, part_size=size)
+            yield f"{kept} alone, {size} a byte", with_spelling(import_vectors(file), file)
     if of_text:
         ngrams = params.replace(maxn=6, bucket=buckets)
         for prior in options.prior_counts:
-            ways[f"n-grams, prior_count={prior}"] = ours(ngrams.replace(prior_count=prior))
+            yield f"n-grams, prior_count={prior}", train_ours(part, work, ngrams.replace(prior_count=prior), client)
         if "fasttext" in options.tools:
-            ways["fastText"] = lambda seed: train_fasttext(part, ngrams, options.threads)
-    return ways
+            yield "fastText", train_fasttext(part, ngrams, FASTTEXT_THREADS)
 
 
 def measure(session: Session) -> None:
-    options = session.options
-    session.text, session.peers = name_of(options.parts), {"fasttext": ABOUT["fasttext"]}
+    options, found = session.options, defaultdict[str, list[tuple[float | None, ...]]](list)
+    session.text, session.peers = (
+        name_of(options.parts),
+        {"fasttext": f"{ABOUT['fasttext']}; {FASTTEXT_THREADS} threads, and no seed"},
+    )
     text, part = write_text(session.folder / "all.txt", options.parts), session.folder / "part.txt"
     held = hold_out(text, part, options.held)
     with one_thread() as client:
         teaching = Params(epochs=options.epochs, sample=1e-4, alpha=0.05, strategy="averaging", seed=9)
         teacher = train_ours(text, session.folder / "teacher", teaching, client).vectors
         judge = Judge(teacher, [word for word in held if word in teacher])
-        table = session.table(f"{len(judge.held)} unseen words", ("overlap", "rank", "file, MB", *SCORES))
-        for name, run in ways_of(part, options, client).items():
-            found = [figures_of(run(seed), judge) for seed in options.seeds]
-            table.row(name, *map(mean_of, zip(*found, strict=True)))
+        for seed in options.seeds:
+            for name, model in models_of(part, seed, options, client):
+                found[name].append(figures_of(model, judge))
+    table = session.table(f"{len(judge.held)} unseen words", ("overlap", "rank", "file, MB", *SCORES))
+    for name, figures in found.items():
+        table.row(name, *map(mean_of, zip(*figures, strict=True)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -210,7 +204,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objective", default="sgns", help="context_matrix: its rows, and n-grams fitted to them")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--threads", type=int, default=2, help="of fastText")
     parser.add_argument("--held", type=int, default=2000, help="words that are held out")
     parser.add_argument("--buckets", type=int, default=2_000_000)
     parser.add_argument("--prior-counts", type=int, nargs="*", default=[2000, 0])
@@ -223,7 +216,7 @@ BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v/features", "daskw2v/objectives", "daskw2v/models"),
     Smoke(
-        {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "threads": 1, "kept": [1000],
+        {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "kept": [1000],
          "part_sizes": [2]},
         (
             "plain", "n-grams fitted", "1000 of them kept", "1000 fitted alone", "2 a byte", "prior_count=2000",
