@@ -44,11 +44,11 @@ def run_ours(text: Path, params: Params) -> Outcome:
     resources, seconds = Resources(threads=1), dict[str, float]()
     with one_thread() as client, tempfile.TemporaryDirectory(dir=text.parent) as work:
         store, took = Store(work), stopwatch()
-        corpus = build_corpus(text, store, params, resources, client)
+        corpus = build_corpus(text, store, params, resources, client, None)
         seconds["encode"], took = took().seconds, stopwatch()
-        build_vocabulary(corpus, store, Params(min_count=1), resources, client)
+        build_vocabulary(corpus, store, Params(min_count=1), resources, client, None)
         seconds["count words"], took = took().seconds, stopwatch()
-        joined = build_phrases(corpus, store, params, resources, client)
+        joined = build_phrases(corpus, store, params, resources, client, None)
         seconds["phrases"] = took().seconds
         scores = {phrase: found.score for phrase, found in Phrases.of(joined, store)}
     return Outcome(scores, joined.n_tokens, seconds)

@@ -73,9 +73,9 @@ def run_ours(text: Path) -> Took:
     with one_thread() as client, tempfile.TemporaryDirectory(dir=text.parent) as folder:
         for time_of in ("first", "again"):
             store, began = Store(f"{folder}/{time_of}"), time.perf_counter()
-            corpus = build_corpus(text, store, Params(), resources, client)
+            corpus = build_corpus(text, store, Params(), resources, client, None)
             encoding = time.perf_counter() - began
-            build_vocabulary(corpus, store, Params(), resources, client)
+            build_vocabulary(corpus, store, Params(), resources, client, None)
             seconds.append(time.perf_counter() - began)
     return Took(seconds[1], seconds[0], encoding, peak_memory())
 
