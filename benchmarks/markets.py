@@ -3,26 +3,23 @@
 Items stand in cities, and in each city in styles. A session has items of one city, most of them of one style: 8 draws,
 of which a share, `noise`, is of any style. The figure is the share of items of its own style among the ten that are
 nearest to an item in its city; by chance it is about 1 / styles. Each row trains once a seed, on one thread: with few
-negatives of all words, with as many more of all words, and with as many more of the city.
+negatives of all words, with as many more of all words, and with as many more of the city. Figures are means of seeds.
 
     python -m benchmarks.markets [--cities 2 20 100] [--objectives sgns cbow_ns] [--sessions 200] [--noise 0.6]
-        [--seeds 1 2 3] [--json]
+        [--seeds 1 2 3]
 """
 
 import argparse
-import statistics
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from distributed import Client
 
-from benchmarks.common import one_thread, print_rows
-from benchmarks.options import Smoke, parsed
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.processes import one_thread
+from benchmarks.tables import mean_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
@@ -34,17 +31,6 @@ PARAMS = Params(
     strategy="averaging", vector_size=16, window=LENGTH, shrink_windows=False, sample=0, min_count=1, epochs=4,
     negative=FEW,
 )  # fmt: skip
-
-
-class Row(NamedTuple):
-    """Shares of the own style, mean and standard deviation over seeds, and each."""
-
-    objective: str
-    cities: int
-    negatives: str
-    share: float
-    spread: float
-    by_seed: list[float]
 
 
 def name_of(city: int, style: int, item: int) -> str:
@@ -78,52 +64,46 @@ def share_of_style(vectors: Vectors, cities: int) -> float:
     return float(np.mean(found))
 
 
-def compare(folder: Path, options: argparse.Namespace, client: Client) -> Iterator[Row]:
-    for cities in options.cities:
-        place = folder / str(cities)
-        place.mkdir()
-        write_sessions(place, cities, options.sessions, options.noise)
-        ways: dict[str, dict[str, Any]] = {
-            f"{FEW}": {},
-            f"{2 * FEW}": {"negative": 2 * FEW},
-            f"{FEW} + {FEW} of the city": {"market_negative": FEW, "markets": str(place / "cities.parquet")},
-        }
-        for objective in options.objectives:
-            for name, changes in ways.items():
-                shares = []
-                for seed in options.seeds:
-                    params = PARAMS.replace(objective=objective, seed=seed, **changes)
-                    asked = {"client": client, "resources": Resources(threads=1), "listener": None}
-                    vectors = train(place / "text.txt", work=place / "work", params=params, **asked)
-                    shares.append(share_of_style(vectors, cities))
-                spread = statistics.stdev(shares) if len(shares) > 1 else 0.0
-                yield Row(objective, cities, name, statistics.mean(shares), spread, shares)
+def measure(session: Session) -> None:
+    options = session.options
+    session.text = f"{options.sessions} sessions of {LENGTH} items of each style in each city, noise {options.noise}"
+    table, resources = session.table("Negatives", ("of its style, of the ten nearest",)), Resources(threads=1)
+    with one_thread() as client:
+        for cities in options.cities:
+            place = session.fresh("cities")
+            write_sessions(place, cities, options.sessions, options.noise)
+            ways: dict[str, dict[str, Any]] = {
+                f"{FEW}": {},
+                f"{2 * FEW}": {"negative": 2 * FEW},
+                f"{FEW} + {FEW} of the city": {"market_negative": FEW, "markets": str(place / "cities.parquet")},
+            }
+
+            def share(params: Params, cities: int = cities, place: Path = place) -> float:
+                how = {"resources": resources, "client": client, "listener": None}
+                return share_of_style(train(place / "text.txt", work=place / "work", params=params, **how), cities)
+
+            for objective in options.objectives:
+                for name, changes in ways.items():
+                    params = PARAMS.replace(objective=objective, **changes)
+                    shares = [share(params.replace(seed=seed)) for seed in options.seeds]
+                    table.row(f"{objective}, {cities} cities, {name}", mean_of(shares))
 
 
-SMOKE = Smoke({"cities": [3], "sessions": 40, "seeds": [1]}, ("sgns", "cbow_ns", "of the city"))
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cities", type=int, nargs="+", default=[2, 20, 100])
     parser.add_argument("--objectives", nargs="+", default=["sgns", "cbow_ns"])
     parser.add_argument("--sessions", type=int, default=200, help="of each style of each city")
     parser.add_argument("--noise", type=float, default=0.6, help="share of a session's items that are of any style")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    return parsed(parser, SMOKE)
 
 
-def line(row: Row) -> str:
-    seeds = " ".join(f"{share:.3f}" for share in row.by_seed)
-    return f"{row.objective:8} {row.cities:4} {row.negatives:18} {row.share:.3f} ± {row.spread:.3f}   {seeds}"
-
-
-def main() -> None:
-    options = parse()
-    head = f"{'':8} cities negatives        share of style  of each seed"
-    with tempfile.TemporaryDirectory() as folder, one_thread() as client:
-        print_rows(head, compare(Path(folder), options, client), line, as_json=options.json)
-
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/objectives",),
+    Smoke({"cities": [3], "sessions": 40, "seeds": [1]}, ("sgns", "cbow_ns", "of the city")),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -1,24 +1,23 @@
-"""Count and encode against gensim's scan: MB/s of text on one core, by format of the files, and peak memory.
+"""Counting and encoding against gensim's scan: MB/s of text on one core, by format of the files, and peak memory.
 
 gensim's scan only counts; ours counts, chooses the vocabulary and stores the text as ids. Each run is a process of
 its own, so that its peak memory is its own. It does the work twice: the first time as a worker that just started, whose
-kernels are compiled (they are loaded then), the second time as one that has been running for a while. MB are those of
-the plain text, whatever the format packs them to; `wc -w`, which only counts, stands for reading alone.
+compiled kernels are loaded then, the second time as one that has been running for a while. MB are those of the plain
+text, whatever the format packs them to; `wc -w`, which only counts, stands for reading alone.
 
-    python -m benchmarks.pipeline [--parts 10] [--times 5] [--formats text gz zst jsonl parquet] [--json]
+    python -m benchmarks.pipeline [--parts 10] [--times 5] [--formats text gz zst jsonl parquet]
 """
 
 import argparse
 import gzip
 import json
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from benchmarks.common import alternate, finish, one_thread, spread, write_text
-from benchmarks.options import Smoke, parsed
+from benchmarks.harness import Benchmark, Session, Smoke, alternate
+from benchmarks.processes import one_thread
+from benchmarks.tables import Spread
+from benchmarks.texts import MB, name_of, write_text
 from daskw2v.cluster import peak_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -36,32 +37,16 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
 
-GENSIM, WC = "gensim", "wc -w"
+OURS, GENSIM, WC = "daskw2v", "gensim", "wc -w"
 
 
 class Took(NamedTuple):
-    """Seconds of a process' first and second time, of which encoding took; peak memory in MB."""
+    """Seconds of a process' second time, of its first, and of encoding alone; peak memory, 0 where nobody looked."""
 
-    first: float
     again: float
-    encoding: float
-    peak: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """The median of a tool's runs on files of a format, and its largest peak of memory; `wc` has none.
-
-    Speeds are those of the second time, of its encoding alone, and of the first time.
-    """
-
-    tool: str
-    format: str
-    mb_per_second: float
-    spread: str
-    encoding_mb_per_second: float
-    first_mb_per_second: float
-    peak_mb: float
+    first: float | None = None
+    encoding: float | None = None
+    peak: int = 0
 
 
 def _parquet(text: bytes, path: Path) -> None:
@@ -70,9 +55,8 @@ def _parquet(text: bytes, path: Path) -> None:
 
 
 def _jsonl(text: bytes, path: Path) -> None:
-    path.write_text(
-        "".join(f"{json.dumps({'text': line}, ensure_ascii=False)}\n" for line in text.decode().splitlines())
-    )
+    lines = text.decode().splitlines()
+    path.write_text("".join(f"{json.dumps({'text': line}, ensure_ascii=False)}\n" for line in lines))
 
 
 FORMATS: dict[str, tuple[str, Callable[[bytes, Path], object]]] = {
@@ -84,99 +68,77 @@ FORMATS: dict[str, tuple[str, Callable[[bytes, Path], object]]] = {
 }
 
 
-def run_ours(text: Path, folder: Path) -> list[float]:
-    """Return the seconds of the first time, of the second, and of its encoding."""
+def run_ours(text: Path) -> Took:
     resources, seconds, encoding = Resources(threads=1), list[float](), 0.0
-    with one_thread() as client:
-        for _ in range(2):
-            store = Store(tempfile.mkdtemp(dir=folder))
-            began = time.perf_counter()
-            corpus = build_corpus(text, store, Params(), resources, client)
+    with one_thread() as client, tempfile.TemporaryDirectory(dir=text.parent) as folder:
+        for time_of in ("first", "again"):
+            store, began = Store(f"{folder}/{time_of}"), time.perf_counter()
+            corpus = build_corpus(text, store, Params(), resources, client, None)
             encoding = time.perf_counter() - began
-            build_vocabulary(corpus, store, Params(), resources, client)
+            build_vocabulary(corpus, store, Params(), resources, client, None)
             seconds.append(time.perf_counter() - began)
-    return [*seconds, encoding]
+    return Took(seconds[1], seconds[0], encoding, peak_memory())
 
 
-def run_gensim(text: Path, folder: Path) -> list[float]:
+def run_gensim(text: Path) -> Took:
     seconds, gensim = list[float](), needed("gensim.models", "bench")  # here: our processes do without
     for _ in range(2):
         began = time.perf_counter()
-        gensim.Word2Vec(min_count=5).build_vocab(corpus_file=str(text))
+        gensim.Word2Vec(min_count=Params.min_count).build_vocab(corpus_file=str(text))
         seconds.append(time.perf_counter() - began)
-    return [*seconds, seconds[-1]]
+    return Took(seconds[1], seconds[0], None, peak_memory())
 
 
-RUNS = {"daskw2v": run_ours, GENSIM: run_gensim}
+def run_wc(text: Path) -> Took:
+    began = time.perf_counter()
+    subprocess.run(["wc", "-w", text], check=True, capture_output=True)
+    return Took(time.perf_counter() - began)
 
 
-def measure(tool: str, text: Path, folder: str) -> Took:
-    """Run a tool in a process of its own."""
-    if tool == WC:
-        began = time.perf_counter()
-        subprocess.run(["wc", "-w", str(text)], check=True, capture_output=True)
-        seconds = time.perf_counter() - began
-        return Took(seconds, seconds, seconds, 0.0)
-    command = [sys.executable, "-m", "benchmarks.pipeline", "--child", tool, str(text), folder]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    first, again, encoding = answer["seconds"]
-    return Took(first, again, encoding, answer["peak"] / 1e6)
+def in_process(run: Callable[[Path], Took], text: Path) -> Took:
+    """Run in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run, text).result()
 
 
-def compare(text: Path, formats: Sequence[str], times: int, folder: str) -> list[Row]:
-    """Measure all tools in turn."""
-    size, content, runs = text.stat().st_size / 1e6, text.read_bytes(), dict[tuple[str, str], Path]()
-    for name in formats:
+def measure(session: Session) -> None:
+    options, runs = session.options, dict[str, Callable[[], Took]]()
+    session.text = name_of(options.parts)
+    session.peers = {GENSIM: "`build_vocab` from `corpus_file`, which only counts"}
+    text = write_text(session.folder / "wiki.txt", options.parts)
+    content = text.read_bytes()
+    for name in options.formats:
         suffix, write = FORMATS[name]
-        path = Path(folder) / f"packed{suffix}"
-        write(content, path)
-        runs["daskw2v", name] = path
-    runs |= {(tool, "text"): text for tool in (GENSIM, WC)}
-    names = {f"{tool}, {format}": (tool, format) for tool, format in runs}
-    found = alternate({name: partial(measure, of[0], runs[of], folder) for name, of in names.items()}, times)
-    return [
-        Row(
-            *names[name],
-            statistics.median(size / took.again for took in results),
-            spread([size / took.again for took in results]),
-            statistics.median(size / took.encoding for took in results),
-            statistics.median(size / took.first for took in results),
-            max(took.peak for took in results),
-        )
-        for name, results in found.items()
-    ]
+        write(content, path := session.folder / f"packed{suffix}")
+        runs[f"{OURS}, {name}"] = partial(in_process, run_ours, path)
+    runs[GENSIM], runs[WC] = partial(in_process, run_gensim, text), partial(run_wc, text)
+    found = alternate(runs, options.times)
+
+    def speed(name: str, of: str) -> Spread | None:
+        seconds = [getattr(took, of) for took in found[name]]
+        return None if None in seconds else Spread.of(len(content) / MB / one for one in seconds)
+
+    columns = ("MB/s", "encoding alone, MB/s", "the first time, MB/s", "peak MB")
+    table = session.table("Counting and encoding", columns, ".1f")
+    for name, took in found.items():
+        peak = max(one.peak for one in took)
+        speeds = (speed(name, of) for of in ("again", "encoding", "first"))
+        table.row(name, *speeds, round(peak / MB) if peak else None)
 
 
-SMOKE = Smoke({"parts": 0.03, "times": 1}, (*RUNS, WC, *FORMATS))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
-    parser.add_argument("--child", nargs=3, metavar=("TOOL", "TEXT", "FOLDER"), help=argparse.SUPPRESS)
-    options = parsed(parser, SMOKE)
-    if options.child:
-        tool, text, folder = options.child
-        seconds = RUNS[tool](Path(text), Path(folder))
-        print(json.dumps({"seconds": seconds, "peak": peak_memory()}))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        rows = compare(write_text(Path(folder) / "wiki.txt", options.parts), options.formats, options.times, folder)
-    out = sys.stderr if options.json else sys.stdout
-    for row in rows:
-        print(
-            f"{row.tool}, {row.format}: {row.mb_per_second:.0f} MB/s ({row.spread}), encoding alone "
-            f"{row.encoding_mb_per_second:.0f}, all of it the first time {row.first_mb_per_second:.0f}, "
-            f"peak {row.peak_mb:.0f} MB",
-            file=out,
-        )
-    speeds = {(row.tool, row.format): row.mb_per_second for row in rows}
-    if ("daskw2v", "text") in speeds:
-        print(f"ratio to gensim {speeds['daskw2v', 'text'] / speeds[GENSIM, 'text']:.1f}x", file=out)
-    finish(rows, out, as_json=options.json)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/shards", "daskw2v/corpus", "daskw2v/vocabulary"),
+    Smoke({"parts": 0.03, "times": 1}, (OURS, GENSIM, WC, *FORMATS)),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

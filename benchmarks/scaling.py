@@ -1,21 +1,16 @@
-"""Whole runs on one worker and on two, by strategy: does another worker pay?
+"""Whole runs on one worker and on several, by strategy: does another worker pay?
 
-Each run is `daskw2v train` in a process of its own and an empty folder, with compiled kernels, on workers of one
-thread, or of `--threads`. All are compared with the plain run: one replica on one worker of one thread. They run in
-turn. With averaging there are as many replicas as workers; threads of a worker train one replica without locks
-(Hogwild). With rotation there are `--partitions` on any number. The digest is that of the vectors of seed 1: the same
-bits have the same one. Texts are the first parts of the 100 MB corpus, which begins again after ten, and one made of
-`--types` words by Zipf's law, whose vectors are not judged.
+Each run is `daskw2v train` in a process of its own and an empty folder, with compiled kernels. All run in turn, and are
+compared with the plain run: one replica on one worker of one thread. With averaging there are as many replicas as
+workers, and threads of a worker train one replica without locks (Hogwild); with rotation there are `--partitions` on
+any number. The digest is that of the vectors of seed 1. Vectors of drawn text are not judged.
 
-Processor seconds are those of all processes of a run: client, scheduler, workers. Those of training are the workers'
-from the first round to the published model, and one worker lives in the client's process. Where others use the machine,
-they tell more than seconds do: what a run would take on idle cores is at least its processor seconds over its
-workers. Other than training is what part of the workers' time, while the model is trained, was not spent in training
-tasks: dealing of pairs, merging, sending, waiting.
+Processor seconds are those of client, scheduler and workers; those of training are the workers' alone. Other than
+training is the part of the workers' time, while the model is trained, in which they deal pairs, merge, send or wait.
 
     python -m benchmarks.scaling [--texts wiki zipf] [--parts 30] [--types 1000000] [--words 50000000] [--sizes 100 300]
-        [--objective sgns] [--strategies averaging rotation] [--workers 1 2] [--threads 1] [--partitions 8] [--passes P]
-        [--epochs 1] [--times 5] [--json]
+        [--objective sgns] [--strategies averaging rotation] [--workers 1 2] [--threads 1] [--partitions 8]
+        [--epochs 1] [--times 5]
 """
 
 import argparse
@@ -25,16 +20,17 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
-from benchmarks.common import alternate, finish, spread
+from benchmarks.harness import Benchmark, Session, Smoke, alternate
 from benchmarks.large_vocabulary import write_zipf
-from benchmarks.options import Smoke, parsed
+from benchmarks.processes import run_process
 from benchmarks.quality import judged
-from benchmarks.whole_runs import MB, SCORES, measure, text_of
+from benchmarks.tables import Spread, mean_of
+from benchmarks.texts import MB, name_of, write_text
+from benchmarks.whole_runs import SCORES
 from daskw2v.config.params import Params
 from daskw2v.errors import counted
 from daskw2v.models.vectors import Vectors
@@ -43,192 +39,97 @@ from daskw2v.training.warm_up import warm_up
 PLAIN = "plain"
 WIKI, ZIPF = "wiki", "zipf"
 STRATEGIES = ("averaging", "rotation")
-
-
-@dataclass(frozen=True)
-class Row:
-    """Medians over the runs, and means of the scores; none for text that was made."""
-
-    text: str
-    megabytes: float
-    types: int
-    d: int
-    run: str
-    seconds: float
-    spread: str
-    speed_up: float
-    processor_seconds: float
-    processor_ratio: float
-    nanoseconds_a_word: float
-    training_seconds: float
-    training_speed_up: float
-    training_processor_seconds: float
-    training_processor_ratio: float
-    other: float
-    sent_megabytes: float
-    digest: str
-    scores: dict[str, float]
+COLUMNS = (
+    "s", "speed-up", "processor s", "of plain", "training s", "speed-up of training", "processor s of training",
+    "of plain's training", "other than training, %", "sent, MB", "digest",
+)  # fmt: skip
 
 
 class Run(NamedTuple):
-    """What a run took: in all, and while the model was trained."""
+    """What a run took: seconds and processor seconds of all of it, and of training; and what else is in its row."""
 
-    seconds: float
-    processor_seconds: float
-    training_seconds: float
-    training_processor_seconds: float
+    times: tuple[float, float, float, float]
     other: float
-    sent: int
-    words: int
-    types: int
+    sent: float
     digest: str
     scores: dict[str, float]
 
 
-class Setting(NamedTuple):
-    """Options of `train`, the workers, and the threads of each."""
-
-    workers: int
-    threads: int
-    options: tuple[str, ...]
-
-
-def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, Setting]]:
-    """Yield the runs by name, the plain one first."""
-    yield PLAIN, Setting(1, 1, ("--strategy", "averaging"))
-    for strategy in options.strategies:
-        for n, threads in itertools.product(options.workers, options.threads):
-            if strategy == "rotation":
-                how = {"--n-partitions": options.partitions}
-                if options.passes is not None:
-                    how["--passes-per-epoch"] = options.passes
-            elif n * threads > 1:
-                how = {"--n-replicas": n}
-            else:
-                continue  # one replica is the plain run
-            yield (
-                f"{strategy}, {counted(n, 'worker')}{f' of {threads} threads' if threads > 1 else ''}",
-                Setting(n, threads, ("--strategy", strategy, *(str(part) for pair in how.items() for part in pair))),
-            )
+def settings_of(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, str | int]]]:
+    """Yield the options of each run by its name, the plain one first."""
+    yield PLAIN, {"workers": 1, "threads": 1, "strategy": "averaging"}
+    for strategy, n, threads in itertools.product(options.strategies, options.workers, options.threads):
+        if strategy == "averaging" and n * threads == 1:
+            continue  # the plain run
+        how = {"n-partitions": options.partitions} if strategy == "rotation" else {"n-replicas": n}
+        name = f"{strategy}, {counted(n, 'worker')}{f' of {threads} threads' if threads > 1 else ''}"
+        yield name, {"workers": n, "threads": threads, "strategy": strategy, **how}
 
 
-def run(text: Sequence[Path], setting: Setting, more: Sequence[str], judge: bool, seeds: list[int]) -> Run:
+def run(text: Sequence[Path], setting: Mapping[str, str | int], judge: bool, seeds: list[int]) -> Run:
     """Train with the next seed; see what it took, and judge the vectors if asked to."""
     with tempfile.TemporaryDirectory(dir=text[0].parent) as output:
-        command = [
-            sys.executable, "-m", "daskw2v", "train", *map(str, text), "--work", output,
-            "--threads", str(setting.threads), "--workers", str(setting.workers),
-            "--seed", str(seeds.pop(0)), *setting.options, *more,
-        ]  # fmt: skip
-        seconds, processor_seconds, _ = measure(command, {}, memory=False)
+        given = [f"--{name}={value}" for name, value in {**setting, "work": output, "seed": seeds.pop(0)}.items()]
+        command = [sys.executable, "-m", "daskw2v", "train", *map(str, text), *given]
+        usage = run_process(command, {}, memory=False)
         vectors = Vectors.open(output)
         found = vectors.metadata["metrics"]
-        busy = sum(worker["seconds"] for worker in found["workers"])
+        workers = found["workers"]
+        used = sum(worker["processor_seconds"] for worker in workers)
+        busy = sum(worker["seconds"] for worker in workers) / (found["seconds"] * int(setting["workers"]))
         return Run(
-            seconds,
-            processor_seconds,
-            found["seconds"],
-            sum(worker["processor_seconds"] for worker in found["workers"]),
-            1 - busy / (found["seconds"] * setting.workers),
-            sum(worker["sent"] for worker in found["workers"]),
-            found["words"],
-            len(vectors),
+            (usage.seconds, usage.processor_seconds, found["seconds"], used),
+            100 * (1 - busy),
+            sum(worker["sent"] for worker in workers) / MB,
             hashlib.sha256(vectors.vectors[:].tobytes()).hexdigest()[:6],
-            {name: score for name, score in judged(vectors).items() if name in SCORES} if judge else {},
+            judged(vectors) if judge else {},
         )
 
 
-def compare(name: str, text: Sequence[Path], d: int, more: Sequence[str], options: argparse.Namespace) -> list[Row]:
-    """Run all settings in turn on a text."""
-    size = sum(path.stat().st_size for path in text) / MB
-    more = ["--objective", options.objective, "--vector-size", str(d), "--epochs", str(options.epochs), *more]
+def compare(session: Session, name: str, text: Sequence[Path], more: Mapping[str, str | int]) -> None:
+    """Run all settings in turn on a text; print a table."""
+    options = session.options
+    more = {**more, "objective": options.objective, "epochs": options.epochs}
     runs = {
-        key: partial(run, text, setting, more, name == WIKI, list(range(1, options.times + 1)))
+        key: partial(run, text, {**setting, **more}, name == WIKI, [*range(1, options.times + 1)])
         for key, setting in settings_of(options)
     }
-    found, rows = alternate(runs, options.times), list[Row]()
+    scores = SCORES if name == WIKI else ()
+    title = f"{name}, {options.objective}, d={more['vector-size']}, epochs: {options.epochs}"
+    table = session.table(title, (*COLUMNS, *scores))
+    found = alternate(runs, options.times)
+    plain = [statistics.median(values) for values in zip(*(one.times for one in found[PLAIN]), strict=True)]
     for key, these in found.items():
-
-        def median(field: str, of: str = key) -> float:
-            return statistics.median(getattr(one, field) for one in found[of])
-
-        rows.append(
-            Row(
-                name,
-                round(size, 1),
-                these[0].types,
-                d,
-                key,
-                median("seconds"),
-                spread([one.seconds for one in these]),
-                median("seconds", PLAIN) / median("seconds"),
-                median("processor_seconds"),
-                median("processor_seconds") / median("processor_seconds", PLAIN),
-                median("processor_seconds") / these[0].words * 1e9,
-                median("training_seconds"),
-                median("training_seconds", PLAIN) / median("training_seconds"),
-                median("training_processor_seconds"),
-                median("training_processor_seconds") / median("training_processor_seconds", PLAIN),
-                median("other"),
-                median("sent") / MB,
-                these[0].digest,
-                {score: statistics.mean(one.scores[score] for one in these) for score in these[0].scores},
-            )
-        )
-    return rows
-
-
-def report(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a table."""
-    first = rows[0]
-    print(f"\n{first.text}, {first.megabytes:g} MB, {first.types:,} words, d={first.d}:\n", file=out)
-    columns = (
-        "seconds", "speed-up", "processor s", "of plain", "ns a word", "training s", "speed-up", "processor s",
-        "of plain", "other than training", "sent, MB", "digest", *first.scores,
-    )  # fmt: skip
-    print(f"| run | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}", file=out)
-    for row in rows:
-        scores = "".join(f" {score:.3f} |" for score in row.scores.values())
-        print(
-            f"| {row.run} | {row.seconds:.1f} ({row.spread}) | {row.speed_up:.2f} | {row.processor_seconds:.1f} | "
-            f"{row.processor_ratio:.2f} | {row.nanoseconds_a_word:.0f} | {row.training_seconds:.1f} | "
-            f"{row.training_speed_up:.2f} | {row.training_processor_seconds:.1f} | "
-            f"{row.training_processor_ratio:.2f} | {row.other:.0%} | {row.sent_megabytes:,.0f} | {row.digest} |"
-            f"{scores}",
-            file=out, flush=True,
+        all_, used, training, used_training = map(Spread.of, zip(*(one.times for one in these), strict=True))
+        table.row(
+            key,
+            all_, plain[0] / all_.middle, used, used.middle / plain[1],
+            training, plain[2] / training.middle, used_training, used_training.middle / plain[3],
+            round(statistics.median(one.other for one in these)),
+            statistics.median(one.sent for one in these),
+            these[0].digest,
+            *(mean_of(one.scores[score] for one in these) for score in scores),
         )  # fmt: skip
 
 
-def texts_of(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str, list[Path], Mapping[str, str]]]:
-    """Write the texts; yield the name, the files and the options of each."""
+def measure(session: Session) -> None:
+    options, texts = session.options, dict[str, tuple[str, list[Path], dict[str, str | int]]]()
+    warm_up()
     if WIKI in options.texts:
-        yield WIKI, [text_of(folder, options.parts)], {}
+        texts[WIKI] = name_of(options.parts), [write_text(session.folder / WIKI, options.parts)], {}
     if ZIPF in options.texts:
-        made = folder / ZIPF
-        made.mkdir()
-        yield ZIPF, write_zipf(made, options.types, options.words)[0], {"--min-count": "1"}
+        files, _ = write_zipf(session.fresh(ZIPF), options.types, options.words)
+        texts[ZIPF] = f"{options.words:,} words, drawn by Zipf's law of {options.types:,}", files, {"min-count": 1}
+    session.text = "; ".join(about for about, _, _ in texts.values())
+    for name, (_, paths, more) in texts.items():
+        for d in options.sizes:
+            compare(session, name, paths, {**more, "vector-size": d})
 
 
-SMOKE = Smoke(
-    {"parts": 0.05, "types": 2000, "words": 20_000, "sizes": [16], "times": 1, "workers": [1, 2], "threads": [1, 2]},
-    (
-        WIKI,
-        ZIPF,
-        PLAIN,
-        "averaging, 1 worker of 2 threads",
-        "averaging, 2 workers",
-        "rotation, 1 worker",
-        "rotation, 1 worker of 2 threads",
-        "rotation, 2 workers",
-    ),
-)
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--texts", nargs="+", choices=(WIKI, ZIPF), default=[WIKI, ZIPF])
-    parser.add_argument("--parts", type=float, default=30, help="tenths of the 100 MB corpus")
-    parser.add_argument("--types", type=int, default=1_000_000, help="words of the text that is made")
+    parser.add_argument("--parts", type=float, default=30, help="of 10 MB")
+    parser.add_argument("--types", type=int, default=1_000_000, help="words of the text that is drawn")
     parser.add_argument("--words", type=int, default=50_000_000, help="its tokens")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300], help="vector_size")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
@@ -236,25 +137,22 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of each worker")
     parser.add_argument("--objective", choices=("sgns", "sg_hs", "cbow_ns", "cbow_hs"), default=Params.objective)
     parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--passes", type=int, default=Params.passes_per_epoch, help="of rotation, an epoch")
     parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--times", type=int, default=5)
-    return parsed(parser, SMOKE)
+    parser.add_argument("--times", type=int, default=5, help="a seed each")
 
 
-def main() -> None:
-    options = parse()
-    out, rows = sys.stderr if options.json else sys.stdout, list[Row]()
-    warm_up()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for text, paths, more in texts_of(folder, options):
-            for d in options.sizes:
-                found = compare(text, paths, d, [part for pair in more.items() for part in pair], options)
-                report(found, out)
-                rows += found
-    finish(rows, out, as_json=options.json)
-
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/training", "daskw2v/cluster", "daskw2v/kernels", "daskw2v/objectives", "daskw2v/sampling"),
+    Smoke(
+        {
+            "parts": 0.05, "types": 2000, "words": 20_000, "sizes": [16], "workers": [2], "threads": [2], "times": 1,
+        },
+        (WIKI, ZIPF, PLAIN, "averaging, 2 workers of 2 threads", "rotation, 2 workers of 2 threads"),
+    ),
+    add_arguments,
+    measure,
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -28,6 +28,12 @@ class Spread:
         return Spread(1 / self.middle, 1 / self.high, 1 / self.low)
 
 
+def mean_of(values: Iterable[float | None]) -> Spread | None:
+    """Return the mean of what is known, such as the scores of several seeds, and the extremes; None of nothing."""
+    known = [value for value in values if value is not None]
+    return Spread.of(known, statistics.mean) if known else None
+
+
 Cell = str | float | Spread | None
 
 

@@ -1,40 +1,37 @@
-"""What Dask adds to a plain socket: an array goes from a worker to another, on one machine and between two hosts.
+"""What Dask adds to a plain socket: an array goes from a worker to another of the same machine, by Dask's protocols.
 
-The plain socket joins the same two processes: one sends the array's memory, the other receives it into new memory.
-Seconds are from the request to the array on the other side. Processor seconds are those of both worker processes; where
-others use the machine, these can be trusted. Two hosts are network namespaces, whose links have no limit.
+With the plain socket a thread sends the array's memory, and another receives it into new memory. Seconds are from the
+request to the array on the other side. Processor seconds are those of both sides, with Dask of the worker processes;
+where others use the machine, these can be trusted.
 
-    python -m benchmarks.transfer [--megabytes 100] [--times 7] [--json]
+    python -m benchmarks.transfer [--megabytes 100] [--times 7]
 """
 
 import argparse
 import resource
 import socket
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, LocalCluster, Worker, get_worker, wait
+from distributed import Client, LocalCluster, wait
 from distributed.security import Security
 
-from benchmarks.common import alternate, finish, spread
-from benchmarks.options import LEFT_OUT, Smoke, parsed
-from daskw2v.training.rotation.bucket_task import OutputPartition
-from tests.support import namespaces
+from benchmarks.harness import Benchmark, Session, Smoke, alternate
+from benchmarks.tables import Spread
+from benchmarks.texts import MB
 
-ROW = 100  # dimensions of a vector
-PARTITIONS = 4  # of a group
 SMALL = 1000  # bytes of a message that costs next to nothing but its handling
-PLAIN = "plain socket"
+PLAIN, PROTOCOLS = "plain socket", ("tcp", "tls", "ws")
 
 
 class Spent(NamedTuple):
-    """Seconds of a transfer, and processor seconds of the worker that sends and of the one that receives."""
+    """Seconds of a transfer, and processor seconds of the side that sends and of the one that receives."""
 
     seconds: float
     sender: float
@@ -50,16 +47,10 @@ def array_of(size: int) -> Any:
     return np.ones(max(1, size // 4), np.float32)
 
 
-def partitions_of(size: int) -> dict[int, OutputPartition]:
-    """Return a group of output partitions, as strategy `rotation` sends it."""
-    rows = max(1, size // PARTITIONS // (4 * ROW + 8))
-    return {k: OutputPartition(np.ones((rows, ROW), np.float32), np.ones(rows, np.uint64)) for k in range(PARTITIONS)}
-
-
-def by_dask(client: Client, make: Callable[[int], Any], size: int) -> Spent:
-    """Let a worker make something, and another take it."""
+def by_dask(client: Client, size: int) -> Spent:
+    """Let a worker make an array, and another take it."""
     giver, taker = sorted(client.nthreads())
-    made = client.submit(make, size, workers=[giver], pure=False)
+    made = client.submit(array_of, size, workers=[giver], pure=False)
     wait(made)
     before = client.run(processor_seconds)
     began = time.perf_counter()
@@ -69,51 +60,34 @@ def by_dask(client: Client, make: Callable[[int], Any], size: int) -> Spent:
     return Spent(seconds, *(after[name] - before[name] for name in (giver, taker)))
 
 
-def by_socket(client: Client, size: int) -> Spent:
-    """Let a thread of a worker send an array to a thread of the other."""
-    giver, taker = sorted(client.nthreads())
-    address = client.run(listen, workers=[taker])[taker]
-    received = client.submit(receive, size, workers=[taker], pure=False)
-    seconds, sender = client.submit(send, size, address, workers=[giver], pure=False).result()
-    return Spent(seconds, sender, received.result())
+def by_socket(size: int) -> Spent:
+    """Let a thread send an array to another."""
+    memory, began = array_of(size), time.perf_counter()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        receiver = pool.submit(receive, listener, memory.nbytes)
+        with socket.create_connection(listener.getsockname()) as connection:
+            before = processor_seconds(resource.RUSAGE_THREAD)
+            connection.sendall(memory)
+            sender = processor_seconds(resource.RUSAGE_THREAD) - before
+        used = receiver.result()
+        return Spent(time.perf_counter() - began, sender, used)
 
 
-def listen(dask_worker: Worker) -> tuple[str, int]:
-    """Open a port for one connection; return its address."""
-    dask_worker.transfer_listener = socket.create_server((dask_worker.address.split("://")[1].rpartition(":")[0], 0))
-    address: tuple[str, int] = dask_worker.transfer_listener.getsockname()
-    return address
-
-
-def receive(size: int) -> float:
+def receive(listener: socket.socket, size: int) -> float:
     """Receive an array; return the processor seconds of that."""
-    with get_worker().transfer_listener as listener, listener.accept()[0] as connection:
-        connection.sendall(b"ready")
+    with listener.accept()[0] as connection:
         before = processor_seconds(resource.RUSAGE_THREAD)
         rest = np.empty(size, np.uint8).data
         while rest:
             rest = rest[connection.recv_into(rest) :]
-        connection.sendall(b"done")
         return processor_seconds(resource.RUSAGE_THREAD) - before
-
-
-def send(size: int, address: tuple[str, int]) -> tuple[float, float]:
-    """Send an array; return seconds and processor seconds of that."""
-    memory = np.ones(size, np.uint8).data
-    with socket.create_connection(address) as connection:
-        connection.recv(len(b"ready"))
-        before, began = processor_seconds(resource.RUSAGE_THREAD), time.perf_counter()
-        connection.sendall(memory)
-        used = processor_seconds(resource.RUSAGE_THREAD) - before
-        connection.recv(len(b"done"))
-        return time.perf_counter() - began, used
 
 
 def seconds_a_byte(client: Client, least: int = 8_000_000, most: int = 64_000_000, times: int = 9) -> float:
     """Return the processor seconds of a byte on one side, on average, without what a transfer costs at any size."""
 
     def side(size: int) -> float:
-        spent = (by_dask(client, array_of, size) for _ in range(times))
+        spent = (by_dask(client, size) for _ in range(times))
         return statistics.median(s.sender + s.receiver for s in spent) / 2
 
     return (side(most) - side(least)) / (most - least)
@@ -122,79 +96,50 @@ def seconds_a_byte(client: Client, least: int = 8_000_000, most: int = 64_000_00
 @contextmanager
 def workers(protocol: str) -> Iterator[Client]:
     """Give two workers of this machine by a protocol of Dask's."""
-    security = Security.temporary() if protocol == "tls" else None
+    how = {"protocol": f"{protocol}://", "security": Security.temporary() if protocol == "tls" else None}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, protocol=f"{protocol}://", security=security, memory_limit=0,
-            dashboard_address=":0",
-        ) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0", **how) as cluster,
         Client(cluster) as client,
-    ):  # fmt: skip
+    ):
         yield client
 
 
-@contextmanager
-def hosts() -> Iterator[Client]:
-    """Give a worker on each of two hosts."""
-    with namespaces.cluster(2) as cluster:
-        yield cluster.client
+def measure(session: Session) -> None:
+    size, plain = session.options.megabytes * MB, None
+    session.text = f"an array of {session.options.megabytes} MB"
+    columns = ("s", "of plain", "sender, ns a byte", "receiver, ns a byte", "both, of plain", "a small one, ms of both")
+    table = session.table("A transfer", columns)
+    with ExitStack() as stack:
+        ways: dict[str, Callable[[int], Spent]] = {PLAIN: by_socket}
+        ways |= {name: partial(by_dask, stack.enter_context(workers(name))) for name in PROTOCOLS}
+        for way in ways.values():
+            way(SMALL)  # connects
+        large, small = (
+            alternate({name: partial(way, n) for name, way in ways.items()}, session.options.times)
+            for n in (size, SMALL)
+        )
+    for name, spent in large.items():
+        seconds, sender, receiver = map(Spread.of, zip(*spent, strict=True))
+        both = statistics.median(one.sender + one.receiver for one in spent)
+        plain = plain or (seconds.middle, both)
+        table.row(
+            name, seconds, seconds.middle / plain[0], sender.scaled(1e9 / size), receiver.scaled(1e9 / size),
+            both / plain[1], Spread.of(1e3 * (one.sender + one.receiver) for one in small[name]),
+        )  # fmt: skip
 
 
-Way = Callable[[Client, int], Spent]
-DASK: Mapping[str, Way] = {
-    "array": lambda client, size: by_dask(client, array_of, size),
-    "output partitions": lambda client, size: by_dask(client, partitions_of, size),
-}
-PLACES: Mapping[str, tuple[Callable[[], Any], Mapping[str, Way]]] = {
-    "tcp": (partial(workers, "tcp"), {PLAIN: by_socket, **DASK}),
-    "tcp, two hosts": (hosts, {PLAIN: by_socket, **DASK}),
-    "tls": (partial(workers, "tls"), DASK),
-    "ws": (partial(workers, "ws"), DASK),
-}
-
-
-def measure(client: Client, ways: Mapping[str, Way], size: int, times: int) -> dict[str, list[Spent]]:
-    """Send by each way in turn."""
-    for way in ways.values():
-        way(client, size)  # connects
-    return alternate({name: partial(way, client, size) for name, way in ways.items()}, times)
-
-
-SMOKE = Smoke({"megabytes": 1, "times": 1}, (PLAIN, *DASK, "tcp", "tls", "ws"))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--times", type=int, default=7)
-    options = parsed(parser, SMOKE)
-    out, rows = sys.stderr if options.json else sys.stdout, list[dict[str, Any]]()
-    lacking, size, plain = namespaces.missing(), options.megabytes * 1_000_000, dict[str, Spent]()
-    columns = "seconds | of plain | sender, ns a byte | receiver, ns a byte | both, of plain | a small one, ms of both"
-    print(f"{options.megabytes} MB\n\n| by | what | {columns} |\n|{'---|' * 8}", file=out)
-    for place, (cluster, ways) in PLACES.items():
-        if lacking and cluster is hosts:
-            print(f"{LEFT_OUT}{place}: {lacking}", file=out)
-            continue
-        with cluster() as client:
-            large, small = (measure(client, ways, n, options.times) for n in (size, SMALL))
-        for name, spent in large.items():
-            s = Spent(*(statistics.median(values) for values in zip(*spent, strict=True)))
-            if name == PLAIN:
-                plain[place] = s
-            base = plain.get(place, plain["tcp"])
-            both = s.sender + s.receiver
-            of_plain = s.seconds / base.seconds, both / (base.sender + base.receiver)
-            handling = statistics.median(one.sender + one.receiver for one in small[name])
-            print(
-                f"| {place} | {name} | {s.seconds:.3f} ({spread([one.seconds for one in spent])}) | {of_plain[0]:.2f} "
-                f"| {s.sender / size * 1e9:.3f} | {s.receiver / size * 1e9:.3f} | {of_plain[1]:.2f} "
-                f"| {handling * 1e3:.2f} |",
-                file=out, flush=True,
-            )  # fmt: skip
-            rows.append({"by": place, "what": name, **s._asdict(), "of plain": of_plain, "small": handling})
-    finish(rows, out, as_json=options.json)
 
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/cluster",),
+    Smoke({"megabytes": 1, "times": 1}, (PLAIN, *PROTOCOLS)),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()
