@@ -42,8 +42,8 @@ def about_machine(session: Session) -> bool:
     table.row("machine", str(this_machine()))
     for program in PROGRAMS:
         table.row(program, shutil.which(program) or "not there")
-    if program := shutil.which("nvidia-smi"):
-        query = [program, "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
+    if asked := shutil.which("nvidia-smi"):
+        query = [asked, "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
         told = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
         table.row("nvidia-smi says", told or "nothing")
     table.row("not installed", ", ".join(name for name in PACKAGES if find_spec(name) is None) or "nothing")
