@@ -1,8 +1,6 @@
 """What tables of papers say of this machine's GPU: measured where there is one, open where there is none."""
 
 from argparse import Namespace
-from importlib import import_module
-from importlib.util import find_spec
 
 from benchmarks.cuda.bench import Bench, has_gpu
 from benchmarks.cuda.speed import speed_of
@@ -11,7 +9,6 @@ from benchmarks.tables import Cell, Spread
 from daskw2v.config.params import Params
 
 OPEN = "not measured yet: no GPU; python -m benchmarks.cuda on one prints it"
-_LANES, _REGISTERS, _MOST = 32, 1 << 16, 64  # of a warp; of a multiprocessor; and its warps
 
 
 def speed_on_gpu(session: Session, params: Params) -> tuple[Cell, Cell]:
@@ -24,15 +21,3 @@ def speed_on_gpu(session: Session, params: Params) -> tuple[Cell, Cell]:
     found = speed_of(bench, params, bench.corpora[0], task=True)
     task: Spread | None = found.task
     return found.raw.scaled(1e-6), None if task is None else task.scaled(1e-6)
-
-
-def compiled_for_gpu(kernel: str, vector_size: int) -> tuple[Cell, Cell]:
-    """Return instructions of a trained word, and warps that a multiprocessor has registers for, of sm_90."""
-    if find_spec("numba_cuda") is None:
-        return ("needs daskw2v[cuda]",) * 2
-    names = "benchmarks.cuda.kernels", "tests.support.cuda.compiling", "benchmarks.cuda.sass"
-    kernels, compiling, sass = map(import_module, names)
-    setting, program = compiling.Setting(vector_size), sass.disassembler()
-    work = kernels.work_of(kernel, setting, program)
-    registers = -(-compiling.compiled(kernel, setting).registers // 8) * 8  # they are given out by eights
-    return work.sass if program else "no nvdisasm", min(_MOST, _REGISTERS // (_LANES * registers))
